@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock: monotonic time for waiting, wall time for telling. */
+#pragma once
+
+#include <stdint.h>
+
+int64_t silt_clock_ms(void);      /* monotonic */
+int64_t silt_clock_us(void);      /* monotonic */
+int64_t silt_clock_wall_ms(void); /* since 1970, UTC */
+
+enum { SILT_ISO_SIZE = 25 }; /* 2026-01-02T03:04:05.678Z and the terminator */
+void silt_clock_iso(int64_t wall_ms, char out[SILT_ISO_SIZE]);

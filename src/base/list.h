@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list: a ring of embedded links. A link that stands alone points at itself. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct silt_link {
+    struct silt_link *next;
+    struct silt_link *prev;
+};
+
+static inline void silt_list_init(struct silt_link *l)
+{
+    l->next = l;
+    l->prev = l;
+}
+
+static inline bool silt_list_empty(const struct silt_link *l)
+{
+    return l->next == l;
+}
+
+static inline void silt_list_append(struct silt_link *list, struct silt_link *item)
+{
+    item->prev = list->prev;
+    item->next = list;
+    list->prev->next = item;
+    list->prev = item;
+}
+
+/* Also fine for an item that is in no list, as long as it was initialized. */
+static inline void silt_list_remove(struct silt_link *item)
+{
+    item->prev->next = item->next;
+    item->next->prev = item->prev;
+    silt_list_init(item);
+}
+
+#define silt_list_first(list, type, member)                                                        \
+    (silt_list_empty(list) ? NULL : silt_container_of((list)->next, type, member))
+
+/* The item may be removed by the body. */
+#define silt_list_each(it, list)                                                                   \
+    for (struct silt_link *it = (list)->next, *silt_next_##it = it->next; it != (list);            \
+         it = silt_next_##it, silt_next_##it = it->next)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *program_name = "silt";
+static enum silt_log_level least_level = SILT_LOG_INFO;
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+void silt_log_open(const char *program, enum silt_log_level least)
+{
+    program_name = program;
+    least_level = least;
+}
+
+bool silt_log_wants(enum silt_log_level level)
+{
+    return level >= least_level;
+}
+
+void silt_log(enum silt_log_level level, const char *event, const char *format, ...)
+{
+    if (!silt_log_wants(level))
+        return;
+    char line[2048];
+    char when[SILT_ISO_SIZE];
+    silt_clock_iso(silt_clock_wall_ms(), when);
+    int n = snprintf(line, sizeof(line), "%s %s %s %s ", when, level_names[level], program_name,
+                     event);
+    size_t used = n < 0 ? 0 : (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
+    va_list args;
+    va_start(args, format);
+    n = vsnprintf(line + used, sizeof(line) - used, format, args);
+    va_end(args);
+    used += n < 0 ? 0 : (size_t)n;
+    if (used > sizeof(line) - 2)
+        used = sizeof(line) - 2;
+    line[used++] = '\n';
+    /* A log that cannot be written has nobody to be told to. */
+    ssize_t written = write(STDERR_FILENO, line, used);
+    (void)written;
+}
+
+const char *silt_log_quote(silt_slice s, char out[SILT_LOG_QUOTE_SIZE])
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t n = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.data[i];
+        if (n + 8 > SILT_LOG_QUOTE_SIZE) {
+            memcpy(out + n, "...", 3);
+            n += 3;
+            break;
+        }
+        if (c > ' ' && c < 0x7f && c != '\\' && c != '"') {
+            out[n++] = (char)c;
+        } else {
+            out[n++] = '\\';
+            out[n++] = 'x';
+            out[n++] = hex[c >> 4];
+            out[n++] = hex[c & 15];
+        }
+    }
+    out[n] = 0;
+    return out;
+}

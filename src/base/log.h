@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log: one event a line on stderr: a stable name, then fields.
+ *     silt_log(SILT_LOG_INFO, "exec.exit", "sandbox=%s status=%d ms=%lld", id, status, ms);
+ * A value from outside goes through silt_log_quote first, so that a line stays a line. */
+#pragma once
+
+#include "base/slice.h"
+
+enum silt_log_level { SILT_LOG_DEBUG, SILT_LOG_INFO, SILT_LOG_WARN, SILT_LOG_ERROR };
+
+void silt_log_open(const char *program, enum silt_log_level least);
+bool silt_log_wants(enum silt_log_level level);
+void silt_log(enum silt_log_level level, const char *event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+enum { SILT_LOG_QUOTE_SIZE = 200 };
+/* Printable ASCII stays, everything else becomes \xNN; cut with "..." when longer. Returns out. */
+const char *silt_log_quote(silt_slice s, char out[SILT_LOG_QUOTE_SIZE]);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent: what siltd and silt-init say to each other (struct silt_frame on one seqpacket channel per
+ * sandbox). Everything that comes from silt-init is hostile input to siltd.
+ *
+ * silt-init is started as
+ *     silt-init <cgroup mode: 1|2> <number of join descriptors> <number of handles>
+ * with these descriptors open and no others beside 0,1,2 (= /dev/null):
+ *     3  the channel
+ *     4  out-of-memory events: v1 memory.oom_control, v2 memory.events (read)
+ *     5  memory peak: v1 memory.max_usage_in_bytes, v2 memory.peak or memory.current (read)
+ *     6  pids events: pids.events (read; `max N` counts refused forks)
+ *     7… v1: `tasks` of the guest's memory, pids and cpu groups: a child writes 0 to each before exec;
+ *        v2: none, the handle's folder is below the guest's group
+ *     then the handles, SILT_HANDLE_FDS descriptors each.
+ * A handle is one cgroup for one session or process: v1 {tasks (rw), freezer.state (rw)},
+ * v2 {folder (for CLONE_INTO_CGROUP), cgroup.procs (read), cgroup.kill (write)}. A handle is used again
+ * when it is empty. When few are left silt-init asks for more (SILT_AGENT_NEED_HANDLES) and gets them
+ * as descriptors of SILT_AGENT_HANDLES frames. */
+#pragma once
+
+#include "base/error.h"
+#include "wire/frame.h"
+
+enum {
+    SILT_AGENT_FD_CHANNEL = 3,
+    SILT_AGENT_FD_OOM = 4,
+    SILT_AGENT_FD_PEAK = 5,
+    SILT_AGENT_FD_PIDS = 6,
+    SILT_AGENT_FD_FIRST = 7,
+    SILT_HANDLE_FDS_V1 = 2,
+    SILT_HANDLE_FDS_V2 = 3,
+    SILT_HANDLES_MAX = 64,            /* per sandbox; more concurrent execs wait for a free one */
+    SILT_SESSIONS_MAX = 64,           /* per sandbox */
+    SILT_SESSION_NOTE_MAX = 1024,     /* siltd's own bytes about a session, kept by silt-init */
+    SILT_COMMAND_MAX = 32 << 20,      /* bytes of one command */
+    SILT_START_MAX = 40 << 20,        /* bytes of one start request, environment and all */
+    SILT_EXEC_WINDOW = 256 << 10,     /* output a running exec may be ahead of siltd */
+    SILT_PEER_GRACE_MS = 60000,       /* silt-init ends its sandbox this long after its peer went */
+};
+
+/* siltd -> silt-init */
+enum silt_agent_ask {
+    SILT_AGENT_HELLO = 1,   /* body: uint64_t epoch. First frame of every siltd. Answer: WELCOME, then one
+                               SESSION_INFO per session and one EXEC_INFO per running exec, then READY */
+    SILT_AGENT_HANDLES,     /* descriptors of more handles */
+    SILT_AGENT_OPEN,        /* id: new session. body: struct silt_agent_start (+ note, cwd, env). Answer:
+                               OPENED or FAILED */
+    SILT_AGENT_CLOSE,       /* id: session. Kills its shell and all it started. Answer: CLOSED */
+    SILT_AGENT_EXEC,        /* id: new exec. body: struct silt_agent_start. Answer: STARTED or FAILED, OUT…,
+                               ENDED */
+    SILT_AGENT_CREDIT,      /* id: exec. body: uint64_t bytes more that may be sent */
+    SILT_AGENT_DETACH,      /* id: exec. Nobody reads any more: drop output, no OUT frames; ENDED still comes */
+    SILT_AGENT_KILL,        /* id: exec (not a foreground one). body: uint32_t signal, to the whole handle.
+                               9 on a handle answers through ENDED once it is empty */
+    SILT_AGENT_ASK_MAX
+};
+
+/* silt-init -> siltd */
+enum silt_agent_say {
+    SILT_AGENT_WELCOME = 1,  /* body: uint64_t epoch of the HELLO. What came before it is stale */
+    SILT_AGENT_READY,        /* body: uint64_t epoch */
+    SILT_AGENT_SESSION_INFO, /* id: session. body: struct silt_agent_session_info + note */
+    SILT_AGENT_EXEC_INFO,    /* id: exec. body: struct silt_agent_exec_info */
+    SILT_AGENT_OPENED,       /* id: session. body: int32_t pid of the shell */
+    SILT_AGENT_CLOSED,       /* id: session */
+    SILT_AGENT_DIED,         /* id: session whose shell ended by itself; body: struct silt_agent_end. If an
+                                exec was running in it, its ENDED (SILT_END_SHELL set) comes first */
+    SILT_AGENT_STARTED,      /* id: exec. body: int32_t pid */
+    SILT_AGENT_OUT,          /* id: exec. flags: 1 stdout, 2 stderr. body: the bytes */
+    SILT_AGENT_ENDED,        /* id: exec. body: struct silt_agent_end. Last frame about it */
+    SILT_AGENT_FAILED,       /* id: exec or session that could not be started; body: struct silt_error */
+    SILT_AGENT_NEED_HANDLES, /* flags: how many */
+    SILT_AGENT_SAY_MAX
+};
+
+enum silt_agent_mode {
+    SILT_EXEC_FOREGROUND = 1, /* in the session's shell itself */
+    SILT_EXEC_BACKGROUND,     /* in a new shell with the session's state */
+    SILT_EXEC_PLAIN,          /* no session: bash -c */
+};
+
+/* The body of OPEN and EXEC. If the whole does not fit one frame, the frame holds only the struct, with
+ * SILT_START_IN_MEMFD in frame.flags, and the parts lie in a memfd that rides along, one after the other.
+ * Parts, in this order, back to back: note, cwd, env, command. */
+struct silt_agent_start {
+    uint64_t session;    /* EXEC with a session: its id; else 0 */
+    uint32_t mode;       /* enum silt_agent_mode; 0 for OPEN */
+    uint32_t timeout_ms; /* 0: none */
+    uint32_t note_len;   /* OPEN: siltd's note */
+    uint32_t cwd_len;    /* 0: OPEN and PLAIN: /workspace, else the session's. OPEN falls back to $HOME, /root */
+    uint32_t env_len;    /* NAME=value\0NAME=value\0…: OPEN and PLAIN: the whole environment; in a session:
+                            what this command sees on top */
+    uint32_t command_len;
+};
+enum { SILT_START_IN_MEMFD = 1 };
+
+struct silt_agent_session_info {
+    int32_t pid;
+    uint32_t note_len;
+    uint64_t busy_exec; /* foreground exec that runs in it, or 0 */
+};
+
+struct silt_agent_exec_info {
+    uint64_t session;
+    uint32_t mode;
+    int32_t pid;
+};
+
+enum {
+    SILT_END_TIMEOUT = 1,   /* ended by its deadline */
+    SILT_END_OOM = 2,       /* the kernel killed for memory while it ran */
+    SILT_END_SHELL = 4,     /* the session's shell ended with it (foreground) */
+    SILT_END_RESTARTED = 8, /* the session has a new shell with the state from before the command */
+    SILT_END_NO_CWD = 16,   /* the working directory could not be entered: the command did not run */
+    SILT_END_PIDS = 32,     /* a fork was refused for the pids limit while it ran */
+};
+
+struct silt_agent_end {
+    int32_t code;     /* 0..255: exit status, or 128+signal; -1 unknown */
+    int32_t signal;   /* that ended it, or 0 */
+    uint32_t flags;   /* SILT_END_… */
+    uint32_t cwd_len; /* foreground: the shell's directory now follows, at most PATH_MAX bytes */
+    uint64_t peak_bytes; /* memory peak of the sandbox, with SILT_END_OOM */
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* priv: what siltd may ask of silt-priv: fixed structs with ids, numbers and descriptors on one
+ * seqpacket socket. Several workers answer; an answer carries the request's number. siltd sends at most
+ * one request per slot at a time. silt-priv builds every path itself from the slot's number or a digest. */
+#pragma once
+
+#include "base/error.h"
+#include "base/id.h"
+
+#include <stdint.h>
+
+enum {
+    SILT_DIGEST_SIZE = 32,
+    SILT_STAGINGS_MAX = 16,
+    SILT_SLOT_IDS = 65536, /* ids of one sandbox */
+};
+
+enum silt_priv_op {
+    SILT_PRIV_CREATE = 1,   /* body.create; descriptors: silt-init's end of the channel. Answer: pidfd */
+    SILT_PRIV_CLAIM,        /* body.claim: a running ready sandbox gets its host name and limits */
+    SILT_PRIV_STOP,         /* ends all processes; answers when the sandbox is empty; files stay */
+    SILT_PRIV_DESTROY,      /* STOP, then the files go to the trash. Fine when nothing is there */
+    SILT_PRIV_STAT,         /* Answer: body.stat */
+    SILT_PRIV_HANDLES,      /* body.count more handles. Answer: their descriptors, in the order of wire/agent.h */
+    SILT_PRIV_SPOOL,        /* a nameless file in the sandbox's state folder, counted against its disk.
+                               Answer: one read-write descriptor */
+    SILT_PRIV_IMPORT,       /* body.import; descriptors: tar stream (read end), result pipe (write end).
+                               silt-fetch runs in its cage. Answer at once: pidfd. It writes one struct
+                               silt_fetch_result to the result pipe */
+    SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists */
+    SILT_PRIV_DISCARD,      /* body.import: the staging folder goes */
+    SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
+    SILT_PRIV_OP_MAX
+};
+
+enum {
+    SILT_CREATE_FRESH = 1,     /* no files yet: make the folder. Without it the folder must exist */
+    SILT_CREATE_EPHEMERAL = 2, /* overlay mounted volatile */
+    SILT_CREATE_HOST_USR = 4,  /* the machine's /usr is mounted read-only over the image */
+};
+
+struct silt_priv_limits {
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    uint32_t cpu_milli; /* 1000: one core */
+    uint32_t pids;
+};
+
+struct silt_priv_create {
+    uint8_t digest[SILT_DIGEST_SIZE]; /* image */
+    struct silt_priv_limits limits;
+    uint32_t flags;
+    uint32_t handles; /* how many silt-init gets at birth */
+    char hostname[SILT_HOSTNAME_SIZE];
+};
+
+struct silt_priv_claim {
+    struct silt_priv_limits limits;
+    char hostname[SILT_HOSTNAME_SIZE];
+};
+
+struct silt_priv_import {
+    uint8_t digest[SILT_DIGEST_SIZE]; /* COMMIT and FORGET */
+    uint32_t staging;                 /* 0..SILT_STAGINGS_MAX-1 */
+};
+
+struct silt_priv_stat {
+    uint64_t memory_bytes, memory_peak_bytes;
+    uint64_t cpu_us;
+    uint64_t disk_bytes;
+    uint64_t oom_kills;
+    uint32_t pids;
+    uint32_t running; /* 1 when it has a process */
+};
+
+struct silt_priv_request {
+    uint64_t seq;
+    uint32_t op;
+    uint32_t slot;
+    union {
+        struct silt_priv_create create;
+        struct silt_priv_claim claim;
+        struct silt_priv_import import;
+        uint32_t count;
+    } body;
+};
+
+struct silt_priv_answer {
+    uint64_t seq;
+    uint32_t ok;
+    uint32_t slot;
+    union {
+        struct silt_error error; /* ok == 0 */
+        struct silt_priv_stat stat;
+    } body;
+};
+
+/* What silt-fetch reports on its result pipe, in one write. */
+struct silt_fetch_result {
+    uint32_t ok;
+    uint8_t digest[SILT_DIGEST_SIZE]; /* sha256 of the stream */
+    uint64_t bytes;                   /* unpacked */
+    uint64_t entries;
+    struct silt_error error;          /* ok == 0 */
+};
