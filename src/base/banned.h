@@ -6,4 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With _FORTIFY_SOURCE glibc defines these as macros for clang. */
+#undef sprintf
+#undef vsprintf
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atoll system popen

@@ -64,7 +64,7 @@ static enum silt_code code_of_errno(int sys)
     }
 }
 
-int silt_fail(struct silt_error *e, enum silt_code code, const char *format, ...)
+void silt_error_set(struct silt_error *e, enum silt_code code, const char *format, ...)
 {
     va_list args;
     e->code = code;
@@ -72,10 +72,9 @@ int silt_fail(struct silt_error *e, enum silt_code code, const char *format, ...
     va_start(args, format);
     (void)vsnprintf(e->text, sizeof(e->text), format, args);
     va_end(args);
-    return -1;
 }
 
-int silt_fail_errno(struct silt_error *e, const char *format, ...)
+void silt_error_set_errno(struct silt_error *e, const char *format, ...)
 {
     int sys = errno;
     va_list args;
@@ -87,10 +86,9 @@ int silt_fail_errno(struct silt_error *e, const char *format, ...)
     size_t used = n < 0 ? 0 : (size_t)n;
     if (used < sizeof(e->text))
         (void)snprintf(e->text + used, sizeof(e->text) - used, ": %s", strerror(sys));
-    return -1;
 }
 
-int silt_because(struct silt_error *e, const char *format, ...)
+void silt_error_prepend(struct silt_error *e, const char *format, ...)
 {
     char inner[sizeof(e->text)];
     va_list args;
@@ -102,5 +100,4 @@ int silt_because(struct silt_error *e, const char *format, ...)
     size_t used = n < 0 ? 0 : (size_t)n;
     if (used < sizeof(e->text))
         (void)snprintf(e->text + used, sizeof(e->text) - used, ": %s", inner);
-    return -1;
 }

@@ -26,14 +26,19 @@ struct silt_error {
     char text[504];      /* outermost context first; always terminated */
 };
 
-/* All of these return -1, so that a failing function can end in `return silt_fail(...)`. */
-int silt_fail(struct silt_error *e, enum silt_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* All of these are -1, so that a failing function can end in `return silt_fail(...)`; as macros, so that
+ * the compiler sees the -1 and knows that results were not written. */
+#define silt_fail(e, code, ...) (silt_error_set((e), (code), __VA_ARGS__), -1)
 /* Uses errno; the code follows from it (ENOENT: not found, ENOSPC and EDQUOT: no space, ...). */
-int silt_fail_errno(struct silt_error *e, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define silt_fail_errno(e, ...) (silt_error_set_errno((e), __VA_ARGS__), -1)
 /* Puts our part of the story before what is already told. */
-int silt_because(struct silt_error *e, const char *format, ...)
+#define silt_because(e, ...) (silt_error_prepend((e), __VA_ARGS__), -1)
+
+void silt_error_set(struct silt_error *e, enum silt_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void silt_error_set_errno(struct silt_error *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void silt_error_prepend(struct silt_error *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 const char *silt_code_name(enum silt_code code);

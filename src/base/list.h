@@ -2,6 +2,8 @@
 /* list: a ring of embedded links. A link that stands alone points at itself. */
 #pragma once
 
+#include "base/own.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <assert.h>
+
+const silt_slice silt_api_cors = {
+    "Access-Control-Allow-Origin: *\r\n"
+    "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
+    "Access-Control-Allow-Headers: Content-Type, Authorization, X-Session-Id, X-Sandbox-Id, X-Trace-Id\r\n",
+    sizeof("Access-Control-Allow-Origin: *\r\n"
+           "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
+           "Access-Control-Allow-Headers: Content-Type, Authorization, X-Session-Id, X-Sandbox-Id, "
+           "X-Trace-Id\r\n")
+        - 1};
+
+/* Who may come in. */
+
+static bool has_token(const struct silt_api *api, const struct silt_http_request *r)
+{
+    silt_slice value = silt_http_field(r->head, SILT_LIT("authorization"));
+    silt_slice scheme;
+    if (!silt_slice_split(&value, ' ', &scheme) || !silt_slice_ieq(scheme, SILT_LIT("bearer")))
+        return false;
+    return silt_slice_eq_secret(silt_slice_trim(value), api->token);
+}
+
+void silt_api_on_request(void *context, struct silt_http_request *r)
+{
+    struct silt_api *api = context;
+    struct silt_route_match match;
+    if (silt_slice_eq(r->head->method, SILT_LIT("OPTIONS"))) {
+        silt_http_reply(r, 204, (silt_slice){NULL, 0}, (silt_slice){NULL, 0}, (silt_slice){NULL, 0});
+        return;
+    }
+    silt_router_find(silt_routes, silt_route_count, r->head->method, r->head->path, &match);
+    bool is_open = match.route != NULL && (match.route->flags & SILT_ROUTE_OPEN) != 0;
+    if (!is_open && !has_token(api, r)) {
+        silt_api_refuse(r, SILT_API_UNAUTHORIZED, (silt_slice){NULL, 0},
+                        "The request has no valid API token");
+        return;
+    }
+    if (match.route != NULL) {
+        r->owner = api;
+        match.route->handle(r, match.args);
+        return;
+    }
+    if (match.path_known)
+        silt_api_refuse(r, SILT_API_METHOD_NOT_ALLOWED, (silt_slice){NULL, 0},
+                        "This path answers %s only", match.allow);
+    else
+        silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0},
+                        "The requested endpoint was not found");
+}
+
+void silt_api_on_refusal(void *context, int status, struct silt_buf *b)
+{
+    (void)context;
+    const char *message = status == 413   ? "The request body is too large"
+                          : status == 408 ? "The request took too long to arrive"
+                          : status == 414 ? "The request target is too long"
+                          : status == 431 ? "The request head is too large"
+                                          : "The request is not well-formed HTTP/1.1";
+    const char *code = status == 413 ? "BODY_TOO_LARGE" : "VALIDATION_FAILED";
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("code"));
+    silt_json_string(b, silt_slice_of(code));
+    silt_json_key(b, SILT_LIT("message"));
+    silt_json_string(b, silt_slice_of(message));
+    silt_json_key(b, SILT_LIT("context"));
+    silt_json_raw(b, SILT_LIT("{}"));
+    silt_json_key(b, SILT_LIT("httpStatus"));
+    silt_json_i64(b, status);
+    silt_api_timestamp(b);
+    silt_json_close(b, '}');
+}
+
+void silt_api_on_answered(void *context, const struct silt_http_request *r, int status, int64_t us)
+{
+    struct silt_api *api = context;
+    api->answered[status >= 100 && status < 600 ? status / 100 : 0]++;
+    api->answer_us += (uint64_t)(us > 0 ? us : 0);
+    if (!silt_log_wants(SILT_LOG_DEBUG) || r == NULL || r->head == NULL)
+        return;
+    char method[SILT_LOG_QUOTE_SIZE], path[SILT_LOG_QUOTE_SIZE];
+    silt_log(SILT_LOG_DEBUG, "http", "method=%s path=%s status=%d us=%lld",
+             silt_log_quote(r->head->method, method), silt_log_quote(r->head->path, path), status,
+             (long long)us);
+}
+
+/* Calls. */
+
+static void on_gone(struct silt_http_request *r)
+{
+    struct silt_call *c = r->owner;
+    silt_waiter_leave(&c->waiter);
+}
+
+struct silt_call *silt_call_new(struct silt_http_request *r, silt_slice id)
+{
+    struct silt_error e;
+    if (silt_id_check(id, &e) < 0) {
+        silt_api_refuse_field(r, "id", e.text);
+        return NULL;
+    }
+    struct silt_call *c = silt_arena_alloc(r->arena, sizeof(*c));
+    assert(c != NULL);
+    *c = (struct silt_call){.request = r, .api = silt_api_of(r), .id = id};
+    silt_list_init(&c->waiter.link);
+    r->owner = c;
+    r->on_gone = on_gone;
+    return c;
+}
+
+static void on_body(struct silt_http_request *r)
+{
+    struct silt_call *c = r->owner;
+    struct silt_error e;
+    const struct silt_json *body = NULL;
+    if (silt_json_read(r->arena, r->body, &body, &e) < 0 && c->own == NULL) {
+        silt_api_refuse(r, e.code == SILT_LIMIT ? SILT_API_BODY_TOO_LARGE : SILT_API_VALIDATION_FAILED,
+                        (silt_slice){NULL, 0}, "Failed to parse request body: %s", e.text);
+        return;
+    }
+    if (body != NULL && body->type == SILT_JSON_OBJECT) {
+        c->body = body;
+    } else if (c->own == NULL) {
+        silt_api_refuse(r, SILT_API_VALIDATION_FAILED, (silt_slice){NULL, 0},
+                        "Failed to parse request body: it must be a JSON object");
+        return;
+    }
+    c->own = NULL;
+    c->parsed(c);
+}
+
+void silt_call_read(struct silt_call *c, bool optional)
+{
+    c->own = optional ? c : NULL; /* remembered until the body is read */
+    silt_http_collect(c->request, SILT_BODY_MAX, on_body);
+}
+
+static void on_ready(struct silt_waiter *w, struct silt_sandbox *sandbox, const struct silt_error *e)
+{
+    struct silt_call *c = silt_container_of(w, struct silt_call, waiter);
+    if (sandbox == NULL) {
+        silt_api_refuse_error(c->request, e);
+        return;
+    }
+    c->sandbox = sandbox;
+    silt_sandbox_hold(sandbox); /* it was used now: its idle time begins anew */
+    silt_sandbox_release(sandbox);
+    c->run(c);
+}
+
+void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c))
+{
+    c->run = run;
+    c->waiter.on_ready = on_ready;
+    silt_registry_use(c->api->registry, c->id, &c->waiter);
+}
+
+/* Fields. */
+
+static const struct silt_json *field(struct silt_call *c, const char *name)
+{
+    const struct silt_json *v = silt_json_get(c->body, silt_slice_of(name));
+    return v != NULL && v->type != SILT_JSON_NULL ? v : NULL;
+}
+
+bool silt_body_string(struct silt_call *c, const char *name, silt_slice *ret)
+{
+    const struct silt_json *v = field(c, name);
+    if (v == NULL)
+        return true;
+    if (v->type != SILT_JSON_STRING) {
+        silt_api_refuse_field(c->request, name, "must be a string");
+        return false;
+    }
+    if (silt_slice_has_byte(v->string, 0)) {
+        silt_api_refuse_field(c->request, name, "must not hold a NUL character");
+        return false;
+    }
+    *ret = v->string;
+    return true;
+}
+
+bool silt_body_bool(struct silt_call *c, const char *name, bool *ret)
+{
+    const struct silt_json *v = field(c, name);
+    if (v == NULL)
+        return true;
+    if (v->type != SILT_JSON_BOOL) {
+        silt_api_refuse_field(c->request, name, "must be true or false");
+        return false;
+    }
+    *ret = v->boolean;
+    return true;
+}
+
+bool silt_body_ms(struct silt_call *c, const char *name, uint32_t *ret)
+{
+    enum { MOST = 2147483647 };
+    const struct silt_json *v = field(c, name);
+    if (v == NULL)
+        return true;
+    double ms = v->type == SILT_JSON_INT      ? (double)v->integer
+                : v->type == SILT_JSON_DOUBLE ? v->number
+                                              : -1;
+    if (!(ms >= 0)) {
+        silt_api_refuse_field(c->request, name, "must be a number of milliseconds, 0 or more");
+        return false;
+    }
+    *ret = ms >= MOST ? MOST : ms > 0 && ms < 1 ? 1 : (uint32_t)ms;
+    return true;
+}
+
+static bool add_variable(struct silt_call *c, const char *name, struct silt_buf *b, const struct silt_json *v)
+{
+    if (v->type == SILT_JSON_NULL)
+        return true;
+    const char *wrong = !silt_id_is_env_name(v->key)           ? "has a name that is not [A-Za-z_][A-Za-z0-9_]*"
+                        : v->type != SILT_JSON_STRING          ? "has a value that is not a string"
+                        : silt_slice_has_byte(v->string, 0)    ? "has a value with a NUL character"
+                                                               : NULL;
+    if (wrong != NULL) {
+        silt_api_refuse_field(c->request, name, wrong);
+        return false;
+    }
+    silt_buf_add(b, v->key);
+    silt_buf_add_byte(b, '=');
+    silt_buf_add(b, v->string);
+    silt_buf_add_byte(b, 0);
+    return true;
+}
+
+bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret)
+{
+    const struct silt_json *v = field(c, name);
+    if (v == NULL)
+        return true;
+    if (v->type != SILT_JSON_OBJECT) {
+        silt_api_refuse_field(c->request, name, "must be an object of strings");
+        return false;
+    }
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_START_MAX);
+    for (const struct silt_json *item = v->items.first; item != NULL; item = item->next)
+        if (!add_variable(c, name, &b, item))
+            return false;
+    char *copy = b.broken ? NULL : silt_arena_dup(c->request->arena, silt_buf_slice(&b));
+    if (copy == NULL) {
+        silt_api_refuse_field(c->request, name, "is too large");
+        return false;
+    }
+    *ret = (silt_slice){copy, b.len};
+    return true;
+}
+
+silt_slice silt_query(const struct silt_http_request *r, silt_slice name)
+{
+    silt_slice rest = r->head->query, pair, key;
+    if (rest.len == 0)
+        return (silt_slice){NULL, 0};
+    while (silt_slice_split(&rest, '&', &pair))
+        if (silt_slice_split(&pair, '=', &key) && silt_slice_eq(key, name))
+            return pair.data != NULL ? pair : (silt_slice){"", 0};
+    return (silt_slice){NULL, 0};
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api: the daemon's HTTP face: who may come in, which handler answers, and what all handlers share. */
+#pragma once
+
+#include "api/reply.h"
+#include "http/router.h"
+#include "sandbox/exec.h"
+#include "sandbox/registry.h"
+
+enum { SILT_TOKEN_MAX = 256, SILT_BODY_MAX = 128 << 20, SILT_JSON_BODY_MAX = 48 << 20 };
+
+struct silt_api {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_loop *loop;         /* borrowed */
+    struct silt_http_server *server; /* borrowed; NULL until it serves */
+    silt_slice token;               /* borrowed */
+    uint64_t answered[6];           /* by hundreds of the status */
+    uint64_t answer_us;
+    int64_t started_ms;
+};
+
+enum { SILT_ROUTE_OPEN = 1 }; /* needs no token */
+extern const struct silt_route silt_routes[];
+extern const size_t silt_route_count;
+
+/* Hooks of the server; `context` is the api. */
+void silt_api_on_request(void *context, struct silt_http_request *r);
+void silt_api_on_refusal(void *context, int status, struct silt_buf *ret_body);
+void silt_api_on_answered(void *context, const struct silt_http_request *r, int status, int64_t us);
+extern const silt_slice silt_api_cors;
+
+/* In a handler, before it sets r->owner to something else. */
+static inline struct silt_api *silt_api_of(const struct silt_http_request *r)
+{
+    return r->owner;
+}
+
+/* A call on one sandbox: lives in the request's arena, from the head to the answer (or until the client
+ * leaves). The sandbox is created or woken by it. */
+struct silt_call {
+    struct silt_http_request *request;
+    struct silt_api *api;
+    silt_slice id;
+    const struct silt_json *body; /* an object, or NULL */
+    struct silt_waiter waiter;
+    struct silt_sandbox *sandbox; /* set when run is called */
+    void (*parsed)(struct silt_call *c); /* the body is there; may refuse; ends in silt_call_use */
+    void (*run)(struct silt_call *c);    /* the sandbox runs */
+    void *own;                           /* the handler's */
+};
+
+/* Checks the id; NULL when it was refused. */
+struct silt_call *silt_call_new(struct silt_http_request *r, silt_slice id);
+/* Reads a JSON object (`optional`: anything else counts as none), then c->parsed. */
+void silt_call_read(struct silt_call *c, bool optional);
+void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
+
+/* Fields of a body. Absent (or null) is fine: the result keeps its value. On a wrong type the request is
+ * refused with 400 and false comes back. */
+bool silt_body_string(struct silt_call *c, const char *name, silt_slice *ret);
+bool silt_body_bool(struct silt_call *c, const char *name, bool *ret);
+bool silt_body_ms(struct silt_call *c, const char *name, uint32_t *ret);
+/* An object of strings as NAME=value\0…; null values are left out. */
+bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret);
+silt_slice silt_query(const struct silt_http_request *r, silt_slice name); /* raw; {NULL,0} if absent */
+
+/* "digest":"sha256:…" */
+void silt_api_digest(struct silt_buf *b, const uint8_t digest[SILT_DIGEST_SIZE]);
+
+/* Handlers, one file per noun. */
+#define SILT_HANDLER(name) void name(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX])
+SILT_HANDLER(silt_api_root);
+SILT_HANDLER(silt_api_ping);
+SILT_HANDLER(silt_api_version);
+SILT_HANDLER(silt_api_commands);
+SILT_HANDLER(silt_api_healthz);
+SILT_HANDLER(silt_api_metrics);
+SILT_HANDLER(silt_api_openapi);
+SILT_HANDLER(silt_api_session_create);
+SILT_HANDLER(silt_api_session_list);
+SILT_HANDLER(silt_api_session_delete);
+SILT_HANDLER(silt_api_execute);
+SILT_HANDLER(silt_api_execute_stream);
+SILT_HANDLER(silt_api_sandbox_list);
+SILT_HANDLER(silt_api_sandbox_create);
+SILT_HANDLER(silt_api_sandbox_get);
+SILT_HANDLER(silt_api_sandbox_destroy);
+SILT_HANDLER(silt_api_image_list);
+SILT_HANDLER(silt_api_image_put);
+SILT_HANDLER(silt_api_image_remove);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command: what a request asks to be run, checked; and how its end is told. Shared by execute and its
+ * streamed twin. */
+#pragma once
+
+#include "api/choice.h"
+
+struct silt_command {
+    struct silt_exec_request request; /* slices live as long as the HTTP request */
+    struct silt_choice choice;
+    bool background;
+    bool blank; /* nothing but white space */
+};
+
+/* False: refused already. */
+bool silt_command_read(struct silt_call *c, struct silt_command *ret);
+/* {"command":…,"stderr":…} and more, as the context of an error. */
+void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text);
+/* cause, limit and peak of an end that was not the command's own doing; nothing for an ordinary one. */
+void silt_command_cause(struct silt_buf *b, const struct silt_sandbox *s, const struct silt_agent_end *end);
+/* 410 when the shell ended, with its cause. */
+void silt_command_refuse_shell(struct silt_http_request *r, const struct silt_command *m,
+                               const struct silt_sandbox *s, const struct silt_agent_end *end);
+/* What came of a start that failed. */
+void silt_command_refuse_failed(struct silt_http_request *r, const struct silt_command *m,
+                                enum silt_api_code code, const struct silt_error *e);
+
+/* execute with background: true: starts it, answers with its pid, leaves it running. */
+void silt_api_start_background(struct silt_call *c, struct silt_command *m);

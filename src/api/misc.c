@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small answers: is it there, which version, how is it doing. */
+#include "api/api.h"
+#include "base/clock.h"
+
+static void reply_text(struct silt_call *c)
+{
+    silt_http_reply(c->request, 200, SILT_LIT("text/plain; charset=utf-8"), (silt_slice){NULL, 0},
+                    SILT_LIT("Hello from Silt: this sandbox is ready.\n"));
+}
+
+static void reply_ping(struct silt_call *c)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 1024);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("success"));
+    silt_json_bool(&b, true);
+    silt_json_key(&b, SILT_LIT("status"));
+    silt_json_string(&b, SILT_LIT("healthy"));
+    silt_json_key(&b, SILT_LIT("message"));
+    silt_json_string(&b, SILT_LIT("healthy"));
+    silt_api_timestamp(&b);
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void reply_version(struct silt_call *c)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 1024);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("success"));
+    silt_json_bool(&b, true);
+    silt_json_key(&b, SILT_LIT("version"));
+    silt_json_string(&b, SILT_LIT(SILT_VERSION));
+    silt_api_timestamp(&b);
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void reply_commands(struct silt_call *c)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 1024);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("success"));
+    silt_json_bool(&b, true);
+    silt_json_key(&b, SILT_LIT("availableCommands"));
+    silt_json_raw(&b, SILT_LIT("[]"));
+    silt_json_key(&b, SILT_LIT("count"));
+    silt_json_i64(&b, 0);
+    silt_api_timestamp(&b);
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void use(struct silt_http_request *r, silt_slice id, void (*run)(struct silt_call *))
+{
+    struct silt_call *c = silt_call_new(r, id);
+    if (c != NULL)
+        silt_call_use(c, run);
+}
+
+SILT_HANDLER(silt_api_root)
+{
+    use(r, args[0], reply_text);
+}
+
+SILT_HANDLER(silt_api_ping)
+{
+    use(r, args[0], reply_ping);
+}
+
+SILT_HANDLER(silt_api_version)
+{
+    use(r, args[0], reply_version);
+}
+
+SILT_HANDLER(silt_api_commands)
+{
+    use(r, args[0], reply_commands);
+}
+
+SILT_HANDLER(silt_api_healthz)
+{
+    (void)args;
+    silt_http_reply(r, 200, SILT_LIT("application/json"), (silt_slice){NULL, 0},
+                    SILT_LIT("{\"status\":\"ok\"}"));
+}
+
+static void metric(struct silt_buf *b, const char *name, const char *type, const char *help, uint64_t value)
+{
+    silt_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, type, name,
+                  (unsigned long long)value);
+}
+
+SILT_HANDLER(silt_api_metrics)
+{
+    struct silt_api *api = silt_api_of(r);
+    const struct silt_registry *g = api->registry;
+    uint64_t running = 0, sessions = 0;
+    (void)args;
+    for (uint32_t i = 0; i < g->settings.slots; i++) {
+        const struct silt_sandbox *s = g->by_slot[i];
+        if (s == NULL || s->row.id[0] == 0)
+            continue;
+        running += s->state == SILT_SANDBOX_RUNNING;
+        sessions += s->session_count;
+    }
+    silt_auto_buf b;
+    silt_buf_init(&b, 64 << 10);
+    metric(&b, "silt_sandboxes", "gauge", "Sandboxes that exist.", g->by_id.used);
+    metric(&b, "silt_sandboxes_running", "gauge", "Sandboxes with processes.", running);
+    metric(&b, "silt_sandboxes_ready", "gauge", "Prepared sandboxes that wait for a name.", g->ready_count);
+    metric(&b, "silt_sessions", "gauge", "Open shell sessions.", sessions);
+    metric(&b, "silt_sandboxes_created_total", "counter", "Sandboxes created.", g->counts.created);
+    metric(&b, "silt_sandboxes_destroyed_total", "counter", "Sandboxes destroyed.", g->counts.destroyed);
+    metric(&b, "silt_sandbox_claims_total", "counter", "Creates served by a prepared sandbox.", g->counts.claims);
+    metric(&b, "silt_sandbox_cold_starts_total", "counter", "Starts that were not prepared.",
+           g->counts.cold_starts);
+    metric(&b, "silt_sandbox_deaths_total", "counter", "Ends of a sandbox's processes that have a cause.",
+           g->counts.deaths);
+    metric(&b, "silt_oom_kills_total", "counter", "Commands hit by their sandbox's memory limit.",
+           g->counts.oom_kills);
+    metric(&b, "silt_execs_total", "counter", "Commands started.", g->counts.execs);
+    metric(&b, "silt_output_bytes_total", "counter", "Bytes of output received.", g->counts.out_bytes);
+    metric(&b, "silt_http_connections", "gauge", "Open HTTP connections.",
+           silt_http_server_connections(api->server));
+    metric(&b, "silt_http_answer_microseconds_total", "counter", "Time from head to answer, summed.",
+           api->answer_us);
+    silt_buf_addf(&b, "# HELP silt_http_answers_total Answers by status class.\n"
+                      "# TYPE silt_http_answers_total counter\n");
+    for (int i = 1; i < 6; i++)
+        silt_buf_addf(&b, "silt_http_answers_total{class=\"%dxx\"} %llu\n", i,
+                      (unsigned long long)api->answered[i]);
+    metric(&b, "silt_uptime_seconds", "gauge", "Seconds since the daemon started.",
+           (uint64_t)(silt_clock_ms() - api->started_ms) / 1000);
+    silt_http_reply(r, 200, SILT_LIT("text/plain; version=0.0.4; charset=utf-8"), (silt_slice){NULL, 0},
+                    silt_buf_slice(&b));
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/reply.h"
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    int status;
+    const char *suggestion; /* NULL: none is sent */
+} codes[SILT_API_CODE_MAX] = {
+    [SILT_API_VALIDATION_FAILED] = {"VALIDATION_FAILED", 400, "Correct the request; the message says what is wrong."},
+    [SILT_API_BAD_REQUEST] = {"VALIDATION_FAILED", 400, "Send well-formed HTTP/1.1."},
+    [SILT_API_UNAUTHORIZED] = {"UNAUTHORIZED", 401,
+                               "Send `Authorization: Bearer <token>`; `silt token` prints the token."},
+    [SILT_API_UNKNOWN_ROUTE] = {"UNKNOWN_ERROR", 404, NULL},
+    [SILT_API_METHOD_NOT_ALLOWED] = {"METHOD_NOT_ALLOWED", 405, NULL},
+    [SILT_API_BODY_TOO_LARGE] = {"BODY_TOO_LARGE", 413, "Send less than 128 MiB in one request."},
+    [SILT_API_SANDBOX_NOT_FOUND] = {"SANDBOX_NOT_FOUND", 404,
+                                    "The first command on an id makes a sandbox of it."},
+    [SILT_API_SANDBOX_EXISTS] = {"SANDBOX_ALREADY_EXISTS", 409,
+                                 "Use it as it is, choose another id, or destroy it first."},
+    [SILT_API_IMAGE_NOT_FOUND] = {"IMAGE_NOT_FOUND", 404, "`silt image ls` lists the images."},
+    [SILT_API_IMAGE_IN_USE] = {"RESOURCE_BUSY", 409, "Destroy the sandboxes of the image first."},
+    [SILT_API_LIMIT_REACHED] = {"LIMIT_REACHED", 429, "Destroy what is not needed, or raise the limit."},
+    [SILT_API_NO_SPACE] = {"NO_SPACE", 507, "Delete files in the sandbox or create one with a larger disk."},
+    [SILT_API_INTERRUPTED] = {"OPERATION_INTERRUPTED", 409, "The daemon was restarted meanwhile: look, then try again."},
+    [SILT_API_TIMEOUT] = {"INTERNAL_ERROR", 500, "Try again; `silt doctor` checks the machine."},
+    [SILT_API_INTERNAL] = {"INTERNAL_ERROR", 500, NULL},
+    [SILT_API_INVALID_COMMAND] = {"INVALID_COMMAND", 400, NULL},
+    [SILT_API_COMMAND_FAILED] = {"COMMAND_EXECUTION_ERROR", 500, NULL},
+    [SILT_API_STREAM_START] = {"STREAM_START_ERROR", 500, NULL},
+    [SILT_API_SESSION_EXISTS] = {"SESSION_ALREADY_EXISTS", 409, "Use the session as it is, or choose another id."},
+    [SILT_API_SESSION_DESTROYED] = {"SESSION_DESTROYED", 410, "Create a new session."},
+    [SILT_API_SESSION_TERMINATED] = {"SESSION_TERMINATED", 410,
+                                     "The next command on this session id gets a fresh shell."},
+    [SILT_API_SANDBOX_ENDED] = {"SESSION_TERMINATED", 410, "The next use starts the sandbox again; its files are kept."},
+};
+
+static const enum silt_api_code code_of[SILT_CODE_MAX] = {
+    [SILT_OK] = SILT_API_INTERNAL,
+    [SILT_INVALID] = SILT_API_VALIDATION_FAILED,
+    [SILT_NOT_FOUND] = SILT_API_IMAGE_NOT_FOUND,
+    [SILT_CONFLICT] = SILT_API_SANDBOX_EXISTS,
+    [SILT_LIMIT] = SILT_API_LIMIT_REACHED,
+    [SILT_NO_SPACE] = SILT_API_NO_SPACE,
+    [SILT_DENIED] = SILT_API_INTERNAL,
+    [SILT_TIMEOUT] = SILT_API_TIMEOUT,
+    [SILT_GONE] = SILT_API_SANDBOX_ENDED,
+    [SILT_UNAVAILABLE] = SILT_API_INTERNAL,
+    [SILT_INTERRUPTED] = SILT_API_INTERRUPTED,
+    [SILT_PROTOCOL] = SILT_API_INTERNAL,
+    [SILT_INTERNAL] = SILT_API_INTERNAL,
+};
+
+int silt_api_status(enum silt_api_code code)
+{
+    return codes[code].status;
+}
+
+enum silt_api_code silt_api_code_of(const struct silt_error *e)
+{
+    return (unsigned)e->code < SILT_CODE_MAX ? code_of[e->code] : SILT_API_INTERNAL;
+}
+
+void silt_api_time(struct silt_buf *b, int64_t wall_ms)
+{
+    char text[SILT_ISO_SIZE];
+    silt_clock_iso(wall_ms, text);
+    silt_json_string(b, silt_slice_of(text));
+}
+
+void silt_api_timestamp(struct silt_buf *b)
+{
+    silt_json_key(b, SILT_LIT("timestamp"));
+    silt_api_time(b, silt_clock_wall_ms());
+}
+
+void silt_api_envelope(struct silt_buf *b, enum silt_api_code code, silt_slice message)
+{
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("code"));
+    silt_json_string(b, silt_slice_of(codes[code].name));
+    silt_json_key(b, SILT_LIT("message"));
+    silt_json_string(b, message);
+    silt_json_key(b, SILT_LIT("context"));
+}
+
+void silt_api_envelope_end(struct silt_buf *b, enum silt_api_code code)
+{
+    silt_json_key(b, SILT_LIT("httpStatus"));
+    silt_json_i64(b, codes[code].status);
+    silt_api_timestamp(b);
+    if (codes[code].suggestion != NULL) {
+        silt_json_key(b, SILT_LIT("suggestion"));
+        silt_json_string(b, silt_slice_of(codes[code].suggestion));
+    }
+    silt_json_close(b, '}');
+}
+
+void silt_api_answer(struct silt_http_request *r, int status, const struct silt_buf *b)
+{
+    silt_http_reply(r, status, SILT_LIT("application/json"), (silt_slice){NULL, 0}, silt_buf_slice(b));
+}
+
+void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_slice context,
+                     const char *format, ...)
+{
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    silt_auto_buf b;
+    silt_buf_init(&b, 64 << 20);
+    silt_api_envelope(&b, code, silt_slice_of(message));
+    silt_json_raw(&b, context.len > 0 ? context : SILT_LIT("{}"));
+    silt_api_envelope_end(&b, code);
+    silt_slice fields = code == SILT_API_UNAUTHORIZED ? SILT_LIT("WWW-Authenticate: Bearer\r\n")
+                                                      : (silt_slice){NULL, 0};
+    silt_http_reply(r, codes[code].status, SILT_LIT("application/json"), fields, silt_buf_slice(&b));
+}
+
+void silt_api_refuse_error(struct silt_http_request *r, const struct silt_error *e)
+{
+    silt_api_refuse(r, silt_api_code_of(e), (silt_slice){NULL, 0}, "%s", e->text);
+}
+
+void silt_api_refuse_field(struct silt_http_request *r, const char *field, const char *why)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 4096);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("validationErrors"));
+    silt_json_open(&b, '[');
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("field"));
+    silt_json_string(&b, silt_slice_of(field));
+    silt_json_key(&b, SILT_LIT("message"));
+    silt_json_string(&b, silt_slice_of(why));
+    silt_json_key(&b, SILT_LIT("code"));
+    silt_json_string(&b, SILT_LIT("INVALID_VALUE"));
+    silt_json_close(&b, '}');
+    silt_json_close(&b, ']');
+    silt_json_close(&b, '}');
+    silt_api_refuse(r, SILT_API_VALIDATION_FAILED, silt_buf_slice(&b), "%s: %s", field, why);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reply: answers that all routes share: the error envelope with its codes, and small JSON bodies. */
+#pragma once
+
+#include "base/buf.h"
+#include "http/server.h"
+#include "json/json.h"
+
+enum silt_api_code {
+    SILT_API_VALIDATION_FAILED,
+    SILT_API_UNAUTHORIZED,
+    SILT_API_UNKNOWN_ROUTE,
+    SILT_API_METHOD_NOT_ALLOWED,
+    SILT_API_BODY_TOO_LARGE,
+    SILT_API_SANDBOX_NOT_FOUND,
+    SILT_API_SANDBOX_EXISTS,
+    SILT_API_IMAGE_NOT_FOUND,
+    SILT_API_IMAGE_IN_USE,
+    SILT_API_LIMIT_REACHED,
+    SILT_API_NO_SPACE,
+    SILT_API_INTERRUPTED,
+    SILT_API_TIMEOUT,
+    SILT_API_INTERNAL,
+    SILT_API_INVALID_COMMAND,
+    SILT_API_COMMAND_FAILED,
+    SILT_API_STREAM_START,
+    SILT_API_SESSION_EXISTS,
+    SILT_API_SESSION_DESTROYED,
+    SILT_API_SESSION_TERMINATED,
+    SILT_API_SANDBOX_ENDED,
+    SILT_API_BAD_REQUEST,
+    SILT_API_CODE_MAX
+};
+
+int silt_api_status(enum silt_api_code code);
+/* Writes the envelope up to and including `"context":`; the caller adds an object, then _end. */
+void silt_api_envelope(struct silt_buf *b, enum silt_api_code code, silt_slice message);
+void silt_api_envelope_end(struct silt_buf *b, enum silt_api_code code);
+
+/* `context` is a JSON object or empty (then {}). */
+void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_slice context,
+                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* A failure of the rooms below: its code becomes one of ours, once, here. */
+void silt_api_refuse_error(struct silt_http_request *r, const struct silt_error *e);
+enum silt_api_code silt_api_code_of(const struct silt_error *e);
+/* 400 with validationErrors. */
+void silt_api_refuse_field(struct silt_http_request *r, const char *field, const char *why);
+
+void silt_api_answer(struct silt_http_request *r, int status, const struct silt_buf *b);
+void silt_api_timestamp(struct silt_buf *b); /* "timestamp":"…" */
+void silt_api_time(struct silt_buf *b, int64_t wall_ms);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config: every setting is one row (name, kind, default, bounds, help). The file, the environment,
+ * the flags, --help and the reference page all come from the rows; other rooms receive values only.
+ * Later wins: default, file (/etc/silt/silt.conf), environment (SILT_HTTP_CONNECTIONS), flag
+ * (--http.connections=100). */
+#pragma once
+
+#include "base/error.h"
+#include "base/log.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+    SILT_CONFIG_BLOCK_IDS = 1 << 24, /* ids.base counts in these; a block has 256 slots */
+    SILT_CONFIG_SLOT_IDS = 1 << 16,  /* uids and gids of one sandbox, and of all images together */
+};
+
+struct silt_config {
+    char instance[8];
+    char listen[64];
+    char state[PATH_MAX];
+    char run[PATH_MAX];
+    char images[PATH_MAX]; /* filled in (<state>/images) when not set */
+    char token_file[PATH_MAX];
+    char user[64];
+    uint32_t ids_base;
+    uint32_t ids_count;
+    uint32_t ids_images;
+    char image[65];
+    char image_apt_source[256];
+    char type[32];
+    uint32_t pool_sandboxes;
+    uint32_t pool_namespaces;
+    uint32_t workers;
+    uint64_t disk_pool;
+    char cgroup[PATH_MAX];
+    enum silt_log_level log_level;
+    uint32_t http_connections;
+    uint32_t http_head_timeout_ms;
+    uint32_t http_body_timeout_ms;
+    uint32_t http_idle_timeout_ms;
+
+    bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
+    bool help;      /* --help: the program prints silt_config_help and ends */
+    bool version;   /* --version */
+    bool reference; /* --reference: silt_config_reference */
+};
+
+/* Reads the file, the environment and the flags. The file may be missing unless --config or
+ * SILT_CONFIG named it; an empty name means no file. *ret is 24 KB: keep it static. */
+int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt_error *e);
+
+void silt_config_help(FILE *out);      /* the flags, one a paragraph */
+void silt_config_reference(FILE *out); /* docs/settings.md */
+
+/* The effective settings as an argument vector, program first, that silt_config_load turns back
+ * into the same values without reading any file. The caller frees it; `more` may be NULL. */
+char **silt_config_to_args(const struct silt_config *c, const char *program, const char *more);
+void silt_config_args_free(char **args);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* siltd: faces the network and has no rights. Everything it may touch came as a descriptor from
+ * silt-super; it dies without harm, and the next one finds every sandbox again. */
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "daemon/confine.h"
+#include "wire/super.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { DRAIN_MS = 4000, WORKERS = 2, WRITE_TIMEOUT_MS = 60000 };
+
+struct daemon {
+    struct silt_config config;
+    struct silt_loop loop;
+    struct silt_registry registry;
+    struct silt_api api;
+    struct silt_watch super;
+    struct silt_watch signals;
+    char token[SILT_TOKEN_MAX + 1];
+};
+
+static int read_token(struct daemon *d, struct silt_error *e)
+{
+    ssize_t n = pread(SILT_SUPER_FD_TOKEN, d->token, SILT_TOKEN_MAX, 0);
+    if (n < 0)
+        return silt_fail_errno(e, "read the token file");
+    d->token[n] = 0;
+    d->token[strcspn(d->token, "\r\n")] = 0;
+    if (strlen(d->token) < 16)
+        return silt_fail(e, SILT_INVALID, "the token is shorter than 16 characters");
+    (void)close(SILT_SUPER_FD_TOKEN);
+    d->api.token = silt_slice_of(d->token);
+    return 0;
+}
+
+static int serve(struct daemon *d, struct silt_error *e)
+{
+    struct silt_http_limits limits = {
+        .connections = d->config.http_connections,
+        .body_max = (uint64_t)64 << 30, /* images; every other route takes SILT_BODY_MAX at most */
+        .head_timeout_ms = d->config.http_head_timeout_ms,
+        .body_timeout_ms = d->config.http_body_timeout_ms,
+        .idle_timeout_ms = d->config.http_idle_timeout_ms,
+        .write_timeout_ms = WRITE_TIMEOUT_MS,
+    };
+    struct silt_http_hooks hooks = {
+        .on_request = silt_api_on_request,
+        .on_refusal = silt_api_on_refusal,
+        .on_answered = silt_api_on_answered,
+        .context = &d->api,
+        .extra_fields = silt_api_cors,
+    };
+    if (silt_http_server_open(&d->loop, SILT_SUPER_FD_LISTEN, &limits, &hooks, &d->api.server, e) < 0)
+        return -1;
+    struct silt_super_note note = {.type = SILT_SUPER_READY};
+    struct silt_parcel p = {.data = &note, .len = sizeof(note)};
+    silt_log(SILT_LOG_INFO, "serving", "sandboxes=%zu images=%d", d->registry.by_id.used,
+             !silt_list_empty(&d->registry.images));
+    return silt_fd_send(d->super.fd, &p, e);
+}
+
+static void give_up(struct daemon *d, const struct silt_error *e)
+{
+    silt_log(SILT_LOG_ERROR, "end", "error=%s", e->text);
+    silt_loop_stop(&d->loop);
+}
+
+static void on_note(struct daemon *d, const struct silt_super_note *note, struct silt_parcel *p)
+{
+    struct silt_error e;
+    if (note->type == SILT_SUPER_KEPT && p->nfds == 2) {
+        silt_registry_adopt(&d->registry, note->key, p->fds[0], p->fds[1]);
+        p->nfds = 0;
+    } else if (note->type == SILT_SUPER_KEPT_ALL && d->registry.recovering) {
+        silt_registry_adopted_all(&d->registry);
+        if (serve(d, &e) < 0)
+            give_up(d, &e);
+    } else if (note->type == SILT_SUPER_PEER && p->nfds == 1) {
+        silt_priv_ask_replace(d->registry.priv, p->fds[0]);
+        p->nfds = 0;
+    }
+    silt_parcel_close(p);
+}
+
+static void on_super(struct silt_watch *w, uint32_t events)
+{
+    struct daemon *d = silt_container_of(w, struct daemon, super);
+    struct silt_super_note note;
+    struct silt_error e;
+    (void)events;
+    for (;;) {
+        struct silt_parcel p = {.data = &note, .len = sizeof(note)};
+        int got = silt_fd_recv(w->fd, &p, &e);
+        if (got < 0 && e.sys == EAGAIN)
+            return;
+        if (got == 0)
+            (void)silt_fail(&e, SILT_GONE, "silt-super is gone");
+        if (got <= 0 || p.len != sizeof(note)) {
+            give_up(d, &e);
+            return;
+        }
+        on_note(d, &note, &p);
+    }
+}
+
+static void on_drained(void *context)
+{
+    struct daemon *d = context;
+    silt_loop_stop(&d->loop);
+}
+
+static void on_signal(struct silt_watch *w, uint32_t events)
+{
+    struct daemon *d = silt_container_of(w, struct daemon, signals);
+    struct signalfd_siginfo info;
+    (void)events;
+    if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    silt_log(SILT_LOG_INFO, "stopping", "signal=%u", info.ssi_signo);
+    if (d->api.server != NULL)
+        silt_http_server_drain(d->api.server, DRAIN_MS, on_drained, d);
+    else
+        silt_loop_stop(&d->loop);
+}
+
+static int watch_signals(struct daemon *d, struct silt_error *e)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    d->signals = (struct silt_watch){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+                                     .on_ready = on_signal};
+    if (d->signals.fd < 0)
+        return silt_fail_errno(e, "create signalfd");
+    silt_loop_watch(&d->loop, &d->signals, EPOLLIN);
+    return 0;
+}
+
+static int build(struct daemon *d, struct silt_error *e)
+{
+    struct silt_registry *r = &d->registry;
+    (void)snprintf(r->settings.store_path, sizeof(r->settings.store_path), "%s/db/silt.db", d->config.state);
+    (void)snprintf(r->settings.image, sizeof(r->settings.image), "%s", d->config.image);
+    (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
+    r->settings.slots = d->config.ids_count;
+    r->settings.ready = d->config.pool_sandboxes;
+    r->loop = &d->loop;
+    r->super = SILT_SUPER_FD_CHANNEL;
+    d->api.registry = r;
+    d->api.loop = &d->loop;
+    d->api.started_ms = silt_clock_ms();
+    if (silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
+        || silt_store_open(r->settings.store_path, &r->store, e) < 0
+        || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
+        || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0
+        || silt_registry_open(r, e) < 0 || silt_confine(e) < 0)
+        return -1;
+    d->super = (struct silt_watch){.fd = SILT_SUPER_FD_CHANNEL, .on_ready = on_super};
+    if (silt_fd_nonblock(d->super.fd, e) < 0)
+        return -1;
+    silt_loop_watch(&d->loop, &d->super, EPOLLIN);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon d;
+    struct silt_error e = {0};
+    if (silt_config_load(argc, argv, &d.config, &e) < 0) {
+        (void)fprintf(stderr, "siltd: %s\n", e.text);
+        return 2;
+    }
+    silt_log_open("siltd", d.config.log_level);
+    if (build(&d, &e) < 0 || silt_loop_run(&d.loop, &e) < 0) {
+        silt_log(SILT_LOG_ERROR, "end", "error=%s", e.text);
+        return 1;
+    }
+    silt_registry_close(&d.registry);
+    silt_worker_close(d.registry.worker);
+    silt_store_close(d.registry.store);
+    return 0;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer: from a status and bytes to what goes out. While a connection's input is processed, its
+ * answers gather in the server's batch and leave in one write; otherwise they are written at once.
+ * What the kernel does not take waits in c->out. */
+#include "http/conn.h"
+#include "base/clock.h"
+#include "base/own.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+    HEAD_ROOM = 256,                 /* status line and our own fields */
+    BATCH_KEPT = 2 * SILT_HTTP_MARK, /* memory of the batch that is kept for the next one */
+    DATE_MS = 250,                   /* how old the Date may be */
+};
+
+size_t silt_http_answer_pending(const struct silt_http_conn *c)
+{
+    size_t queued = c->out.len - c->out_at;
+    return c->server->batching == c ? queued + c->server->batch.len : queued;
+}
+
+/* Nothing can be written any more. The handler may be on the stack, so it is told later. */
+static void break_off(struct silt_http_conn *c)
+{
+    c->broken = true;
+    c->out_at = 0;
+    silt_buf_fini(&c->out);
+    silt_http_server_defer(c);
+}
+
+/* How much of it the kernel took. */
+static size_t send_some(struct silt_http_conn *c, silt_slice bytes)
+{
+    ssize_t n = send(c->watch.fd, bytes.data, bytes.len, MSG_NOSIGNAL);
+    if (n > 0) {
+        c->write_by_ms = c->server->loop->now_ms + c->server->limits.write_timeout_ms;
+        return (size_t)n;
+    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        break_off(c);
+    return 0;
+}
+
+void silt_http_answer_flush(struct silt_http_conn *c)
+{
+    if (c->out.len == c->out_at || c->broken)
+        return;
+    c->out_at += send_some(c, (silt_slice){c->out.data + c->out_at, c->out.len - c->out_at});
+    if (c->out_at == c->out.len) {
+        c->out_at = 0;
+        c->write_by_ms = 0;
+        silt_buf_fini(&c->out);
+    } else if (c->out_at > c->out.cap / 2) {
+        silt_buf_drop(&c->out, c->out_at);
+        c->out_at = 0;
+    }
+}
+
+void silt_http_answer_batch(struct silt_http_server *s, struct silt_http_conn *c)
+{
+    assert(s->batching == NULL && s->batch.len == 0);
+    s->batching = c;
+}
+
+/* Sends the batch, and keeps what was not taken. */
+static void send_batch(struct silt_http_conn *c)
+{
+    silt_slice rest = silt_buf_slice(&c->server->batch);
+    if (c->intake == SILT_HTTP_CLOSED || c->broken || rest.len == 0)
+        return;
+    if (c->out.len == 0) {
+        size_t n = send_some(c, rest);
+        rest.data += n;
+        rest.len -= n;
+        if (rest.len == 0)
+            c->write_by_ms = 0;
+    }
+    if (rest.len == 0 || c->broken)
+        return;
+    if (c->write_by_ms == 0)
+        c->write_by_ms = c->server->loop->now_ms + c->server->limits.write_timeout_ms;
+    silt_buf_add(&c->out, rest);
+    if (c->out.broken)
+        break_off(c);
+}
+
+void silt_http_answer_batch_end(struct silt_http_server *s)
+{
+    if (s->batch.broken)
+        break_off(s->batching);
+    send_batch(s->batching);
+    if (s->batch.cap > BATCH_KEPT)
+        silt_buf_fini(&s->batch);
+    else
+        silt_buf_clear(&s->batch);
+    s->batching = NULL;
+}
+
+/* Where this connection's bytes go now. */
+struct outlet {
+    struct silt_buf *buf;
+    bool own; /* the batch was opened for this call only */
+};
+
+static struct outlet open_outlet(struct silt_http_conn *c)
+{
+    struct silt_http_server *s = c->server;
+    if (s->batching == NULL) {
+        silt_http_answer_batch(s, c);
+        return (struct outlet){&s->batch, true};
+    }
+    return (struct outlet){s->batching == c ? &s->batch : &c->out, false};
+}
+
+static void close_outlet(struct silt_http_conn *c, struct outlet o)
+{
+    struct silt_http_server *s = c->server;
+    if (o.own) {
+        silt_http_answer_batch_end(s);
+        return;
+    }
+    if (s->batching == c)
+        return;
+    if (c->out.broken)
+        break_off(c);
+    if (c->write_by_ms == 0)
+        c->write_by_ms = s->loop->now_ms + s->limits.write_timeout_ms;
+    silt_http_answer_flush(c);
+}
+
+static const char *reason_of(int status)
+{
+    static const char *const reasons[600] = {
+        [100] = "Continue",
+        [200] = "OK",
+        [201] = "Created",
+        [202] = "Accepted",
+        [204] = "No Content",
+        [206] = "Partial Content",
+        [304] = "Not Modified",
+        [400] = "Bad Request",
+        [401] = "Unauthorized",
+        [403] = "Forbidden",
+        [404] = "Not Found",
+        [405] = "Method Not Allowed",
+        [406] = "Not Acceptable",
+        [408] = "Request Timeout",
+        [409] = "Conflict",
+        [410] = "Gone",
+        [411] = "Length Required",
+        [412] = "Precondition Failed",
+        [413] = "Content Too Large",
+        [414] = "URI Too Long",
+        [415] = "Unsupported Media Type",
+        [416] = "Range Not Satisfiable",
+        [417] = "Expectation Failed",
+        [422] = "Unprocessable Content",
+        [426] = "Upgrade Required",
+        [429] = "Too Many Requests",
+        [431] = "Request Header Fields Too Large",
+        [500] = "Internal Server Error",
+        [501] = "Not Implemented",
+        [502] = "Bad Gateway",
+        [503] = "Service Unavailable",
+        [504] = "Gateway Timeout",
+        [505] = "HTTP Version Not Supported",
+        [507] = "Insufficient Storage",
+    };
+    return reasons[status] != NULL ? reasons[status] : "Other";
+}
+
+static silt_slice date_now(struct silt_http_server *s)
+{
+    if (s->date[0] == 0 || s->loop->now_ms - s->date_ms >= DATE_MS) {
+        static const char days[] = "SunMonTueWedThuFriSat";
+        static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+        time_t seconds = silt_clock_wall_ms() / 1000;
+        struct tm t;
+        char text[80];
+        (void)gmtime_r(&seconds, &t);
+        (void)snprintf(text, sizeof(text), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+                       days + 3 * t.tm_wday, t.tm_mday, months + 3 * t.tm_mon, t.tm_year + 1900,
+                       t.tm_hour, t.tm_min, t.tm_sec);
+        (void)snprintf(s->date, sizeof(s->date), "%.29s", text);
+        s->date_ms = s->loop->now_ms;
+    }
+    return (silt_slice){s->date, sizeof(s->date) - 1};
+}
+
+static char *lay(char *at, silt_slice s)
+{
+    if (s.len > 0)
+        memcpy(at, s.data, s.len);
+    return at + s.len;
+}
+
+static char *lay_number(char *at, uint64_t v)
+{
+    char text[20], *p = text + sizeof(text);
+    do
+        *--p = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    return lay(at, (silt_slice){p, (size_t)(text + sizeof(text) - p)});
+}
+
+enum framing { NO_BODY, LENGTH, CHUNKED, UNTIL_CLOSE };
+
+struct answer {
+    int status;
+    enum framing framing;
+    bool head_only; /* the body is measured, not sent */
+    bool old;       /* HTTP/1.0 that asked to stay */
+    silt_slice type, fields, body;
+};
+
+static char *lay_framing(char *at, const struct answer *a, bool last)
+{
+    if (a->framing == LENGTH) {
+        at = lay(at, SILT_LIT("Content-Length: "));
+        at = lay_number(at, a->body.len);
+        at = lay(at, SILT_LIT("\r\n"));
+    } else if (a->framing == CHUNKED) {
+        at = lay(at, SILT_LIT("Transfer-Encoding: chunked\r\n"));
+    }
+    if (last)
+        return lay(at, SILT_LIT("Connection: close\r\n"));
+    return a->old ? lay(at, SILT_LIT("Connection: keep-alive\r\n")) : at;
+}
+
+static char *lay_status(char *at, int status)
+{
+    assert(status >= 100 && status < 600);
+    at = lay(at, SILT_LIT("HTTP/1.1 "));
+    at = lay_number(at, (uint64_t)status);
+    *at++ = ' ';
+    at = lay(at, silt_slice_of(reason_of(status)));
+    return lay(at, SILT_LIT("\r\nDate: "));
+}
+
+static void put_answer(struct silt_http_conn *c, struct silt_buf *b, const struct answer *a)
+{
+    struct silt_http_server *s = c->server;
+    bool with_body = a->framing == LENGTH && !a->head_only;
+    silt_slice body = with_body ? a->body : (silt_slice){NULL, 0};
+    size_t most = HEAD_ROOM + a->type.len + a->fields.len + s->hooks.extra_fields.len + body.len;
+    char *at = silt_buf_room(b, most), *from = at;
+    if (at == NULL)
+        return;
+    at = lay_status(at, a->status);
+    at = lay(at, date_now(s));
+    at = lay(at, SILT_LIT("\r\n"));
+    if (a->type.len > 0) {
+        at = lay(at, SILT_LIT("Content-Type: "));
+        at = lay(at, a->type);
+        at = lay(at, SILT_LIT("\r\n"));
+    }
+    at = lay_framing(at, a, c->last);
+    at = lay(at, a->fields);
+    at = lay(at, s->hooks.extra_fields);
+    at = lay(at, SILT_LIT("\r\n"));
+    at = lay(at, body);
+    b->len += (size_t)(at - from);
+    assert((size_t)(at - from) <= most);
+}
+
+/* A body that would be too long to skip, or that the client may or may not send after all. */
+static bool leaves_bytes(const struct silt_http_exchange *x)
+{
+    const struct silt_http_conn *c = x->conn;
+    if (c->intake != SILT_HTTP_BODY || (!c->chunked && c->left == 0))
+        return false;
+    return c->left > SILT_HTTP_SKIP_MAX || (x->head.expect_continue && !x->continued);
+}
+
+static struct answer begin_answer(struct silt_http_exchange *x, int status)
+{
+    struct silt_http_conn *c = x->conn;
+    bool has_none = status == 204 || status == 304;
+    assert(!x->streaming);
+    c->last = c->last || c->server->draining || leaves_bytes(x);
+    x->status = status;
+    return (struct answer){
+        .status = status,
+        .framing = has_none ? NO_BODY : LENGTH,
+        .head_only = silt_slice_eq(x->head.method, SILT_LIT("HEAD")),
+        .old = x->head.minor == 0,
+    };
+}
+
+static struct silt_http_exchange *exchange_of(struct silt_http_request *r)
+{
+    return silt_container_of(r, struct silt_http_exchange, request);
+}
+
+static void end_answer(struct silt_http_exchange *x, struct outlet o)
+{
+    struct silt_http_conn *c = x->conn;
+    close_outlet(c, o);
+    silt_http_conn_answered(x);
+    if (c->server->batching != c)
+        silt_http_conn_settle(c);
+}
+
+void silt_http_reply(struct silt_http_request *r, int status, silt_slice content_type,
+                     silt_slice fields, silt_slice body)
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct answer a = begin_answer(x, status);
+    a.type = content_type;
+    a.fields = fields;
+    a.body = body;
+    struct outlet o = open_outlet(x->conn);
+    put_answer(x->conn, o.buf, &a);
+    end_answer(x, o);
+}
+
+void silt_http_begin(struct silt_http_request *r, int status, silt_slice content_type,
+                     silt_slice fields)
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct silt_http_conn *c = x->conn;
+    struct answer a = begin_answer(x, status);
+    a.type = content_type;
+    a.fields = fields;
+    x->bodiless = a.framing == NO_BODY || a.head_only;
+    if (a.framing != NO_BODY)
+        a.framing = x->head.minor == 0 ? UNTIL_CLOSE : CHUNKED;
+    x->chunked = a.framing == CHUNKED;
+    c->last = c->last || a.framing == UNTIL_CLOSE;
+    x->streaming = true;
+    struct outlet o = open_outlet(c);
+    put_answer(c, o.buf, &a);
+    close_outlet(c, o);
+    if (c->server->batching != c)
+        silt_http_conn_settle(c);
+}
+
+static void put_chunk(struct silt_buf *b, silt_slice bytes)
+{
+    char size[20];
+    int n = snprintf(size, sizeof(size), "%zx\r\n", bytes.len);
+    silt_buf_add(b, (silt_slice){size, (size_t)n});
+    silt_buf_add(b, bytes);
+    silt_buf_add(b, SILT_LIT("\r\n"));
+}
+
+void silt_http_write(struct silt_http_request *r, silt_slice bytes)
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct silt_http_conn *c = x->conn;
+    assert(x->streaming);
+    if (x->bodiless || bytes.len == 0 || c->broken)
+        return;
+    struct outlet o = open_outlet(c);
+    if (x->chunked)
+        put_chunk(o.buf, bytes);
+    else
+        silt_buf_add(o.buf, bytes);
+    close_outlet(c, o);
+    if (silt_http_answer_pending(c) >= SILT_HTTP_MARK)
+        x->full = true;
+    if (c->server->batching != c)
+        silt_http_conn_settle(c);
+}
+
+size_t silt_http_pending(const struct silt_http_request *r)
+{
+    _Static_assert(offsetof(struct silt_http_exchange, request) == 0,
+                   "a cast leads from one to the other");
+    const struct silt_http_conn *c = ((const struct silt_http_exchange *)(const void *)r)->conn;
+    return c->broken ? SILT_HTTP_MARK : silt_http_answer_pending(c);
+}
+
+void silt_http_end(struct silt_http_request *r)
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct outlet o = open_outlet(x->conn);
+    assert(x->streaming);
+    if (x->chunked && !x->bodiless && !x->conn->broken)
+        silt_buf_add(o.buf, SILT_LIT("0\r\n\r\n"));
+    end_answer(x, o);
+}
+
+void silt_http_cut(struct silt_http_request *r)
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct silt_http_conn *c = x->conn;
+    /* Where the end of the connection is the end of the answer, only a reset tells them apart. */
+    bool reset = !x->streaming || !x->chunked;
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+    if (reset)
+        (void)setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    else if (c->server->batching == c)
+        send_batch(c);
+    if (!x->streaming)
+        x->status = 500;
+    c->last = true;
+    silt_http_conn_answered(x);
+    silt_http_conn_close(c);
+}
+
+void silt_http_answer_continue(struct silt_http_exchange *x)
+{
+    struct outlet o = open_outlet(x->conn);
+    silt_buf_add(o.buf, SILT_LIT("HTTP/1.1 100 Continue\r\n\r\n"));
+    close_outlet(x->conn, o);
+    x->continued = true;
+}
+
+void silt_http_answer_refusal(struct silt_http_conn *c, int status)
+{
+    struct silt_http_server *s = c->server;
+    struct answer a = {.status = status, .framing = LENGTH, .type = SILT_LIT("application/json")};
+    silt_buf_clear(&s->refusal);
+    if (s->hooks.on_refusal != NULL)
+        s->hooks.on_refusal(s->hooks.context, status, &s->refusal);
+    a.body = silt_buf_slice(&s->refusal);
+    c->last = true;
+    struct outlet o = open_outlet(c);
+    put_answer(c, o.buf, &a);
+    close_outlet(c, o);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conn: one client's connection, and the exchange (a request and its answer) that it is busy with.
+ * Private to this folder: conn.c reads and times, answer.c writes, server.c accepts and ends.
+ *
+ * Callbacks of a handler run from the top of a loop callback only, never from inside a function
+ * that a handler called: what such a function finds out (the client is gone, more bytes wait) is
+ * deferred. An idle connection owns nothing but this struct. */
+#pragma once
+
+#include "base/list.h"
+#include "http/server.h"
+
+/*  IDLE --bytes--> HEAD --complete--> BODY --complete--> NOTHING --answered--> IDLE
+ *                                       \----answered--> SKIP ----skipped------^
+ *  any --last answer given--> PARTING --written--> LINGER or CLOSED                  */
+enum silt_http_intake {
+    SILT_HTTP_IDLE,
+    SILT_HTTP_HEAD,
+    SILT_HTTP_BODY,    /* for the handler, once it has said how it wants it */
+    SILT_HTTP_SKIP,    /* a body that nobody wants, after its answer */
+    SILT_HTTP_NOTHING, /* the request is whole: it is being answered */
+    SILT_HTTP_PARTING, /* the last answer is on its way out */
+    SILT_HTTP_LINGER,  /* it is out; reads on for a while, because closing on unread bytes resets */
+    SILT_HTTP_CLOSED,  /* buried */
+};
+
+struct silt_http_conn {
+    struct silt_http_server *server; /* borrowed */
+    struct silt_watch watch;
+    struct silt_timer timer; /* rings at the earlier of both deadlines, or before */
+    struct silt_grave grave;
+    struct silt_link link; /* in server->conns */
+    struct silt_link todo; /* in server->todo while something is deferred */
+    enum silt_http_intake intake;
+    bool last;    /* no request after this one */
+    bool clean;   /* when parting: nothing of the client's is left unread */
+    bool halved;  /* the client shut its side, as epoll told */
+    bool noisy;   /* bytes arrived while none were wanted: epoll is not asked for more */
+    bool broken;  /* writing failed: will be closed by what is deferred */
+    bool chunked; /* the body that is being read */
+    struct silt_http_chunks chunks;
+    uint64_t left;                                 /* of a body with a length */
+    uint64_t taken;                                /* of this body, decoded */
+    size_t fresh;                                  /* body bytes since the deadline was moved */
+    int64_t read_by_ms, write_by_ms, linger_by_ms; /* 0: none */
+    struct silt_buf in;                            /* read, not yet used */
+    struct silt_buf out;
+    size_t out_at;                       /* of out: what is sent already */
+    struct silt_http_exchange *exchange; /* NULL between requests */
+};
+
+enum silt_http_wish { SILT_HTTP_UNDECIDED, SILT_HTTP_COLLECT, SILT_HTTP_CONSUME };
+
+struct silt_http_exchange {
+    struct silt_http_request request;
+    struct silt_http_exchange *next; /* while spare */
+    struct silt_http_conn *conn;     /* borrowed */
+    struct silt_arena arena;
+    struct silt_buf body;
+    size_t body_counted; /* of it in server->body_bytes */
+    uint64_t body_max;
+    enum silt_http_wish wish;
+    void (*on_body)(struct silt_http_request *r);
+    void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end);
+    bool paused;
+    bool continued;         /* 100 Continue is sent */
+    bool full;              /* the mark was reached: owes an on_drain */
+    bool streaming;         /* the head of the answer is out */
+    bool chunked, bodiless; /* how the answer is sent */
+    int status;
+    int64_t started_us;
+    struct silt_http_head head;
+};
+
+enum {
+    SILT_HTTP_READ_SIZE = 64 * 1024,
+    SILT_HTTP_SKIP_MAX = 64 * 1024,
+};
+
+struct silt_http_server {
+    struct silt_loop *loop; /* borrowed */
+    struct silt_watch watch;
+    struct silt_timer todo_timer, drain_timer;
+    struct silt_grave grave;
+    struct silt_http_limits limits;
+    struct silt_http_hooks hooks;
+    int reserve; /* a descriptor to give up when there are no more */
+    size_t count;
+    struct silt_link conns, todo;
+    struct silt_http_exchange *spare;
+    size_t spares;
+    uint64_t body_bytes;             /* memory of collected bodies, all connections */
+    struct silt_http_conn *batching; /* borrowed; whose answers go to `batch` */
+    struct silt_buf batch;           /* sent in one write when the bytes of a read are used up */
+    struct silt_buf refusal;
+    int64_t told_ms; /* when the log last heard of too many connections */
+    int64_t date_ms;
+    char date[30];
+    bool draining;
+    void (*on_closed)(void *context);
+    void *on_closed_context;
+    char room[SILT_HTTP_READ_SIZE];
+};
+
+/* Takes fd. */
+void silt_http_conn_start(struct silt_http_server *s, int fd);
+void silt_http_conn_resume(struct silt_http_conn *c);
+void silt_http_conn_lose(struct silt_http_conn *c); /* tells the handler, closes */
+void silt_http_conn_close(struct silt_http_conn *c);
+/* Brings watch and timer in line with the state. */
+void silt_http_conn_settle(struct silt_http_conn *c);
+/* Parts from a client that is idle when the server is to end. */
+void silt_http_conn_drain(struct silt_http_conn *c);
+/* The answer is queued: on to the next request or to the end. */
+void silt_http_conn_answered(struct silt_http_exchange *x);
+
+/* Answers a request, or what should have been one, on the server's own account, and parts. */
+void silt_http_answer_refusal(struct silt_http_conn *c, int status);
+void silt_http_answer_continue(struct silt_http_exchange *x);
+void silt_http_answer_flush(struct silt_http_conn *c);
+void silt_http_answer_batch(struct silt_http_server *s, struct silt_http_conn *c);
+void silt_http_answer_batch_end(struct silt_http_server *s);
+size_t silt_http_answer_pending(const struct silt_http_conn *c);
+
+void silt_http_server_defer(struct silt_http_conn *c);
+void silt_http_server_left(struct silt_http_conn *c); /* the connection is closed */
+struct silt_http_exchange *silt_http_server_spare(struct silt_http_server *s);
+void silt_http_server_give_back(struct silt_http_exchange *x);

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each step answers 0 (go on), MORE (the bytes end inside it) or minus a status. A decision never
+ * depends on bytes that come later, so a head that arrives in pieces gets the same answer as a
+ * whole one. */
+#include "http/parse.h"
+#include "base/own.h"
+
+enum {
+    MORE = 1,
+    METHOD_MAX = 32,
+    TARGET_MAX = 8192,      /* RFC 9112 3 asks for at least 8000 */
+    LENGTH_DIGITS_MAX = 18, /* always fits 63 bits */
+    TRAILERS_MAX = 4096,
+    CHUNK_DIGITS_MAX = 15,
+};
+
+/* RFC 9110 5.6.2 */
+static const bool is_token[256] = {
+    ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1,         ['&'] = 1,         ['\''] = 1,
+    ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1,         ['^'] = 1,         ['_'] = 1,
+    ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
+};
+/* In a field value: VCHAR, SP, HTAB, obs-text. */
+static const bool is_text[256] = {['\t'] = 1, [' ' ... '~'] = 1, [0x80 ... 0xff] = 1};
+/* In a target: visible ASCII; a fragment is not sent. */
+static const bool is_target[256] = {['!' ... '"'] = 1, ['$' ... '~'] = 1};
+/* In Host: reg-name, IP-literal and port of RFC 3986. */
+static const bool is_host[256] = {
+    ['!'] = 1,         ['$'] = 1, ['%'] = 1,         ['&' ... '.'] = 1, ['0' ... '9'] = 1,
+    [':'] = 1,         [';'] = 1, ['='] = 1,         ['['] = 1,         [']'] = 1,
+    ['A' ... 'Z'] = 1, ['_'] = 1, ['a' ... 'z'] = 1, ['~'] = 1,
+};
+
+struct cursor {
+    const char *at, *end;
+};
+
+/* The longest run of such bytes; it may be empty, and may end where the bytes end. */
+static silt_slice take_run(struct cursor *c, const bool allowed[256])
+{
+    const char *from = c->at;
+    while (c->at < c->end && allowed[(unsigned char)*c->at])
+        c->at++;
+    return (silt_slice){from, (size_t)(c->at - from)};
+}
+
+static int take_byte(struct cursor *c, char byte)
+{
+    if (c->at == c->end)
+        return MORE;
+    if (*c->at != byte)
+        return -400;
+    c->at++;
+    return 0;
+}
+
+static int take_newline(struct cursor *c)
+{
+    int r = take_byte(c, '\r');
+    return r != 0 ? r : take_byte(c, '\n');
+}
+
+static bool has_member(silt_slice list, silt_slice token)
+{
+    silt_slice item;
+    while (silt_slice_split(&list, ',', &item))
+        if (silt_slice_ieq(silt_slice_trim(item), token))
+            return true;
+    return false;
+}
+
+static bool all_of(silt_slice s, const bool allowed[256])
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!allowed[(unsigned char)s.data[i]])
+            return false;
+    return true;
+}
+
+/* "HTTP/1.0" or "HTTP/1.1" */
+static int take_version(struct cursor *c, struct silt_http_head *h)
+{
+    const char *v = c->at;
+    size_t left = (size_t)(c->end - v);
+    if (left > 0 && memcmp(v, "HTTP/", left < 5 ? left : 5) != 0)
+        return -400;
+    if (left < 8)
+        return MORE;
+    if (v[5] < '0' || v[5] > '9' || v[6] != '.' || v[7] < '0' || v[7] > '9')
+        return -400;
+    if (v[5] != '1' || v[7] > '1')
+        return -505;
+    h->minor = v[7] - '0';
+    c->at += 8;
+    return 0;
+}
+
+/* "http://host/path": the host in it replaces the field (RFC 9112 3.2.2). */
+static int split_absolute(struct silt_http_head *h, silt_slice *ret_rest)
+{
+    silt_slice t = h->target;
+    size_t scheme = 0;
+    if (t.len > 7 && silt_slice_ieq((silt_slice){t.data, 7}, SILT_LIT("http://")))
+        scheme = 7;
+    else if (t.len > 8 && silt_slice_ieq((silt_slice){t.data, 8}, SILT_LIT("https://")))
+        scheme = 8;
+    else
+        return -400;
+    silt_slice host = {t.data + scheme, 0};
+    while (scheme + host.len < t.len && host.data[host.len] != '/' && host.data[host.len] != '?')
+        host.len++;
+    if (host.len == 0 || !all_of(host, is_host))
+        return -400;
+    h->host = host;
+    *ret_rest = (silt_slice){host.data + host.len, t.len - scheme - host.len};
+    return 0;
+}
+
+static int split_target(struct silt_http_head *h)
+{
+    silt_slice rest = h->target;
+    if (silt_slice_eq(h->method, SILT_LIT("CONNECT")))
+        return -501;
+    if (silt_slice_eq(rest, SILT_LIT("*")) && silt_slice_eq(h->method, SILT_LIT("OPTIONS"))) {
+        h->path = rest;
+        return 0;
+    }
+    if (rest.data[0] != '/' && split_absolute(h, &rest) < 0)
+        return -400;
+    const char *mark = rest.len > 0 ? memchr(rest.data, '?', rest.len) : NULL;
+    size_t len = mark != NULL ? (size_t)(mark - rest.data) : rest.len;
+    h->path = len > 0 ? (silt_slice){rest.data, len} : SILT_LIT("/");
+    if (mark != NULL)
+        h->query = (silt_slice){mark + 1, rest.len - len - 1};
+    return 0;
+}
+
+static int take_request_line(struct cursor *c, struct silt_http_head *h)
+{
+    int r;
+    if (c->at < c->end && *c->at == '\r' && (r = take_newline(c)) != 0)
+        return r; /* one empty line before a request is forgiven (RFC 9112 2.2) */
+    h->method = take_run(c, is_token);
+    if (h->method.len > METHOD_MAX || (h->method.len == 0 && c->at < c->end))
+        return -400;
+    if ((r = take_byte(c, ' ')) != 0)
+        return r;
+    h->target = take_run(c, is_target);
+    if (h->target.len > TARGET_MAX)
+        return -414;
+    if (h->target.len == 0 && c->at < c->end)
+        return -400;
+    if ((r = take_byte(c, ' ')) != 0 || (r = take_version(c, h)) != 0)
+        return r;
+    return split_target(h);
+}
+
+static int take_status_line(struct cursor *c, struct silt_http_head *h)
+{
+    int r = take_version(c, h);
+    if (r != 0 || (r = take_byte(c, ' ')) != 0)
+        return r;
+    for (int i = 0; i < 3; i++) {
+        if (c->at == c->end)
+            return MORE;
+        if (*c->at < '0' || *c->at > '9')
+            return -400;
+        h->status = h->status * 10 + (*c->at++ - '0');
+    }
+    if (h->status < 100)
+        return -400;
+    if (c->at < c->end && *c->at != '\r' && (r = take_byte(c, ' ')) != 0)
+        return r;
+    h->reason = take_run(c, is_text);
+    return 0;
+}
+
+static int on_host(struct silt_http_head *h, silt_slice value)
+{
+    if (!all_of(value, is_host))
+        return -400;
+    if (h->host.data == NULL) /* else the target named it; two fields are found in the end */
+        h->host = value;
+    return 0;
+}
+
+static int on_length(struct silt_http_head *h, silt_slice value)
+{
+    if (h->has_length || value.len == 0 || value.len > LENGTH_DIGITS_MAX)
+        return -400;
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.data[i];
+        if (c < '0' || c > '9')
+            return -400;
+        h->length = h->length * 10 + (uint64_t)(c - '0');
+    }
+    h->has_length = true;
+    return 0;
+}
+
+static int on_encoding(struct silt_http_head *h, silt_slice value)
+{
+    if (h->chunked)
+        return -400;
+    if (!silt_slice_ieq(value, SILT_LIT("chunked")))
+        return -501;
+    h->chunked = true;
+    return 0;
+}
+
+static int on_connection(struct silt_http_head *h, silt_slice value)
+{
+    h->close = h->close || has_member(value, SILT_LIT("close"));
+    h->keep_alive = h->keep_alive || has_member(value, SILT_LIT("keep-alive"));
+    return 0;
+}
+
+static int on_upgrade(struct silt_http_head *h, silt_slice value)
+{
+    h->upgrade = true;
+    return has_member(value, SILT_LIT("h2c")) ? -400 : 0;
+}
+
+static int on_expect(struct silt_http_head *h, silt_slice value)
+{
+    if (!silt_slice_ieq(value, SILT_LIT("100-continue")))
+        return -417;
+    h->expect_continue = true;
+    return 0;
+}
+
+/* The fields that change how a message is read. */
+static const struct meaning {
+    silt_slice name;
+    int (*apply)(struct silt_http_head *h, silt_slice value);
+} meanings[] = {
+    {{"host", 4}, on_host},
+    {{"content-length", 14}, on_length},
+    {{"transfer-encoding", 17}, on_encoding},
+    {{"connection", 10}, on_connection},
+    {{"upgrade", 7}, on_upgrade},
+    {{"expect", 6}, on_expect},
+};
+
+static int apply_field(struct silt_http_head *h, silt_slice name, silt_slice value)
+{
+    for (size_t i = 0; i < SILT_COUNT(meanings); i++)
+        if (meanings[i].name.len == name.len && silt_slice_ieq(meanings[i].name, name))
+            return meanings[i].apply(h, value);
+    return 0;
+}
+
+static int take_field(struct cursor *c, struct silt_http_head *h)
+{
+    int r;
+    silt_slice name = take_run(c, is_token); /* a folded line begins with a space: no token */
+    if (name.len == 0 && c->at < c->end)
+        return -400;
+    if ((r = take_byte(c, ':')) != 0)
+        return r;
+    silt_slice value = silt_slice_trim(take_run(c, is_text));
+    if ((r = take_newline(c)) != 0)
+        return r;
+    if (h->count == SILT_HTTP_FIELDS_MAX)
+        return -431;
+    h->fields[h->count++] = (struct silt_http_field){name, value};
+    return apply_field(h, name, value);
+}
+
+static size_t count_fields(const struct silt_http_head *h, silt_slice name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < h->count; i++)
+        count += silt_slice_ieq(h->fields[i].name, name);
+    return count;
+}
+
+/* What only the whole head shows. */
+static int check_head(struct silt_http_head *h, bool response)
+{
+    if (h->chunked && (h->has_length || h->minor == 0))
+        return -400;
+    if (!response) {
+        size_t hosts = count_fields(h, SILT_LIT("host"));
+        if (hosts > 1 || (hosts == 0 && h->minor == 1))
+            return -400;
+    }
+    if (h->minor == 0) {
+        h->expect_continue = false; /* RFC 9110 10.1.1 */
+        h->close = h->close || !h->keep_alive;
+    }
+    return 0;
+}
+
+static int take_head(struct cursor *c, struct silt_http_head *h, bool response)
+{
+    int r = response ? take_status_line(c, h) : take_request_line(c, h);
+    if (r != 0 || (r = take_newline(c)) != 0)
+        return r;
+    while (c->at < c->end && *c->at != '\r')
+        if ((r = take_field(c, h)) != 0)
+            return r;
+    if ((r = take_newline(c)) != 0)
+        return r;
+    return check_head(h, response);
+}
+
+int silt_http_parse(struct silt_http_head *h, silt_slice bytes, bool response)
+{
+    struct cursor c = {bytes.data, bytes.data + bytes.len};
+    memset(h, 0, offsetof(struct silt_http_head, fields));
+    if (bytes.len > SILT_HTTP_HEAD_MAX)
+        c.end = bytes.data + SILT_HTTP_HEAD_MAX;
+    int r = take_head(&c, h, response);
+    if (r == MORE)
+        r = bytes.len < SILT_HTTP_HEAD_MAX ? 0 : -431;
+    else if (r == 0)
+        return (int)(c.at - bytes.data);
+    return r < 0 && response ? -502 : r;
+}
+
+silt_slice silt_http_field(const struct silt_http_head *h, silt_slice name)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (silt_slice_ieq(h->fields[i].name, name))
+            return h->fields[i].value;
+    return (silt_slice){NULL, 0};
+}
+
+/* Chunk extensions are refused: nobody needs them, and they are a way to hide a second message. */
+enum state {
+    FIRST_DIGIT,
+    DIGIT,
+    SIZE_LF,
+    DATA,
+    DATA_CR,
+    DATA_LF,
+    TRAILER,
+    NAME,
+    VALUE,
+    VALUE_LF,
+    LAST_LF,
+    DONE
+};
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static enum state expect(char got, char wanted, enum state next, bool *bad)
+{
+    *bad = got != wanted;
+    return next;
+}
+
+static enum state take_size(struct silt_http_chunks *c, char byte, bool *bad)
+{
+    int digit = hex_digit(byte);
+    if (digit < 0) {
+        *bad = c->state == FIRST_DIGIT || byte != '\r';
+        c->junk = 0;
+        return SIZE_LF;
+    }
+    *bad = ++c->junk > CHUNK_DIGITS_MAX;
+    c->left = c->left << 4 | (uint64_t)digit;
+    return DIGIT;
+}
+
+static enum state take_trailer(struct silt_http_chunks *c, char byte, bool *bad)
+{
+    *bad = ++c->junk > TRAILERS_MAX;
+    switch (c->state) {
+    case TRAILER:
+        if (byte == '\r')
+            return LAST_LF;
+        *bad |= !is_token[(unsigned char)byte];
+        return NAME;
+    case NAME:
+        if (byte == ':')
+            return VALUE;
+        *bad |= !is_token[(unsigned char)byte];
+        return NAME;
+    default:
+        if (byte == '\r')
+            return VALUE_LF;
+        *bad |= !is_text[(unsigned char)byte];
+        return VALUE;
+    }
+}
+
+static enum state step(struct silt_http_chunks *c, char byte, bool *bad)
+{
+    switch ((enum state)c->state) {
+    case FIRST_DIGIT:
+    case DIGIT:
+        return take_size(c, byte, bad);
+    case SIZE_LF:
+        return expect(byte, '\n', c->left > 0 ? DATA : TRAILER, bad);
+    case DATA_CR:
+        return expect(byte, '\r', DATA_LF, bad);
+    case DATA_LF:
+        return expect(byte, '\n', FIRST_DIGIT, bad);
+    case TRAILER:
+    case NAME:
+    case VALUE:
+        return take_trailer(c, byte, bad);
+    case VALUE_LF:
+        return expect(byte, '\n', TRAILER, bad);
+    case LAST_LF:
+        return expect(byte, '\n', DONE, bad);
+    case DATA:
+    case DONE:
+        break;
+    }
+    *bad = true;
+    return DONE;
+}
+
+static void take_data(struct silt_http_chunks *c, silt_slice *in, silt_slice *ret_data)
+{
+    size_t n = in->len < c->left ? in->len : (size_t)c->left;
+    *ret_data = (silt_slice){in->data, n};
+    in->data += n;
+    in->len -= n;
+    c->left -= n;
+    if (c->left == 0)
+        c->state = DATA_CR;
+}
+
+enum silt_http_chunk silt_http_dechunk(struct silt_http_chunks *c, silt_slice *in,
+                                       silt_slice *ret_data)
+{
+    while (in->len > 0 && c->state != DONE) {
+        if (c->state == DATA) {
+            take_data(c, in, ret_data);
+            return SILT_HTTP_CHUNK_DATA;
+        }
+        bool bad = false;
+        c->state = step(c, *in->data, &bad);
+        if (bad)
+            return SILT_HTTP_CHUNK_BAD;
+        in->data++;
+        in->len--;
+    }
+    return c->state == DONE ? SILT_HTTP_CHUNK_END : SILT_HTTP_CHUNK_MORE;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames between siltd and one silt-init. Whatever comes in is hostile: sizes are checked here, numbers
+ * where they are used, and a turn of the loop takes a bounded number of frames. */
+#include "base/fd.h"
+#include "base/log.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+enum { FRAMES_PER_TURN = 16, UNSENT_MAX = 8 << 20 };
+
+struct unsent {
+    struct silt_link link;
+    size_t len;
+    int fds[SILT_FDS_MAX];
+    int nfds;
+    struct silt_frame frame;
+};
+
+static const size_t say_min[SILT_AGENT_SAY_MAX] = {
+    [SILT_AGENT_WELCOME] = sizeof(uint64_t),
+    [SILT_AGENT_READY] = sizeof(uint64_t),
+    [SILT_AGENT_SESSION_INFO] = sizeof(struct silt_agent_session_info),
+    [SILT_AGENT_EXEC_INFO] = sizeof(struct silt_agent_exec_info),
+    [SILT_AGENT_OPENED] = sizeof(int32_t),
+    [SILT_AGENT_DIED] = sizeof(struct silt_agent_end),
+    [SILT_AGENT_STARTED] = sizeof(int32_t),
+    [SILT_AGENT_ENDED] = sizeof(struct silt_agent_end),
+    [SILT_AGENT_FAILED] = sizeof(struct silt_error),
+};
+
+/* One buffer for all channels: a frame is dealt with before the next is read. */
+static union {
+    struct silt_frame frame;
+    char bytes[SILT_FRAME_MAX];
+} incoming;
+
+static bool is_our_epoch(struct silt_sandbox *s, const struct silt_frame *f)
+{
+    uint64_t epoch;
+    memcpy(&epoch, f->body, sizeof(epoch));
+    return epoch == s->registry->epoch;
+}
+
+static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len)
+{
+    if (f->type == 0 || f->type >= SILT_AGENT_SAY_MAX || body_len < say_min[f->type]) {
+        silt_sandbox_on_lost(s, "the agent broke the protocol");
+        return;
+    }
+    if (f->type == SILT_AGENT_WELCOME) {
+        s->channel.welcome = s->channel.welcome || is_our_epoch(s, f);
+        return;
+    }
+    if (!s->channel.welcome)
+        return;
+    switch ((enum silt_agent_say)f->type) {
+    case SILT_AGENT_READY:
+        silt_sandbox_on_hello_done(s);
+        break;
+    case SILT_AGENT_SESSION_INFO:
+    case SILT_AGENT_OPENED:
+    case SILT_AGENT_CLOSED:
+    case SILT_AGENT_DIED:
+        silt_session_on_frame(s, f, body_len);
+        break;
+    case SILT_AGENT_FAILED: /* of a session or an exec: numbers are unique among both */
+        silt_session_on_frame(s, f, body_len);
+        silt_exec_on_frame(s, f, body_len);
+        break;
+    case SILT_AGENT_EXEC_INFO:
+    case SILT_AGENT_STARTED:
+    case SILT_AGENT_OUT:
+    case SILT_AGENT_ENDED:
+        silt_exec_on_frame(s, f, body_len);
+        break;
+    case SILT_AGENT_NEED_HANDLES:
+        silt_sandbox_on_need_handles(s, f->flags);
+        break;
+    case SILT_AGENT_WELCOME:
+    case SILT_AGENT_SAY_MAX:
+        break;
+    }
+}
+
+static void send_unsent(struct silt_sandbox *s);
+
+static void on_channel(struct silt_watch *w, uint32_t events)
+{
+    struct silt_sandbox *s = silt_container_of(w, struct silt_sandbox, channel.watch);
+    if (events & EPOLLOUT)
+        send_unsent(s);
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    for (int i = 0; i < FRAMES_PER_TURN && s->channel.watch.fd >= 0; i++) {
+        struct silt_error e;
+        struct silt_parcel p = {.data = incoming.bytes, .len = sizeof(incoming.bytes)};
+        int got = silt_fd_recv(s->channel.watch.fd, &p, &e);
+        if (got < 0 && e.sys == EAGAIN)
+            return;
+        silt_parcel_close(&p); /* silt-init has no descriptor that we would want */
+        if (got <= 0) {
+            silt_sandbox_on_lost(s, got == 0 ? "the agent closed its channel" : e.text);
+            return;
+        }
+        if (p.len < sizeof(struct silt_frame)) {
+            silt_sandbox_on_lost(s, "the agent broke the protocol");
+            return;
+        }
+        deal_with(s, &incoming.frame, p.len - sizeof(struct silt_frame));
+    }
+}
+
+static void on_pidfd(struct silt_watch *w, uint32_t events)
+{
+    struct silt_sandbox *s = silt_container_of(w, struct silt_sandbox, channel.pidfd);
+    (void)events;
+    silt_sandbox_on_lost(s, "the sandbox's first process ended");
+}
+
+void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd)
+{
+    struct silt_error e;
+    (void)silt_fd_nonblock(channel, &e);
+    s->channel.watch = (struct silt_watch){.fd = channel, .on_ready = on_channel};
+    s->channel.pidfd = (struct silt_watch){.fd = pidfd, .on_ready = on_pidfd};
+    silt_list_init(&s->channel.unsent);
+    s->channel.unsent_bytes = 0;
+    s->channel.welcome = false;
+    silt_loop_watch(s->registry->loop, &s->channel.watch, EPOLLIN);
+    silt_loop_watch(s->registry->loop, &s->channel.pidfd, EPOLLIN);
+}
+
+static void free_unsent(struct silt_sandbox *s, struct unsent *u)
+{
+    silt_list_remove(&u->link);
+    s->channel.unsent_bytes -= u->len;
+    for (int i = 0; i < u->nfds; i++)
+        silt_close_fd(&u->fds[i]);
+    free(u);
+}
+
+void silt_channel_close(struct silt_sandbox *s)
+{
+    struct silt_channel *c = &s->channel;
+    if (c->watch.fd < 0)
+        return;
+    silt_loop_forget(s->registry->loop, &c->watch);
+    silt_loop_forget(s->registry->loop, &c->pidfd);
+    silt_close_fd(&c->watch.fd);
+    silt_close_fd(&c->pidfd.fd);
+    silt_list_each(it, &c->unsent)
+        free_unsent(s, silt_container_of(it, struct unsent, link));
+}
+
+static void send_unsent(struct silt_sandbox *s)
+{
+    struct silt_error e;
+    while (!silt_list_empty(&s->channel.unsent)) {
+        struct unsent *u = silt_list_first(&s->channel.unsent, struct unsent, link);
+        struct silt_parcel p = {.data = &u->frame, .len = u->len, .nfds = u->nfds};
+        memcpy(p.fds, u->fds, sizeof(p.fds));
+        if (silt_fd_send(s->channel.watch.fd, &p, &e) < 0) {
+            if (e.sys != EAGAIN)
+                silt_sandbox_on_lost(s, e.text);
+            return;
+        }
+        free_unsent(s, u);
+    }
+    silt_loop_watch(s->registry->loop, &s->channel.watch, EPOLLIN);
+}
+
+static void keep_unsent(struct silt_sandbox *s, const struct silt_parcel *p)
+{
+    struct unsent *u = calloc(1, sizeof(*u) + p->len);
+    if (u == NULL)
+        abort();
+    u->len = p->len;
+    memcpy(&u->frame, p->data, p->len);
+    for (int i = 0; i < p->nfds; i++)
+        u->fds[u->nfds++] = fcntl(p->fds[i], F_DUPFD_CLOEXEC, 0);
+    silt_list_append(&s->channel.unsent, &u->link);
+    s->channel.unsent_bytes += p->len;
+    silt_loop_watch(s->registry->loop, &s->channel.watch, EPOLLIN | EPOLLOUT);
+}
+
+void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f)
+{
+    static union {
+        struct silt_frame frame;
+        char bytes[SILT_FRAME_MAX];
+    } out;
+    struct silt_error e = {0};
+    if (s->channel.watch.fd < 0)
+        return;
+    out.frame = (struct silt_frame){.type = f->type, .flags = f->flags, .id = f->id};
+    if (f->head.len > 0)
+        memcpy(out.frame.body, f->head.data, f->head.len);
+    if (f->body.len > 0)
+        memcpy(out.frame.body + f->head.len, f->body.data, f->body.len);
+    struct silt_parcel p = {.data = &out,
+                            .len = sizeof(struct silt_frame) + f->head.len + f->body.len,
+                            .nfds = f->nfds};
+    if (f->nfds > 0)
+        memcpy(p.fds, f->fds, sizeof(int) * (size_t)f->nfds);
+    bool waiting = !silt_list_empty(&s->channel.unsent);
+    if (!waiting && silt_fd_send(s->channel.watch.fd, &p, &e) == 0)
+        return;
+    if (!waiting && e.sys != EAGAIN)
+        return; /* the agent is gone: its pidfd tells soon */
+    if (s->channel.unsent_bytes + p.len > UNSENT_MAX)
+        silt_sandbox_on_lost(s, "the agent does not read its channel");
+    else
+        keep_unsent(s, &p);
+}
+
+void silt_channel_hello(struct silt_sandbox *s)
+{
+    uint64_t epoch = s->registry->epoch;
+    struct silt_frame_out f = {.type = SILT_AGENT_HELLO,
+                               .body = {(const char *)&epoch, sizeof(epoch)}};
+    silt_channel_send(s, &f);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/exec.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "sandbox/start.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CREDIT_AT = SILT_EXEC_WINDOW / 4 };
+
+/*   WAITING --its turn--> SENT --started--> RUNNING --ended--> DONE
+ *        \--no session--/     \--failed------------------------/       */
+enum state { WAITING, SENT, RUNNING, DONE };
+
+struct silt_exec {
+    struct silt_sandbox *sandbox; /* borrowed */
+    struct silt_session *session; /* borrowed; NULL once it has left it */
+    struct silt_exec_sink *sink;  /* borrowed; NULL: nobody reads */
+    struct silt_link link;
+    struct silt_turn turn;
+    enum state state;
+    uint64_t number;
+    struct silt_start start; /* slices of `parts` until it is sent */
+    char *parts;
+    size_t unacknowledged; /* output that came and was not credited back */
+    size_t owed;           /* credit that is not sent yet */
+    struct silt_grave grave;
+};
+
+static void free_exec(struct silt_grave *g)
+{
+    struct silt_exec *x = silt_container_of(g, struct silt_exec, grave);
+    free(x->parts);
+    free(x);
+}
+
+static void leave_session(struct silt_exec *x)
+{
+    struct silt_session *session = x->session;
+    x->session = NULL;
+    if (session != NULL)
+        silt_session_leave(session, &x->turn);
+}
+
+/* After this the exec is gone: the sink has been told, or there was none. */
+static void finish(struct silt_exec *x)
+{
+    assert(x->state != DONE);
+    x->state = DONE;
+    silt_list_remove(&x->link);
+    silt_sandbox_release(x->sandbox);
+    silt_loop_bury(x->sandbox->registry->loop, &x->grave);
+}
+
+static void fail(struct silt_exec *x, const struct silt_error *e)
+{
+    struct silt_exec_sink *sink = x->sink;
+    x->sink = NULL;
+    finish(x);
+    leave_session(x);
+    if (sink != NULL)
+        sink->failed(sink, e);
+}
+
+static void send_detach(struct silt_sandbox *s, uint64_t number)
+{
+    struct silt_frame_out f = {.type = SILT_AGENT_DETACH, .id = number};
+    silt_channel_send(s, &f);
+}
+
+static void send_start(struct silt_exec *x)
+{
+    struct silt_error e;
+    x->state = SENT;
+    if (x->session != NULL) {
+        x->start.session = x->session->number;
+        if (x->start.timeout_ms == 0 && x->start.mode == SILT_EXEC_FOREGROUND)
+            x->start.timeout_ms = x->session->timeout_ms;
+    }
+    if (silt_start_send(x->sandbox, SILT_AGENT_EXEC, x->number, &x->start, &e) < 0) {
+        fail(x, &e);
+        return;
+    }
+    free(x->parts);
+    x->parts = NULL;
+    if (x->sink == NULL)
+        send_detach(x->sandbox, x->number);
+}
+
+static void on_turn(struct silt_turn *t, struct silt_session *session, const struct silt_error *e)
+{
+    struct silt_exec *x = silt_container_of(t, struct silt_exec, turn);
+    if (e == NULL) {
+        send_start(x);
+        return;
+    }
+    x->session = NULL;
+    if (session == NULL) {
+        fail(x, e);
+        return;
+    }
+    /* Its shell ended between two commands: this caller is told, as if it had ended under it. */
+    struct silt_agent_end end = {.code = session->exit_code, .flags = SILT_END_SHELL};
+    struct silt_exec_sink *sink = x->sink;
+    x->sink = NULL;
+    finish(x);
+    if (sink != NULL)
+        sink->ended(sink, &end);
+}
+
+static silt_slice copy_part(char **at, silt_slice part)
+{
+    silt_slice copy = {*at, part.len};
+    if (part.len > 0)
+        memcpy(*at, part.data, part.len);
+    *at += part.len;
+    return copy;
+}
+
+int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const struct silt_exec_request *q,
+                    struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e)
+{
+    silt_auto_buf env;
+    silt_buf_init(&env, SILT_START_MAX);
+    if (q->mode == SILT_EXEC_PLAIN)
+        silt_env_base(&env, s);
+    silt_env_merge(&env, q->env);
+    if (env.broken || q->command.len > SILT_COMMAND_MAX)
+        return silt_fail(e, SILT_LIMIT, "command of %zu bytes, at most %d", q->command.len,
+                         SILT_COMMAND_MAX);
+    struct silt_exec *x = calloc(1, sizeof(*x));
+    char *at = malloc(env.len + q->cwd.len + q->command.len + 1);
+    if (x == NULL || at == NULL)
+        abort();
+    *x = (struct silt_exec){.sandbox = s,
+                            .session = session,
+                            .sink = sink,
+                            .turn = {.go = on_turn},
+                            .number = silt_registry_number(s->registry),
+                            .parts = at,
+                            .grave = {.free = free_exec}};
+    x->start = (struct silt_start){.mode = q->mode, .timeout_ms = q->timeout_ms};
+    x->start.env = copy_part(&at, silt_buf_slice(&env));
+    x->start.cwd = copy_part(&at, q->cwd);
+    x->start.command = copy_part(&at, q->command);
+    silt_list_append(&s->execs, &x->link);
+    silt_sandbox_hold(s);
+    s->registry->counts.execs++;
+    *ret = x; /* before anything can call the sink */
+    if (session != NULL)
+        silt_session_enter(session, &x->turn);
+    else
+        send_start(x);
+    return 0;
+}
+
+void silt_exec_credit(struct silt_exec *x, size_t n)
+{
+    assert(n <= x->unacknowledged);
+    x->owed += n;
+    if (x->owed < CREDIT_AT || x->state == DONE)
+        return;
+    uint64_t bytes = x->owed;
+    struct silt_frame_out f = {.type = SILT_AGENT_CREDIT,
+                               .id = x->number,
+                               .body = {(const char *)&bytes, sizeof(bytes)}};
+    x->unacknowledged -= x->owed;
+    x->owed = 0;
+    silt_channel_send(x->sandbox, &f);
+}
+
+void silt_exec_leave(struct silt_exec *x)
+{
+    x->sink = NULL;
+    if (x->state == SENT || x->state == RUNNING)
+        send_detach(x->sandbox, x->number);
+}
+
+void silt_exec_drop_all(struct silt_sandbox *s, const struct silt_error *e)
+{
+    while (!silt_list_empty(&s->execs)) {
+        struct silt_exec *x = silt_list_first(&s->execs, struct silt_exec, link);
+        fail(x, e);
+    }
+}
+
+static void on_output(struct silt_exec *x, const struct silt_frame *f, size_t len)
+{
+    if (x->sink == NULL || len == 0)
+        return;
+    x->unacknowledged += len;
+    if (x->unacknowledged > SILT_EXEC_WINDOW + SILT_FRAME_BODY_MAX || (f->flags != 1 && f->flags != 2)) {
+        silt_sandbox_on_lost(x->sandbox, "the agent broke the protocol");
+        return;
+    }
+    x->sandbox->registry->counts.out_bytes += len;
+    x->sink->output(x->sink, (int)f->flags, (silt_slice){f->body, len});
+}
+
+static void note_death(struct silt_exec *x, const struct silt_agent_end *end)
+{
+    struct silt_sandbox *s = x->sandbox;
+    if ((end->flags & SILT_END_OOM) == 0)
+        return;
+    struct silt_death d = {.cause = "oom",
+                           .at_ms = silt_clock_wall_ms(),
+                           .exit_code = end->code,
+                           .signal = end->signal,
+                           .limit_bytes = s->row.limits.memory_bytes,
+                           .peak_bytes = end->peak_bytes};
+    (void)snprintf(d.message, sizeof(d.message),
+                   "a process was killed because the sandbox used all of its %llu MiB of memory",
+                   (unsigned long long)(s->row.limits.memory_bytes >> 20));
+    s->registry->counts.oom_kills++;
+    silt_sandbox_died(s, &d);
+}
+
+static void on_ended(struct silt_exec *x, const struct silt_frame *f, size_t len)
+{
+    struct silt_agent_end end;
+    memcpy(&end, f->body, sizeof(end));
+    struct silt_exec_sink *sink = x->sink;
+    struct silt_session *session = x->session;
+    note_death(x, &end);
+    if (session != NULL && end.cwd_len > 0 && end.cwd_len == len - sizeof(end)) {
+        free(session->cwd);
+        session->cwd = strndup(f->body + sizeof(end), end.cwd_len);
+    }
+    x->sink = NULL;
+    finish(x);
+    if (session != NULL && (end.flags & SILT_END_SHELL)) {
+        x->session = NULL;
+        session->holder = NULL;
+        silt_session_shell_ended(session);
+    }
+    leave_session(x);
+    if (sink != NULL)
+        sink->ended(sink, &end);
+}
+
+static void on_started(struct silt_exec *x, const struct silt_frame *f)
+{
+    int32_t pid;
+    memcpy(&pid, f->body, sizeof(pid));
+    if (x->state != SENT)
+        return;
+    x->state = RUNNING;
+    if (x->start.mode == SILT_EXEC_BACKGROUND)
+        leave_session(x);
+    if (x->sink != NULL && x->sink->started != NULL)
+        x->sink->started(x->sink, pid);
+}
+
+static struct silt_exec *find(struct silt_sandbox *s, uint64_t number)
+{
+    silt_list_each(it, &s->execs) {
+        struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
+        if (x->number == number && x->state != WAITING)
+            return x;
+    }
+    return NULL;
+}
+
+static void on_stranger(struct silt_sandbox *s, const struct silt_frame *f)
+{
+    /* Started by a former siltd, whose callers are gone with it. */
+    if (f->type == SILT_AGENT_EXEC_INFO)
+        send_detach(s, f->id);
+    if (f->type == SILT_AGENT_ENDED)
+        silt_session_foreign_ended(s, f->id);
+}
+
+void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len)
+{
+    struct silt_exec *x = find(s, f->id);
+    if (x == NULL) {
+        on_stranger(s, f);
+        return;
+    }
+    if (f->type == SILT_AGENT_STARTED) {
+        on_started(x, f);
+    } else if (f->type == SILT_AGENT_OUT) {
+        on_output(x, f, body_len);
+    } else if (f->type == SILT_AGENT_ENDED) {
+        on_ended(x, f, body_len);
+    } else if (f->type == SILT_AGENT_FAILED) {
+        struct silt_error e;
+        memcpy(&e, f->body, sizeof(e));
+        e.text[sizeof(e.text) - 1] = 0;
+        if ((unsigned)e.code >= SILT_CODE_MAX)
+            e.code = SILT_PROTOCOL;
+        fail(x, &e);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec: one command running in a sandbox, from the request to its last byte of output. */
+#pragma once
+
+#include "sandbox/session.h"
+
+struct silt_exec;
+
+struct silt_exec_sink { /* borrowed: must outlive the exec, or leave it */
+    void (*started)(struct silt_exec_sink *sink, int32_t pid); /* may be NULL */
+    void (*output)(struct silt_exec_sink *sink, int stream, silt_slice bytes);
+    /* Exactly one of these two, once, last. */
+    void (*ended)(struct silt_exec_sink *sink, const struct silt_agent_end *end);
+    void (*failed)(struct silt_exec_sink *sink, const struct silt_error *e);
+};
+
+struct silt_exec_request {
+    enum silt_agent_mode mode;
+    silt_slice command, cwd;
+    silt_slice env; /* NAME=value\0…: PLAIN: on top of the sandbox's, else on top of the session's */
+    uint32_t timeout_ms;
+};
+
+/* `session` is NULL for PLAIN. A foreground command holds the session until it ended, a background one
+ * until it started. Nothing of `q` is borrowed afterwards. */
+int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const struct silt_exec_request *q,
+                    struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e);
+/* The sink has dealt with n bytes of output: as many more may come. */
+void silt_exec_credit(struct silt_exec *x, size_t n);
+/* The sink goes; the command runs on, unread. */
+void silt_exec_leave(struct silt_exec *x);
+void silt_exec_drop_all(struct silt_sandbox *s, const struct silt_error *e);
+

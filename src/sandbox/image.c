@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/image.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PIPE_SIZE = 1 << 20, WAITING_MAX = 1 << 20, FETCH_DEADLINE_MS = 30 * 60 * 1000 };
+
+struct silt_image *silt_registry_image(struct silt_registry *r, silt_slice name)
+{
+    silt_list_each(it, &r->images) {
+        struct silt_image *i = silt_container_of(it, struct silt_image, link);
+        if (silt_slice_eq(silt_slice_of(i->row.name), name))
+            return i;
+    }
+    return NULL;
+}
+
+static bool same_digest(const uint8_t *a, const uint8_t *b)
+{
+    return memcmp(a, b, SILT_DIGEST_SIZE) == 0;
+}
+
+static bool in_use(const struct silt_registry *r, const uint8_t *digest)
+{
+    for (uint32_t i = 0; i < r->settings.slots; i++)
+        if (r->by_slot[i] != NULL && same_digest(r->by_slot[i]->row.digest, digest))
+            return true;
+    silt_list_each(it, &r->images)
+        if (same_digest(silt_container_of(it, struct silt_image, link)->row.digest, digest))
+            return true;
+    return false;
+}
+
+static void on_forgotten(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    (void)context;
+    (void)fds;
+    (void)nfds;
+    if (!a->ok)
+        silt_log(SILT_LOG_WARN, "image.forget", "error=%s", a->body.error.text);
+}
+
+/* The files of a digest that nothing names or uses any more. */
+static void forget_files(struct silt_registry *r, const uint8_t *digest)
+{
+    if (in_use(r, digest))
+        return;
+    struct silt_priv_request q = {.op = SILT_PRIV_FORGET};
+    memcpy(q.body.import.digest, digest, SILT_DIGEST_SIZE);
+    silt_priv_ask(r->priv, &q, NULL, 0, on_forgotten, NULL);
+}
+
+void silt_image_add(struct silt_registry *r, const struct silt_image_row *row)
+{
+    uint8_t before[SILT_DIGEST_SIZE];
+    struct silt_image *i = silt_registry_image(r, silt_slice_of(row->name));
+    if (i == NULL) {
+        i = calloc(1, sizeof(*i));
+        if (i == NULL)
+            abort();
+        silt_list_append(&r->images, &i->link);
+        i->row = *row;
+        return;
+    }
+    memcpy(before, i->row.digest, sizeof(before));
+    i->row = *row;
+    forget_files(r, before);
+}
+
+int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existed, struct silt_error *e)
+{
+    struct silt_image *i = silt_registry_image(r, name);
+    *ret_existed = i != NULL;
+    if (i == NULL)
+        return 0;
+    for (uint32_t slot = 0; slot < r->settings.slots; slot++) {
+        struct silt_sandbox *s = r->by_slot[slot];
+        if (s != NULL && s->row.id[0] != 0 && same_digest(s->row.digest, i->row.digest))
+            return silt_fail(e, SILT_CONFLICT, "image '%s' is used by sandbox '%s'; destroy it first",
+                             i->row.name, s->row.id);
+    }
+    if (silt_store_remove_image(r->store, i->row.name, e) < 0)
+        return -1;
+    silt_list_remove(&i->link);
+    forget_files(r, i->row.digest);
+    free(i);
+    return 0;
+}
+
+/*   FEEDING --end--> UNPACKING --result--> COMMITTING --done--> OVER  */
+enum state { FEEDING, UNPACKING, COMMITTING, OVER };
+
+struct silt_import {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_import_sink *sink;  /* borrowed; NULL: aborted */
+    enum state state;
+    uint32_t staging;
+    struct silt_watch feed;   /* write end of the tar pipe */
+    struct silt_watch result; /* read end of the result pipe */
+    struct silt_timer deadline;
+    struct silt_buf waiting; /* what did not fit the pipe */
+    struct silt_fetch_result answer;
+    struct silt_image_row row;
+    struct silt_grave grave;
+};
+
+static void free_import(struct silt_grave *g)
+{
+    struct silt_import *i = silt_container_of(g, struct silt_import, grave);
+    silt_buf_fini(&i->waiting);
+    free(i);
+}
+
+static void close_watch(struct silt_import *i, struct silt_watch *w)
+{
+    silt_loop_forget(i->registry->loop, w);
+    silt_close_fd(&w->fd);
+}
+
+static void on_discarded(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_import *i = context;
+    (void)fds;
+    (void)nfds;
+    if (!a->ok)
+        silt_log(SILT_LOG_WARN, "image.discard", "error=%s", a->body.error.text);
+    i->registry->stagings &= ~(1U << i->staging);
+    silt_loop_bury(i->registry->loop, &i->grave);
+}
+
+static void finish(struct silt_import *i, const struct silt_error *e)
+{
+    struct silt_import_sink *sink = i->sink;
+    if (i->state == OVER)
+        return;
+    i->state = OVER;
+    i->sink = NULL;
+    close_watch(i, &i->feed);
+    close_watch(i, &i->result);
+    silt_loop_cancel(i->registry->loop, &i->deadline);
+    if (sink != NULL && e != NULL)
+        sink->failed(sink, e);
+    else if (sink != NULL)
+        sink->done(sink, &i->row);
+    struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = i->staging};
+    silt_priv_ask(i->registry->priv, &q, NULL, 0, on_discarded, i);
+}
+
+static void on_committed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_import *i = context;
+    struct silt_error e;
+    (void)fds;
+    (void)nfds;
+    if (!a->ok) {
+        e = a->body.error;
+        finish(i, &e);
+        return;
+    }
+    if (silt_store_put_image(i->registry->store, &i->row, &e) < 0) {
+        finish(i, &e);
+        return;
+    }
+    silt_image_add(i->registry, &i->row);
+    i->registry->pool_failed = false;
+    silt_registry_refill_soon(i->registry);
+    finish(i, NULL);
+}
+
+static void commit(struct silt_import *i)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_COMMIT, .body.import.staging = i->staging};
+    i->state = COMMITTING;
+    memcpy(i->row.digest, i->answer.digest, SILT_DIGEST_SIZE);
+    memcpy(q.body.import.digest, i->answer.digest, SILT_DIGEST_SIZE);
+    i->row.bytes = i->answer.bytes;
+    i->row.created_ms = silt_clock_wall_ms();
+    close_watch(i, &i->feed);
+    close_watch(i, &i->result);
+    silt_priv_ask(i->registry->priv, &q, NULL, 0, on_committed, i);
+}
+
+static void on_result(struct silt_watch *w, uint32_t events)
+{
+    struct silt_import *i = silt_container_of(w, struct silt_import, result);
+    struct silt_error e;
+    (void)events;
+    ssize_t n = read(w->fd, &i->answer, sizeof(i->answer));
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n != (ssize_t)sizeof(i->answer)) {
+        (void)silt_fail(&e, SILT_INTERNAL, "unpack image %s: silt-fetch ended without a result",
+                        i->row.name);
+        finish(i, &e);
+        return;
+    }
+    if (!i->answer.ok) {
+        e = i->answer.error;
+        e.text[sizeof(e.text) - 1] = 0;
+        if (e.code == SILT_OK || (unsigned)e.code >= SILT_CODE_MAX)
+            e.code = SILT_INVALID;
+        (void)silt_because(&e, "unpack image %s", i->row.name);
+        finish(i, &e);
+        return;
+    }
+    if (i->state == FEEDING) {
+        (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: result before the end of the stream",
+                        i->row.name);
+        finish(i, &e);
+        return;
+    }
+    commit(i);
+}
+
+static void on_deadline(struct silt_timer *t)
+{
+    struct silt_import *i = silt_container_of(t, struct silt_import, deadline);
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_TIMEOUT, "unpack image %s: not done after 30 minutes", i->row.name);
+    finish(i, &e);
+}
+
+static void pump(struct silt_import *i)
+{
+    while (i->waiting.len > 0) {
+        ssize_t n = write(i->feed.fd, i->waiting.data, i->waiting.len);
+        if (n < 0 && errno == EAGAIN) {
+            silt_loop_watch(i->registry->loop, &i->feed, EPOLLOUT);
+            return;
+        }
+        if (n < 0) { /* silt-fetch ended: its result says why */
+            silt_buf_clear(&i->waiting);
+            break;
+        }
+        silt_buf_drop(&i->waiting, (size_t)n);
+    }
+    silt_loop_watch(i->registry->loop, &i->feed, 0);
+    if (i->state == UNPACKING)
+        close_watch(i, &i->feed);
+}
+
+static void on_feedable(struct silt_watch *w, uint32_t events)
+{
+    struct silt_import *i = silt_container_of(w, struct silt_import, feed);
+    (void)events;
+    pump(i);
+    if (i->waiting.len == 0 && i->state == FEEDING && i->sink != NULL)
+        i->sink->drained(i->sink);
+}
+
+bool silt_import_feed(struct silt_import *i, silt_slice bytes)
+{
+    if (i->state != FEEDING || i->feed.fd < 0)
+        return true;
+    silt_buf_add(&i->waiting, bytes);
+    pump(i);
+    return i->waiting.len == 0;
+}
+
+void silt_import_end(struct silt_import *i)
+{
+    if (i->state != FEEDING)
+        return;
+    i->state = UNPACKING;
+    pump(i);
+}
+
+void silt_import_abort(struct silt_import *i)
+{
+    struct silt_error e;
+    i->sink = NULL;
+    (void)silt_fail(&e, SILT_GONE, "the sender went away");
+    finish(i, &e);
+}
+
+static void on_import_started(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_import *i = context;
+    for (int k = 0; k < nfds; k++)
+        silt_close_fd(&fds[k]); /* its result pipe tells when it ends */
+    if (!a->ok)
+        finish(i, &a->body.error);
+}
+
+static int take_staging(struct silt_registry *r, uint32_t *ret, struct silt_error *e)
+{
+    for (uint32_t n = 0; n < SILT_STAGINGS_MAX; n++)
+        if ((r->stagings & 1U << n) == 0) {
+            r->stagings |= 1U << n;
+            *ret = n;
+            return 0;
+        }
+    return silt_fail(e, SILT_LIMIT, "%d images are being imported already", SILT_STAGINGS_MAX);
+}
+
+int silt_import_start(struct silt_registry *r, silt_slice name, bool host_usr, struct silt_import_sink *sink,
+                      struct silt_import **ret, struct silt_error *e)
+{
+    int tar[2], result[2];
+    uint32_t staging = 0;
+    if (pipe2(tar, O_CLOEXEC) < 0)
+        return silt_fail_errno(e, "create pipe");
+    if (pipe2(result, O_CLOEXEC) < 0) {
+        (void)silt_fail_errno(e, "create pipe");
+        (void)close(tar[0]);
+        (void)close(tar[1]);
+        return -1;
+    }
+    if (take_staging(r, &staging, e) < 0) {
+        for (int k = 0; k < 2; k++) {
+            (void)close(tar[k]);
+            (void)close(result[k]);
+        }
+        return -1;
+    }
+    (void)fcntl(tar[1], F_SETPIPE_SZ, PIPE_SIZE);
+    (void)silt_fd_nonblock(tar[1], e);
+    (void)silt_fd_nonblock(result[0], e);
+    struct silt_import *i = calloc(1, sizeof(*i));
+    if (i == NULL)
+        abort();
+    *i = (struct silt_import){.registry = r,
+                              .sink = sink,
+                              .staging = staging,
+                              .feed = {.fd = tar[1], .on_ready = on_feedable},
+                              .result = {.fd = result[0], .on_ready = on_result},
+                              .deadline = {.on_time = on_deadline},
+                              .row = {.host_usr = host_usr},
+                              .grave = {.free = free_import}};
+    memcpy(i->row.name, name.data, name.len);
+    silt_buf_init(&i->waiting, WAITING_MAX);
+    silt_loop_watch(r->loop, &i->result, EPOLLIN);
+    silt_loop_after(r->loop, &i->deadline, FETCH_DEADLINE_MS);
+    *ret = i;
+    struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
+    silt_priv_ask(r->priv, &q, (int[]){tar[0], result[1]}, 2, on_import_started, i);
+    return 0;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "sandbox/image.h"
+#include "sandbox/sandbox.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define GIB ((uint64_t)1 << 30)
+#define MIB ((uint64_t)1 << 20)
+
+enum {
+    UPKEEP_MS = 5000,
+    REFILL_AFTER_FAILURE_MS = 5000,
+    READY_AT_ONCE = 2, /* ready sandboxes in the making: one per worker of silt-priv */
+    PID_SHARE_PERCENT = 80,
+};
+
+static const struct {
+    silt_slice name;
+    struct silt_priv_limits limits;
+} types[] = {
+    {{"lite", 4}, {256 * MIB, 2 * GIB, 62, 256}},
+    {{"basic", 5}, {1 * GIB, 4 * GIB, 250, 512}},
+    {{"standard-1", 10}, {4 * GIB, 8 * GIB, 500, 1024}},
+    {{"standard-2", 10}, {6 * GIB, 12 * GIB, 1000, 1024}},
+    {{"standard-3", 10}, {8 * GIB, 16 * GIB, 2000, 1024}},
+    {{"standard-4", 10}, {12 * GIB, 20 * GIB, 4000, 1024}},
+};
+
+const struct silt_priv_limits *silt_type_find(silt_slice name)
+{
+    for (size_t i = 0; i < SILT_COUNT(types); i++)
+        if (silt_slice_eq(types[i].name, name))
+            return &types[i].limits;
+    return NULL;
+}
+
+uint64_t silt_registry_number(struct silt_registry *r)
+{
+    return ++r->next_number;
+}
+
+/* Slots and rows. */
+
+static int take_slot(struct silt_registry *r, uint32_t *ret, struct silt_error *e)
+{
+    for (uint32_t i = 0; i < r->settings.slots; i++) {
+        uint32_t slot = (r->next_slot + i) % r->settings.slots;
+        if (r->by_slot[slot] != NULL)
+            continue;
+        r->next_slot = slot + 1;
+        *ret = slot;
+        return 0;
+    }
+    return silt_fail(e, SILT_LIMIT, "all %u sandboxes of this machine are in use",
+                     r->settings.slots);
+}
+
+void silt_registry_free_slot(struct silt_registry *r, uint32_t slot)
+{
+    r->by_slot[slot] = NULL;
+    r->slots_used--;
+}
+
+static void own_slot(struct silt_registry *r, struct silt_sandbox *s)
+{
+    r->by_slot[s->row.slot] = s;
+    r->slots_used++;
+}
+
+static void index_by_id(struct silt_registry *r, struct silt_sandbox *s)
+{
+    silt_map_put(&r->by_id, silt_slice_of(s->row.id), s);
+    s->indexed = true;
+}
+
+/* The kernel refuses to fork when pid_max is reached, for everybody: leave room for the machine. */
+static int check_room_for_processes(struct silt_error *e)
+{
+    char text[128] = "";
+    unsigned long running, total, max;
+    silt_auto_fd load = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    silt_auto_fd limit = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+    if (load < 0 || limit < 0 || read(load, text, sizeof(text) - 1) <= 0
+        || sscanf(text, "%*s %*s %*s %lu/%lu", &running, &total) != 2)
+        return 0;
+    ssize_t n = read(limit, text, sizeof(text) - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    max = strtoul(text, NULL, 10);
+    if (max > 0 && total > max / 100 * PID_SHARE_PERCENT)
+        return silt_fail(e, SILT_LIMIT,
+                         "the machine runs %lu of at most %lu processes; destroy sandboxes or raise "
+                         "kernel.pid_max",
+                         total, max);
+    return 0;
+}
+
+static void fill_defaults(struct silt_sandbox_row *row, const struct silt_image *image)
+{
+    (void)snprintf(row->image, sizeof(row->image), "%s", image->row.name);
+    memcpy(row->digest, image->row.digest, sizeof(row->digest));
+    row->host_usr = image->row.host_usr;
+    row->created_ms = silt_clock_wall_ms();
+    row->used_ms = row->created_ms;
+}
+
+static int new_sandbox(struct silt_registry *r, silt_slice image_name, struct silt_sandbox **ret,
+                       struct silt_error *e)
+{
+    uint32_t slot = 0;
+    struct silt_image *image = silt_registry_image(r, image_name);
+    if (image == NULL)
+        return silt_fail(e, SILT_NOT_FOUND,
+                         "image '%.*s' does not exist; build it with: sudo silt image build %.*s",
+                         (int)image_name.len, image_name.data, (int)image_name.len, image_name.data);
+    if (check_room_for_processes(e) < 0 || take_slot(r, &slot, e) < 0)
+        return -1;
+    struct silt_sandbox *s = silt_sandbox_new(r, slot);
+    fill_defaults(&s->row, image);
+    s->fresh = true;
+    own_slot(r, s);
+    *ret = s;
+    return 0;
+}
+
+/* Ready sandboxes. */
+
+static void make_ready(struct silt_registry *r)
+{
+    struct silt_error e;
+    struct silt_sandbox *s;
+    if (new_sandbox(r, silt_slice_of(r->settings.image), &s, &e) < 0) {
+        r->pool_failed = true; /* no image yet, or no room: users are told when they ask */
+        return;
+    }
+    memcpy(s->row.type, r->settings.type, sizeof(s->row.type));
+    s->row.limits = r->default_limits;
+    silt_sandbox_save(s);
+    r->ready_coming++;
+    silt_sandbox_start(s);
+}
+
+static void on_refill(struct silt_timer *t)
+{
+    struct silt_registry *r = silt_container_of(t, struct silt_registry, refill);
+    r->pool_failed = false;
+    while (!r->recovering && !r->pool_failed && r->cold_starts == 0
+           && r->ready_coming < READY_AT_ONCE && r->ready_count + r->ready_coming < r->settings.ready)
+        make_ready(r);
+    if (r->pool_failed)
+        silt_loop_after(r->loop, &r->refill, REFILL_AFTER_FAILURE_MS);
+}
+
+void silt_registry_refill_soon(struct silt_registry *r)
+{
+    if (!r->pool_failed)
+        silt_loop_after(r->loop, &r->refill, 0);
+}
+
+static struct silt_sandbox *take_ready(struct silt_registry *r, silt_slice image)
+{
+    silt_list_each(it, &r->ready) {
+        struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
+        struct silt_image *now = silt_registry_image(r, image);
+        if (!silt_slice_eq(silt_slice_of(s->row.image), image) || now == NULL
+            || memcmp(s->row.digest, now->row.digest, SILT_DIGEST_SIZE) != 0)
+            continue; /* of an older build of the image: upkeep removes it */
+        silt_list_remove(&s->ready_link);
+        r->ready_count--;
+        return s;
+    }
+    return NULL;
+}
+
+/* Use and create. */
+
+static int name_sandbox(struct silt_registry *r, silt_slice id, const struct silt_sandbox_options *o,
+                        struct silt_sandbox **ret, struct silt_error *e)
+{
+    silt_slice image = o->image.len > 0 ? o->image : silt_slice_of(r->settings.image);
+    struct silt_sandbox *s = o->ephemeral ? NULL : take_ready(r, image);
+    bool claimed = s != NULL;
+    if (!claimed && new_sandbox(r, image, &s, e) < 0)
+        return -1;
+    s->claimed = claimed;
+    memcpy(s->row.id, id.data, id.len);
+    s->row.id[id.len] = 0;
+    memcpy(s->row.type, o->type, sizeof(s->row.type));
+    s->row.limits = o->limits;
+    s->row.ephemeral = o->ephemeral;
+    s->row.sleep_after_s = o->sleep_after_s;
+    s->row.created_ms = silt_clock_wall_ms();
+    s->row.used_ms = s->row.created_ms;
+    if (o->env.len > 0) {
+        s->row.env = malloc(o->env.len);
+        if (s->row.env == NULL)
+            abort();
+        memcpy(s->row.env, o->env.data, o->env.len);
+        s->row.env_len = o->env.len;
+    }
+    if (o->labels.len > 0)
+        s->row.labels = strndup(o->labels.data, o->labels.len);
+    index_by_id(r, s);
+    r->counts.created++;
+    if (claimed)
+        r->counts.claims++;
+    *ret = s;
+    return 0;
+}
+
+static void begin(struct silt_sandbox *s)
+{
+    if (s->claimed)
+        silt_sandbox_claim(s);
+    else
+        silt_sandbox_start(s);
+    silt_sandbox_save(s);
+}
+
+int silt_registry_create(struct silt_registry *r, silt_slice id, const struct silt_sandbox_options *o,
+                         struct silt_waiter *w, struct silt_error *e)
+{
+    struct silt_sandbox *s;
+    if (silt_registry_find(r, id) != NULL)
+        return silt_fail(e, SILT_CONFLICT, "sandbox '%.*s' already exists", (int)id.len, id.data);
+    if (name_sandbox(r, id, o, &s, e) < 0)
+        return -1;
+    begin(s);
+    silt_sandbox_wait(s, w);
+    return 0;
+}
+
+void silt_registry_use(struct silt_registry *r, silt_slice id, struct silt_waiter *w)
+{
+    struct silt_sandbox *s = silt_registry_find(r, id);
+    if (s == NULL) {
+        struct silt_error e;
+        struct silt_sandbox_options o = {.limits = r->default_limits};
+        memcpy(o.type, r->settings.type, sizeof(o.type));
+        silt_list_init(&w->link);
+        if (name_sandbox(r, id, &o, &s, &e) < 0) {
+            w->on_ready(w, NULL, &e);
+            return;
+        }
+        begin(s);
+    }
+    silt_sandbox_wait(s, w);
+}
+
+void silt_waiter_leave(struct silt_waiter *w)
+{
+    silt_list_remove(&w->link);
+}
+
+struct silt_sandbox *silt_registry_find(struct silt_registry *r, silt_slice id)
+{
+    return silt_map_find(&r->by_id, id);
+}
+
+static int order_by_id(const void *a, const void *b)
+{
+    const struct silt_sandbox *const *left = a, *const *right = b;
+    return strcmp((*left)->row.id, (*right)->row.id);
+}
+
+struct silt_sandbox **silt_registry_sorted(struct silt_registry *r, struct silt_arena *a, size_t *ret_count)
+{
+    struct silt_sandbox **all = silt_arena_alloc(a, (r->by_id.used + 1) * sizeof(struct silt_sandbox *));
+    size_t at = 0, count = 0;
+    if (all == NULL)
+        return NULL;
+    for (struct silt_sandbox *s = silt_map_next(&r->by_id, &at); s != NULL;
+         s = silt_map_next(&r->by_id, &at))
+        all[count++] = s;
+    qsort(all, count, sizeof(struct silt_sandbox *), order_by_id);
+    *ret_count = count;
+    return all;
+}
+
+/* Start of the daemon: rows first, then the descriptors silt-super kept, then what is left over. */
+
+static void load_sandbox(void *context, struct silt_sandbox_row *row)
+{
+    struct silt_registry *r = context;
+    if (row->slot >= r->settings.slots || r->by_slot[row->slot] != NULL) {
+        silt_log(SILT_LOG_ERROR, "store.skip", "slot=%u reason=out_of_range", row->slot);
+        silt_sandbox_row_fini(row);
+        return;
+    }
+    struct silt_sandbox *s = silt_sandbox_new(r, row->slot);
+    s->row = *row;
+    own_slot(r, s);
+    if (s->row.id[0] != 0)
+        index_by_id(r, s);
+}
+
+static void load_image(void *context, const struct silt_image_row *row)
+{
+    silt_image_add(context, row);
+}
+
+static int read_boot_id(char *out, size_t size, struct silt_error *e)
+{
+    silt_auto_free char *text = NULL;
+    size_t len;
+    if (silt_fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, &len, e) < 0)
+        return -1;
+    (void)snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+    return 0;
+}
+
+static void on_upkeep(struct silt_timer *t);
+
+int silt_registry_open(struct silt_registry *r, struct silt_error *e)
+{
+    char boot_id[64];
+    silt_map_init(&r->by_id);
+    silt_list_init(&r->ready);
+    silt_list_init(&r->images);
+    r->by_slot = calloc(r->settings.slots, sizeof(struct silt_sandbox *));
+    if (r->by_slot == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for %u slots", r->settings.slots);
+    r->refill = (struct silt_timer){.on_time = on_refill};
+    r->upkeep = (struct silt_timer){.on_time = on_upkeep};
+    r->recovering = true;
+    /* Above every number a former siltd gave: 2^20 numbers per millisecond of wall time. */
+    r->epoch = (uint64_t)silt_clock_wall_ms() << 20;
+    r->next_number = r->epoch;
+    const struct silt_priv_limits *limits = silt_type_find(silt_slice_of(r->settings.type));
+    if (limits == NULL)
+        return silt_fail(e, SILT_INVALID, "setting type: unknown instance type '%s'",
+                         r->settings.type);
+    r->default_limits = *limits;
+    if (read_boot_id(boot_id, sizeof(boot_id), e) < 0
+        || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0
+        || silt_store_each_image(r->store, load_image, r, e) < 0
+        || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0)
+        return -1;
+    return 0;
+}
+
+void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd)
+{
+    struct silt_sandbox *s = slot < r->settings.slots ? r->by_slot[slot] : NULL;
+    if (s != NULL && s->row.running) {
+        silt_sandbox_adopt(s, channel, pidfd);
+        return;
+    }
+    (void)close(channel);
+    (void)close(pidfd);
+    if (slot >= r->settings.slots || s != NULL)
+        return;
+    /* It runs, but was never written down: siltd died in between, nobody was told of it. */
+    s = silt_sandbox_new(r, slot);
+    own_slot(r, s);
+    silt_sandbox_destroy(s, NULL);
+}
+
+static void settle(struct silt_registry *r, struct silt_sandbox *s)
+{
+    if (s->channel.watch.fd >= 0 || s->state == SILT_SANDBOX_DESTROYING)
+        return;
+    if (s->row.id[0] == 0 || s->row.started_ms == 0) { /* ready, or never answered to anybody */
+        silt_sandbox_destroy(s, NULL);
+        return;
+    }
+    if (!s->row.running)
+        return;
+    struct silt_death d = {.at_ms = silt_clock_wall_ms(), .exit_code = -1};
+    (void)snprintf(d.cause, sizeof(d.cause), "%s", r->rebooted ? "host_reboot" : "daemon_restart");
+    (void)snprintf(d.message, sizeof(d.message), "%s",
+                   r->rebooted ? "the machine was rebooted" : "the daemon was restarted");
+    s->row.running = false;
+    silt_sandbox_died(s, &d);
+}
+
+void silt_registry_adopted_all(struct silt_registry *r)
+{
+    for (uint32_t i = 0; i < r->settings.slots; i++)
+        if (r->by_slot[i] != NULL)
+            settle(r, r->by_slot[i]);
+    r->recovering = false;
+    silt_registry_refill_soon(r);
+    silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
+}
+
+/* Every few seconds: the WAL goes into the database, stale ready sandboxes go. */
+
+struct checkpoint {
+    struct silt_job job;
+    char path[sizeof(((struct silt_registry_settings *)0)->store_path)];
+};
+
+static void run_checkpoint(struct silt_job *j)
+{
+    struct checkpoint *c = silt_container_of(j, struct checkpoint, job);
+    struct silt_error e;
+    if (silt_store_checkpoint(c->path, &e) < 0)
+        silt_log(SILT_LOG_WARN, "store.checkpoint", "error=%s", e.text);
+}
+
+static void free_checkpoint(struct silt_job *j)
+{
+    free(silt_container_of(j, struct checkpoint, job));
+}
+
+static void start_checkpoint(struct silt_registry *r)
+{
+    struct checkpoint *c = calloc(1, sizeof(*c));
+    if (c == NULL)
+        abort();
+    c->job = (struct silt_job){.run = run_checkpoint, .done = free_checkpoint};
+    memcpy(c->path, r->settings.store_path, sizeof(c->path));
+    silt_worker_submit(r->worker, &c->job);
+}
+
+static void remove_stale_ready(struct silt_registry *r)
+{
+    silt_list_each(it, &r->ready) {
+        struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
+        struct silt_image *now = silt_registry_image(r, silt_slice_of(s->row.image));
+        if (now != NULL && memcmp(s->row.digest, now->row.digest, SILT_DIGEST_SIZE) == 0)
+            continue;
+        silt_list_remove(&s->ready_link);
+        r->ready_count--;
+        silt_sandbox_destroy(s, NULL);
+    }
+}
+
+static void on_upkeep(struct silt_timer *t)
+{
+    struct silt_registry *r = silt_container_of(t, struct silt_registry, upkeep);
+    start_checkpoint(r);
+    remove_stale_ready(r);
+    silt_registry_refill_soon(r);
+    silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
+}
+
+void silt_registry_close(struct silt_registry *r)
+{
+    silt_loop_cancel(r->loop, &r->refill);
+    silt_loop_cancel(r->loop, &r->upkeep);
+    for (uint32_t i = 0; i < r->settings.slots; i++)
+        if (r->by_slot[i] != NULL && r->by_slot[i]->row.id[0] != 0)
+            silt_sandbox_save(r->by_slot[i]);
+    free(r->by_slot);
+    silt_map_fini(&r->by_id);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry: every sandbox this daemon knows, the ready ones that wait for a name, and the images. First
+ * use of an id makes a sandbox of it; a restart finds the running ones again. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "event/loop.h"
+#include "event/worker.h"
+#include "priv/ask.h"
+#include "store/store.h"
+
+struct silt_sandbox;
+struct silt_image;
+
+struct silt_registry_settings {
+    uint32_t slots;
+    uint32_t ready; /* how many sandboxes to keep ready */
+    char image[SILT_IMAGE_NAME_SIZE];
+    char type[SILT_TYPE_SIZE];
+    char store_path[4096 + 16];
+};
+
+struct silt_registry_counts {
+    uint64_t created, destroyed, deaths, claims, cold_starts, execs, oom_kills;
+    uint64_t out_bytes;
+};
+
+struct silt_registry {
+    struct silt_loop *loop;      /* borrowed */
+    struct silt_store *store;    /* borrowed */
+    struct silt_priv_ask *priv;  /* borrowed */
+    struct silt_worker *worker;  /* borrowed */
+    int super;                   /* borrowed: channel to silt-super */
+    struct silt_registry_settings settings;
+    struct silt_priv_limits default_limits; /* of settings.type */
+    struct silt_map by_id;
+    struct silt_sandbox **by_slot; /* settings.slots pointers; NULL: free */
+    uint32_t next_slot;            /* round robin, so that a number rests before it is used again */
+    uint32_t slots_used;
+    struct silt_link ready;        /* sandboxes without an id */
+    uint32_t ready_count, ready_coming;
+    uint32_t cold_starts; /* users wait for these: ready ones come later */
+    bool pool_failed;     /* the last ready one could not be made: try again later */
+    struct silt_timer refill;
+    struct silt_timer upkeep;
+    struct silt_link images;
+    uint32_t stagings; /* bit set of staging folders in use */
+    uint64_t epoch;       /* this run of siltd */
+    uint64_t next_number; /* of sessions and execs; unique over restarts */
+    bool rebooted, recovering;
+    struct silt_registry_counts counts;
+};
+
+/* What a caller may choose for a new sandbox; slices are borrowed. */
+struct silt_sandbox_options {
+    silt_slice image; /* empty: the default */
+    char type[SILT_TYPE_SIZE]; /* empty with `limits` given */
+    struct silt_priv_limits limits;
+    silt_slice env;    /* NAME=value\0… */
+    silt_slice labels; /* JSON object or empty */
+    int64_t sleep_after_s;
+    bool ephemeral;
+};
+
+/* Waits until a sandbox runs. Embedded in the request; silt_waiter_leave when that goes. */
+struct silt_waiter {
+    struct silt_link link;
+    void (*on_ready)(struct silt_waiter *w, struct silt_sandbox *sandbox, const struct silt_error *e);
+};
+
+int silt_registry_open(struct silt_registry *r, struct silt_error *e);
+/* A descriptor pair that silt-super kept for us; takes both. */
+void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd);
+void silt_registry_adopted_all(struct silt_registry *r);
+void silt_registry_close(struct silt_registry *r);
+
+struct silt_sandbox *silt_registry_find(struct silt_registry *r, silt_slice id);
+/* Calls w->on_ready now or later, exactly once unless the waiter leaves. */
+void silt_registry_use(struct silt_registry *r, silt_slice id, struct silt_waiter *w);
+/* A new sandbox with options; SILT_CONFLICT when the id is taken. It is started: `w` tells when. */
+int silt_registry_create(struct silt_registry *r, silt_slice id, const struct silt_sandbox_options *o,
+                         struct silt_waiter *w, struct silt_error *e);
+void silt_waiter_leave(struct silt_waiter *w);
+/* All of them, sorted by id; the array lives in the arena. NULL when that has no room. */
+struct silt_sandbox **silt_registry_sorted(struct silt_registry *r, struct silt_arena *a, size_t *ret_count);
+
+/* The rest is for this room. */
+struct silt_image *silt_registry_image(struct silt_registry *r, silt_slice name);
+void silt_registry_refill_soon(struct silt_registry *r);
+void silt_registry_free_slot(struct silt_registry *r, uint32_t slot);
+uint64_t silt_registry_number(struct silt_registry *r);
+
+/* Instance types. NULL when unknown. */
+const struct silt_priv_limits *silt_type_find(silt_slice name);

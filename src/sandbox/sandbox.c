@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/sandbox.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "sandbox/exec.h"
+#include "wire/super.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    HELLO_DEADLINE_MS = 5000,
+    HANDLES_AT_BIRTH = 4,
+    HANDLES_AT_ONCE = 8, /* fits one message on cgroup v1 and v2 */
+};
+
+/* PIDFD_GET_INFO, Linux 6.13; exit codes since 6.15. Debian 12's headers have neither. */
+struct pidfd_info {
+    uint64_t mask, cgroupid;
+    uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+    int32_t exit_code;
+};
+#define PIDFD_GET_INFO_ _IOWR(0xFF, 11, struct pidfd_info)
+#define PIDFD_INFO_EXIT_ (1UL << 3)
+
+static void enter(struct silt_sandbox *s, enum silt_sandbox_state next) /* the only place that assigns it */
+{
+    s->state = next;
+    s->row.running = next == SILT_SANDBOX_RUNNING || next == SILT_SANDBOX_STARTING;
+}
+
+static const char *name_of(const struct silt_sandbox *s)
+{
+    return s->row.id[0] != 0 ? s->row.id : "(ready)";
+}
+
+static void on_idle(struct silt_timer *t);
+static void on_hello_deadline(struct silt_timer *t);
+
+static void free_sandbox(struct silt_grave *g)
+{
+    struct silt_sandbox *s = silt_container_of(g, struct silt_sandbox, grave);
+    silt_sandbox_row_fini(&s->row);
+    free(s);
+}
+
+struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
+{
+    struct silt_sandbox *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        abort();
+    s->registry = r;
+    s->row.slot = slot;
+    s->row.death.exit_code = -1;
+    s->grave.free = free_sandbox;
+    silt_list_init(&s->ready_link);
+    silt_list_init(&s->sessions);
+    silt_list_init(&s->execs);
+    silt_list_init(&s->waiters);
+    silt_list_init(&s->destroyers);
+    silt_list_init(&s->channel.unsent);
+    s->channel.watch.fd = -1;
+    s->channel.pidfd.fd = -1;
+    s->idle.on_time = on_idle;
+    s->hello.on_time = on_hello_deadline;
+    return s;
+}
+
+void silt_sandbox_save(struct silt_sandbox *s)
+{
+    struct silt_error e;
+    if (silt_store_put_sandbox(s->registry->store, &s->row, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.put", "sandbox=%s error=%s", name_of(s), e.text);
+}
+
+void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d)
+{
+    s->row.death = *d;
+    s->registry->counts.deaths++;
+    silt_sandbox_save(s);
+    silt_log(SILT_LOG_INFO, "sandbox.death", "sandbox=%s cause=%s signal=%d", name_of(s), d->cause,
+             d->signal);
+}
+
+/* silt-super keeps a copy of both descriptors, so that a new siltd finds the sandbox again. */
+static void tell_super(struct silt_sandbox *s, enum silt_super_message type)
+{
+    struct silt_error e;
+    struct silt_super_note note = {.type = type, .key = s->row.slot};
+    struct silt_parcel p = {.data = &note, .len = sizeof(note)};
+    if (type == SILT_SUPER_KEEP) {
+        p.fds[0] = s->channel.watch.fd;
+        p.fds[1] = s->channel.pidfd.fd;
+        p.nfds = 2;
+    }
+    if (silt_fd_send(s->registry->super, &p, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "super.tell", "slot=%u error=%s", s->row.slot, e.text);
+}
+
+static void wake_waiters(struct silt_sandbox *s, const struct silt_error *e)
+{
+    while (!silt_list_empty(&s->waiters)) {
+        struct silt_waiter *w = silt_list_first(&s->waiters, struct silt_waiter, link);
+        silt_list_remove(&w->link);
+        w->on_ready(w, e == NULL ? s : NULL, e);
+        if (e == NULL && s->state != SILT_SANDBOX_RUNNING)
+            return; /* a waiter ended it: the others go on waiting */
+    }
+}
+
+static void is_running(struct silt_sandbox *s)
+{
+    enter(s, SILT_SANDBOX_RUNNING);
+    if (s->row.sleep_after_s > 0 && s->requests == 0)
+        silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
+    wake_waiters(s, NULL);
+}
+
+void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w)
+{
+    silt_list_init(&w->link);
+    if (s->state == SILT_SANDBOX_RUNNING) {
+        w->on_ready(w, s, NULL);
+        return;
+    }
+    silt_list_append(&s->waiters, &w->link);
+    if (s->state == SILT_SANDBOX_STOPPED)
+        silt_sandbox_start(s);
+}
+
+/* Start. */
+
+static void became_ready(struct silt_sandbox *s)
+{
+    struct silt_registry *r = s->registry;
+    r->ready_coming--;
+    enter(s, SILT_SANDBOX_RUNNING);
+    silt_list_append(&r->ready, &s->ready_link);
+    r->ready_count++;
+    silt_sandbox_save(s);
+    silt_registry_refill_soon(r);
+}
+
+static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_registry *r = s->registry;
+    silt_log(SILT_LOG_ERROR, "sandbox.start", "sandbox=%s error=%s", name_of(s), e->text);
+    if (s->row.id[0] == 0) {
+        r->ready_coming--;
+        r->pool_failed = true;
+        silt_loop_after(r->loop, &r->refill, HELLO_DEADLINE_MS);
+        silt_sandbox_destroy(s, NULL);
+        return;
+    }
+    r->cold_starts--;
+    enter(s, SILT_SANDBOX_STOPPED);
+    bool fresh = s->fresh;
+    wake_waiters(s, e);
+    if (fresh && s->state == SILT_SANDBOX_STOPPED)
+        silt_sandbox_destroy(s, NULL); /* nobody has anything in it: the next use begins anew */
+    else
+        silt_sandbox_save(s);
+}
+
+static bool was_destroyed_meanwhile(struct silt_sandbox *s);
+
+static void on_created(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = context;
+    s->asks--;
+    int pidfd = a->ok && nfds == 1 ? fds[0] : -1;
+    if (s->state == SILT_SANDBOX_DESTROYING) {
+        silt_close_fd(&pidfd);
+        if (s->row.id[0] == 0)
+            s->registry->ready_coming--;
+        else
+            s->registry->cold_starts--;
+        (void)was_destroyed_meanwhile(s);
+        return;
+    }
+    if (pidfd < 0) {
+        struct silt_error e;
+        if (a->ok)
+            (void)silt_fail(&e, SILT_PROTOCOL, "silt-priv sent no pidfd");
+        else
+            e = a->body.error;
+        (void)silt_because(&e, "start sandbox %s", name_of(s));
+        silt_channel_close(s);
+        could_not_start(s, &e);
+        return;
+    }
+    s->channel.pidfd.fd = pidfd;
+    silt_channel_open(s, silt_take_fd(&s->channel.watch.fd), pidfd);
+    tell_super(s, SILT_SUPER_KEEP);
+    silt_channel_hello(s);
+    s->fresh = false;
+    s->row.started_ms = silt_clock_wall_ms();
+    silt_id_random(s->row.incarnation, SILT_INCARNATION_SIZE - 1);
+    if (s->row.id[0] == 0) {
+        became_ready(s);
+        return;
+    }
+    s->registry->cold_starts--;
+    silt_sandbox_save(s);
+    is_running(s);
+    if (s->registry->cold_starts == 0)
+        silt_registry_refill_soon(s->registry);
+}
+
+static void ask(struct silt_sandbox *s, const struct silt_priv_request *q, const int *fds, int nfds,
+                silt_priv_answered *on_answer)
+{
+    s->asks++;
+    silt_priv_ask(s->registry->priv, q, fds, nfds, on_answer, s);
+}
+
+void silt_sandbox_start(struct silt_sandbox *s)
+{
+    struct silt_error e;
+    int pair[2];
+    assert(s->state == SILT_SANDBOX_STOPPED && s->channel.watch.fd < 0);
+    enter(s, SILT_SANDBOX_STARTING);
+    if (s->row.id[0] != 0) {
+        s->registry->cold_starts++;
+        s->registry->counts.cold_starts++;
+    }
+    if (silt_fd_pair(SOCK_SEQPACKET, pair, &e) < 0) {
+        could_not_start(s, &e);
+        return;
+    }
+    s->channel.watch.fd = pair[0]; /* watched when the other end lives */
+    struct silt_priv_request q = {.op = SILT_PRIV_CREATE, .slot = s->row.slot};
+    struct silt_priv_create *c = &q.body.create;
+    memcpy(c->digest, s->row.digest, sizeof(c->digest));
+    c->limits = s->row.limits;
+    c->handles = HANDLES_AT_BIRTH;
+    c->flags = (s->fresh ? SILT_CREATE_FRESH : 0U) | (s->row.ephemeral ? SILT_CREATE_EPHEMERAL : 0U)
+               | (s->row.host_usr ? SILT_CREATE_HOST_USR : 0U);
+    silt_id_hostname(s->row.id[0] != 0 ? silt_slice_of(s->row.id) : SILT_LIT("silt"), c->hostname);
+    ask(s, &q, &pair[1], 1, on_created);
+}
+
+static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = context;
+    (void)fds;
+    (void)nfds;
+    s->asks--;
+    s->claimed = false;
+    if (was_destroyed_meanwhile(s) || s->state != SILT_SANDBOX_STARTING)
+        return; /* it died meanwhile: its waiters go on waiting for the next incarnation */
+    if (a->ok) {
+        is_running(s);
+        return;
+    }
+    /* The ready one was no good: the name starts over with an ordinary start. */
+    silt_log(SILT_LOG_WARN, "sandbox.claim", "sandbox=%s error=%s", name_of(s), a->body.error.text);
+    silt_sandbox_stop(s, "crash", "the prepared sandbox could not be taken over");
+}
+
+void silt_sandbox_claim(struct silt_sandbox *s)
+{
+    assert(s->state == SILT_SANDBOX_RUNNING && s->row.id[0] != 0);
+    enter(s, SILT_SANDBOX_STARTING);
+    struct silt_priv_request q = {.op = SILT_PRIV_CLAIM, .slot = s->row.slot};
+    q.body.claim.limits = s->row.limits;
+    silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
+    ask(s, &q, NULL, 0, on_claimed);
+    silt_registry_refill_soon(s->registry);
+}
+
+/* An agent that outlived a former siltd. */
+
+void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
+{
+    enter(s, SILT_SANDBOX_STARTING);
+    silt_channel_open(s, channel, pidfd);
+    silt_channel_hello(s);
+    silt_loop_after(s->registry->loop, &s->hello, HELLO_DEADLINE_MS);
+}
+
+void silt_sandbox_on_hello_done(struct silt_sandbox *s)
+{
+    if (s->hello.place == 0)
+        return; /* of our own start: nothing waits for it */
+    silt_loop_cancel(s->registry->loop, &s->hello);
+    if (s->row.id[0] == 0) {
+        enter(s, SILT_SANDBOX_RUNNING);
+        silt_list_append(&s->registry->ready, &s->ready_link);
+        s->registry->ready_count++;
+        return;
+    }
+    is_running(s);
+}
+
+static void on_hello_deadline(struct silt_timer *t)
+{
+    silt_sandbox_on_lost(silt_container_of(t, struct silt_sandbox, hello),
+                         "the agent did not answer a new daemon");
+}
+
+/* End. */
+
+static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
+{
+    silt_loop_cancel(s->registry->loop, &s->idle);
+    silt_loop_cancel(s->registry->loop, &s->hello);
+    if (!silt_list_empty(&s->ready_link)) {
+        silt_list_remove(&s->ready_link);
+        s->registry->ready_count--;
+    }
+    if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
+        tell_super(s, SILT_SUPER_DROP);
+    silt_channel_close(s);
+    silt_exec_drop_all(s, e);
+    silt_session_drop_all(s, e);
+}
+
+static void bury(struct silt_sandbox *s)
+{
+    struct silt_registry *r = s->registry;
+    struct silt_error e;
+    if (silt_store_remove_sandbox(r->store, s->row.slot, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
+    if (s->indexed)
+        silt_map_remove(&r->by_id, silt_slice_of(s->row.id));
+    s->indexed = false;
+    silt_registry_free_slot(r, s->row.slot);
+    while (!silt_list_empty(&s->destroyers)) {
+        struct silt_waiter *w = silt_list_first(&s->destroyers, struct silt_waiter, link);
+        silt_list_remove(&w->link);
+        w->on_ready(w, NULL, NULL);
+    }
+    silt_loop_bury(r->loop, &s->grave);
+}
+
+static void begin_anew(struct silt_sandbox *s)
+{
+    /* Callers that used the id while it was being destroyed get a new sandbox of that name. */
+    struct silt_link waiting;
+    silt_list_init(&waiting);
+    silt_list_each(it, &s->waiters) {
+        silt_list_remove(it);
+        silt_list_append(&waiting, it);
+    }
+    struct silt_registry *r = s->registry;
+    char id[SILT_ID_MAX + 1];
+    memcpy(id, s->row.id, sizeof(id));
+    bury(s);
+    while (!silt_list_empty(&waiting)) {
+        struct silt_waiter *w = silt_list_first(&waiting, struct silt_waiter, link);
+        silt_list_remove(&w->link);
+        silt_registry_use(r, silt_slice_of(id), w);
+    }
+}
+
+static void on_destroyed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = context;
+    (void)fds;
+    (void)nfds;
+    s->asks--;
+    if (!a->ok) {
+        silt_log(SILT_LOG_ERROR, "sandbox.destroy", "sandbox=%s error=%s", name_of(s),
+                 a->body.error.text);
+        if (a->body.error.code == SILT_INTERRUPTED) {
+            struct silt_priv_request q = {.op = SILT_PRIV_DESTROY, .slot = s->row.slot};
+            ask(s, &q, NULL, 0, on_destroyed);
+            return;
+        }
+        while (!silt_list_empty(&s->destroyers)) {
+            struct silt_waiter *w = silt_list_first(&s->destroyers, struct silt_waiter, link);
+            silt_list_remove(&w->link);
+            w->on_ready(w, NULL, &a->body.error);
+        }
+        wake_waiters(s, &a->body.error);
+        enter(s, SILT_SANDBOX_STOPPED);
+        if (s->row.id[0] != 0)
+            silt_sandbox_save(s);
+        return;
+    }
+    s->registry->counts.destroyed += s->row.id[0] != 0;
+    begin_anew(s);
+    silt_registry_refill_soon(s->registry);
+}
+
+static void ask_destroy(struct silt_sandbox *s)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_DESTROY, .slot = s->row.slot};
+    ask(s, &q, NULL, 0, on_destroyed);
+}
+
+/* An answer about a sandbox that is to be destroyed: the destroy waited for it. */
+static bool was_destroyed_meanwhile(struct silt_sandbox *s)
+{
+    if (s->state != SILT_SANDBOX_DESTROYING)
+        return false;
+    if (s->asks == 0)
+        ask_destroy(s);
+    return true;
+}
+
+void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
+{
+    struct silt_error e;
+    if (w != NULL) {
+        silt_list_init(&w->link);
+        silt_list_append(&s->destroyers, &w->link);
+    }
+    if (s->state == SILT_SANDBOX_DESTROYING)
+        return;
+    enter(s, SILT_SANDBOX_DESTROYING);
+    (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
+    disconnect(s, &e);
+    if (s->asks == 0)
+        ask_destroy(s);
+}
+
+static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = context;
+    (void)fds;
+    (void)nfds;
+    s->asks--;
+    if (was_destroyed_meanwhile(s))
+        return;
+    if (!a->ok && a->body.error.code == SILT_INTERRUPTED) {
+        struct silt_priv_request q = {.op = SILT_PRIV_STOP, .slot = s->row.slot};
+        ask(s, &q, NULL, 0, on_stopped);
+        return;
+    }
+    if (!a->ok)
+        silt_log(SILT_LOG_ERROR, "sandbox.stop", "sandbox=%s error=%s", name_of(s),
+                 a->body.error.text);
+    enter(s, SILT_SANDBOX_STOPPED);
+    if (s->row.id[0] == 0) {
+        silt_sandbox_destroy(s, NULL);
+        return;
+    }
+    silt_sandbox_save(s);
+    if (!silt_list_empty(&s->waiters))
+        silt_sandbox_start(s);
+}
+
+static void stop(struct silt_sandbox *s, const struct silt_death *d)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_GONE, "%s", d->message);
+    enter(s, SILT_SANDBOX_STOPPING);
+    silt_sandbox_died(s, d);
+    struct silt_priv_request q = {.op = SILT_PRIV_STOP, .slot = s->row.slot};
+    ask(s, &q, NULL, 0, on_stopped);
+    disconnect(s, &e);
+}
+
+void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message)
+{
+    struct silt_death d = {.at_ms = silt_clock_wall_ms(), .exit_code = -1};
+    if (s->state != SILT_SANDBOX_RUNNING && s->state != SILT_SANDBOX_STARTING)
+        return;
+    (void)snprintf(d.cause, sizeof(d.cause), "%s", cause);
+    (void)snprintf(d.message, sizeof(d.message), "%s", message);
+    stop(s, &d);
+}
+
+static void read_exit(struct silt_sandbox *s, struct silt_death *d)
+{
+    struct pidfd_info info = {.mask = PIDFD_INFO_EXIT_};
+    if (s->channel.pidfd.fd < 0 || ioctl(s->channel.pidfd.fd, PIDFD_GET_INFO_, &info) < 0
+        || (info.mask & PIDFD_INFO_EXIT_) == 0)
+        return;
+    if (info.exit_code & 0x7f)
+        d->signal = info.exit_code & 0x7f;
+    else
+        d->exit_code = (info.exit_code >> 8) & 0xff;
+}
+
+void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why)
+{
+    struct silt_death d = {.cause = "crash", .at_ms = silt_clock_wall_ms(), .exit_code = -1};
+    if (s->state != SILT_SANDBOX_RUNNING && s->state != SILT_SANDBOX_STARTING)
+        return;
+    read_exit(s, &d);
+    (void)snprintf(d.message, sizeof(d.message),
+                   "the sandbox ended unexpectedly: %s; its files are kept and the next use starts it again",
+                   why);
+    stop(s, &d);
+}
+
+static void on_idle(struct silt_timer *t)
+{
+    struct silt_sandbox *s = silt_container_of(t, struct silt_sandbox, idle);
+    if (s->requests == 0)
+        silt_sandbox_stop(s, "idle", "the sandbox slept after its idle time; the next use wakes it");
+}
+
+void silt_sandbox_hold(struct silt_sandbox *s)
+{
+    s->requests++;
+    silt_loop_cancel(s->registry->loop, &s->idle);
+}
+
+void silt_sandbox_release(struct silt_sandbox *s)
+{
+    assert(s->requests > 0);
+    s->requests--;
+    s->row.used_ms = silt_clock_wall_ms();
+    if (s->requests == 0 && s->row.sleep_after_s > 0 && s->state == SILT_SANDBOX_RUNNING)
+        silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
+}
+
+/* Questions to silt-priv. */
+
+struct stat_ask {
+    silt_sandbox_stated *on_stat;
+    void *context;
+};
+
+static void on_stat(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct stat_ask *q = context;
+    (void)fds;
+    (void)nfds;
+    q->on_stat(q->context, a->ok ? &a->body.stat : NULL);
+    free(q);
+}
+
+void silt_sandbox_stat(struct silt_sandbox *s, silt_sandbox_stated *on_stated, void *context)
+{
+    struct stat_ask *q = calloc(1, sizeof(*q));
+    if (q == NULL)
+        abort();
+    *q = (struct stat_ask){.on_stat = on_stated, .context = context};
+    struct silt_priv_request request = {.op = SILT_PRIV_STAT, .slot = s->row.slot};
+    silt_priv_ask(s->registry->priv, &request, NULL, 0, on_stat, q);
+}
+
+static void on_handles(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = context;
+    s->asks--;
+    s->handles_asked = false;
+    struct silt_frame_out f = {.type = SILT_AGENT_HANDLES, .fds = fds, .nfds = nfds};
+    if (a->ok && nfds > 0)
+        silt_channel_send(s, &f);
+    for (int i = 0; i < nfds; i++)
+        silt_close_fd(&fds[i]);
+    (void)was_destroyed_meanwhile(s);
+}
+
+void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count)
+{
+    if (s->handles_asked || s->state != SILT_SANDBOX_RUNNING)
+        return;
+    s->handles_asked = true;
+    struct silt_priv_request q = {.op = SILT_PRIV_HANDLES, .slot = s->row.slot};
+    q.body.count = count < HANDLES_AT_ONCE ? count : HANDLES_AT_ONCE;
+    ask(s, &q, NULL, 0, on_handles);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox: one isolated computer and its state. Ends only by destroy; its processes come and go.
+ *
+ *   STOPPED --use--> STARTING --running--> RUNNING --idle--> STOPPING --empty--> STOPPED
+ *                        \---failed---> STOPPED    \--crash--/
+ *   any --destroy--> DESTROYING --empty--> (gone)                                            */
+#pragma once
+
+#include "sandbox/registry.h"
+#include "wire/agent.h"
+
+enum silt_sandbox_state {
+    SILT_SANDBOX_STOPPED,
+    SILT_SANDBOX_STARTING,
+    SILT_SANDBOX_RUNNING,
+    SILT_SANDBOX_STOPPING,
+    SILT_SANDBOX_DESTROYING,
+};
+
+struct silt_channel { /* sandbox/channel.c */
+    struct silt_watch watch;
+    struct silt_watch pidfd;
+    struct silt_link unsent; /* frames that did not fit the socket */
+    size_t unsent_bytes;
+    bool welcome; /* what comes before the agent's WELCOME is stale */
+};
+
+struct silt_sandbox {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_sandbox_row row;
+    enum silt_sandbox_state state;
+    bool fresh;      /* has no files yet */
+    bool claimed;    /* was taken from the ready ones and is being named */
+    bool indexed;    /* in registry->by_id */
+    struct silt_link ready_link;
+    struct silt_channel channel;
+    struct silt_link sessions; /* in creation order */
+    size_t session_count;
+    struct silt_link execs;
+    struct silt_link waiters;
+    struct silt_link destroyers; /* struct silt_waiter */
+    uint32_t requests; /* in flight: not idle */
+    uint32_t asks;     /* questions to silt-priv about it that are not answered */
+    bool handles_asked; /* one of them is for handles */
+    struct silt_timer idle;
+    struct silt_timer hello; /* deadline of an adopted agent's answer */
+    struct silt_grave grave;
+};
+
+struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot);
+void silt_sandbox_start(struct silt_sandbox *s);
+void silt_sandbox_claim(struct silt_sandbox *s);
+void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd);
+/* Ends the processes, keeps the files. `cause` as in struct silt_death. */
+void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message);
+/* `w` (may be NULL) is told when nothing is left; its sandbox argument is NULL then. */
+void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w);
+void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w);
+/* A request begins and ends: keeps the sandbox awake in between. */
+void silt_sandbox_hold(struct silt_sandbox *s);
+void silt_sandbox_release(struct silt_sandbox *s);
+/* Why processes ended last; also kept in the store. */
+void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d);
+void silt_sandbox_save(struct silt_sandbox *s);
+
+/* Usage now. The callback comes exactly once; stat is NULL on failure. */
+typedef void silt_sandbox_stated(void *context, const struct silt_priv_stat *stat);
+void silt_sandbox_stat(struct silt_sandbox *s, silt_sandbox_stated *on_stat, void *context);
+
+/* channel: frames to and from silt-init. */
+void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd); /* takes both */
+void silt_channel_close(struct silt_sandbox *s);
+struct silt_frame_out {
+    uint32_t type, flags;
+    uint64_t id;
+    silt_slice head, body; /* one after the other */
+    const int *fds;        /* borrowed: duplicated if they must wait */
+    int nfds;
+};
+void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f);
+void silt_channel_hello(struct silt_sandbox *s);
+
+/* What channel tells the rest of the room; bodies are checked for size only. */
+void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len);
+void silt_session_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len);
+void silt_sandbox_on_hello_done(struct silt_sandbox *s);
+void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why); /* agent died or broke the contract */
+void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count);

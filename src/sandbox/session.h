@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: one persistent shell in a sandbox, and the FIFO lock around it. A turn is what waits for the
+ * lock: a command, a start, a delete. */
+#pragma once
+
+#include "sandbox/sandbox.h"
+
+enum { SILT_SESSION_NAME_MAX = 256 };
+
+/*   OPENING --opened--> OPEN --shell died--> DEAD (told to the next caller, then gone)  */
+enum silt_session_state { SILT_SESSION_OPENING, SILT_SESSION_OPEN, SILT_SESSION_DEAD };
+
+struct silt_session;
+
+struct silt_turn {
+    struct silt_link link;
+    /* The session is open and ours until silt_session_leave. Or `e` tells why it cannot be had: with
+     * the session when its shell had ended (exit_code tells how), else without. */
+    void (*go)(struct silt_turn *t, struct silt_session *s, const struct silt_error *e);
+};
+
+struct silt_session {
+    struct silt_sandbox *sandbox; /* borrowed */
+    struct silt_link link;
+    uint64_t number; /* silt-init's name for it */
+    enum silt_session_state state;
+    struct silt_link turns;
+    struct silt_turn *holder;    /* whose turn it is; NULL: free */
+    uint64_t foreign_exec;       /* a foreground exec of a former siltd still runs in it, or 0 */
+    uint32_t timeout_ms;         /* default of its commands; 0: none */
+    int32_t exit_code;           /* DEAD: the shell's status, -1 unknown */
+    bool closing;                /* the holder waits for CLOSED */
+    struct silt_grave grave;
+    char *cwd;                   /* where the shell is; NULL: not known yet */
+    char name[SILT_SESSION_NAME_MAX + 1];
+};
+
+struct silt_session_options {
+    silt_slice env; /* on top of the sandbox's; NAME=value\0… */
+    silt_slice cwd;
+    uint32_t timeout_ms;
+};
+
+struct silt_session *silt_session_find(struct silt_sandbox *s, silt_slice name);
+/* SILT_LIMIT when there are too many. A DEAD one of that name is replaced. */
+int silt_session_new(struct silt_sandbox *s, silt_slice name, const struct silt_session_options *o,
+                     struct silt_session **ret, struct silt_error *e);
+void silt_session_enter(struct silt_session *s, struct silt_turn *t);
+void silt_session_leave(struct silt_session *s, struct silt_turn *t); /* also while still waiting */
+/* By the holder: ends shell and children; t->go is called once more, with s == NULL, when it is gone. */
+void silt_session_close(struct silt_session *s, struct silt_turn *t);
+void silt_session_drop_all(struct silt_sandbox *s, const struct silt_error *e);
+/* The shell ended with the command that ran in it (which tells its caller): whoever waits gets a new
+ * shell, else the session is gone. The holder has left already. */
+void silt_session_shell_ended(struct silt_session *s);
+/* A foreground exec that a former siltd started has ended. */
+void silt_session_foreign_ended(struct silt_sandbox *s, uint64_t exec);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/start.h"
+#include "base/fd.h"
+
+#include <sys/mman.h>
+
+static silt_slice name_of(silt_slice variable)
+{
+    silt_slice name = {NULL, 0};
+    (void)silt_slice_split(&variable, '=', &name);
+    return name;
+}
+
+static void drop_name(struct silt_buf *b, silt_slice name)
+{
+    size_t at = 0;
+    while (at < b->len) {
+        size_t len = strlen(b->data + at) + 1;
+        if (!silt_slice_eq(name_of((silt_slice){b->data + at, len - 1}), name)) {
+            at += len;
+            continue;
+        }
+        memmove(b->data + at, b->data + at + len, b->len - at - len);
+        b->len -= len;
+        return;
+    }
+}
+
+void silt_env_merge(struct silt_buf *b, silt_slice env)
+{
+    while (env.len > 0 && !b->broken) {
+        size_t len = strnlen(env.data, env.len);
+        drop_name(b, name_of((silt_slice){env.data, len}));
+        silt_buf_add(b, (silt_slice){env.data, len});
+        silt_buf_add_byte(b, 0);
+        size_t used = len < env.len ? len + 1 : len;
+        env = (silt_slice){env.data + used, env.len - used};
+    }
+}
+
+void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s)
+{
+    silt_env_merge(b, SILT_LIT("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
+                               "HOME=/root\0USER=root\0LOGNAME=root\0SHELL=/bin/bash\0"
+                               "SANDBOX_VERSION=" SILT_VERSION "\0"));
+    silt_env_merge(b, (silt_slice){s->row.env, s->row.env_len});
+}
+
+static int in_memfd(const struct silt_start *p, int *ret_fd, struct silt_error *e)
+{
+    silt_auto_fd fd = memfd_create("silt-start", MFD_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "create memfd");
+    if (silt_fd_write_all(fd, p->note, e) < 0 || silt_fd_write_all(fd, p->cwd, e) < 0
+        || silt_fd_write_all(fd, p->env, e) < 0 || silt_fd_write_all(fd, p->command, e) < 0)
+        return -1;
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const struct silt_start *p,
+                    struct silt_error *e)
+{
+    struct silt_agent_start head = {
+        .session = p->session,
+        .mode = p->mode,
+        .timeout_ms = p->timeout_ms,
+        .note_len = (uint32_t)p->note.len,
+        .cwd_len = (uint32_t)p->cwd.len,
+        .env_len = (uint32_t)p->env.len,
+        .command_len = (uint32_t)p->command.len,
+    };
+    size_t parts = p->note.len + p->cwd.len + p->env.len + p->command.len;
+    struct silt_frame_out f = {.type = type, .id = id, .head = {(const char *)&head, sizeof(head)}};
+    if (parts > SILT_START_MAX)
+        return silt_fail(e, SILT_LIMIT, "command and environment of %zu bytes, at most %d", parts,
+                         SILT_START_MAX);
+    silt_auto_fd fd = -1;
+    silt_auto_buf body;
+    silt_buf_init(&body, SILT_FRAME_BODY_MAX - sizeof(head));
+    if (parts > body.max) {
+        if (in_memfd(p, &fd, e) < 0)
+            return silt_because(e, "hand over a large command");
+        f.flags = SILT_START_IN_MEMFD;
+        f.fds = &fd;
+        f.nfds = 1;
+    } else {
+        silt_buf_add(&body, p->note);
+        silt_buf_add(&body, p->cwd);
+        silt_buf_add(&body, p->env);
+        silt_buf_add(&body, p->command);
+        f.body = silt_buf_slice(&body);
+    }
+    silt_channel_send(s, &f);
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start: the body of an OPEN or EXEC frame: small ones inline, large ones in a memfd. And environments:
+ * NAME=value\0 one after the other, each name once. */
+#pragma once
+
+#include "base/buf.h"
+#include "sandbox/sandbox.h"
+
+struct silt_start {
+    uint64_t session;
+    uint32_t mode, timeout_ms;
+    silt_slice note, cwd, env, command;
+};
+
+int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const struct silt_start *p,
+                    struct silt_error *e);
+
+/* What every command sees: ours, then the sandbox's own. */
+void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s);
+/* Adds each variable of `env`, in place of one of the same name. */
+void silt_env_merge(struct silt_buf *b, silt_slice env);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+#include "base/own.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum statement {
+    PUT_SANDBOX,
+    REMOVE_SANDBOX,
+    EACH_SANDBOX,
+    PUT_IMAGE,
+    REMOVE_IMAGE,
+    EACH_IMAGE,
+    PUT_META,
+    GET_META,
+    STATEMENT_MAX
+};
+
+struct silt_store {
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENT_MAX];
+};
+
+/* Each migration brings the schema from its index to the next number; never change one that shipped. */
+static const char *const migrations[] = {
+    "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
+    "CREATE TABLE sandbox(slot INTEGER PRIMARY KEY, id TEXT UNIQUE, image TEXT NOT NULL,"
+    " digest BLOB NOT NULL, host_usr INTEGER NOT NULL, ephemeral INTEGER NOT NULL,"
+    " running INTEGER NOT NULL, type TEXT, memory INTEGER NOT NULL, disk INTEGER NOT NULL,"
+    " cpu_milli INTEGER NOT NULL, pids INTEGER NOT NULL, env BLOB, labels TEXT,"
+    " sleep_after_s INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL,"
+    " used_ms INTEGER NOT NULL, incarnation TEXT, death_cause TEXT, death_message TEXT,"
+    " death_at_ms INTEGER, death_exit INTEGER, death_signal INTEGER, death_limit INTEGER,"
+    " death_peak INTEGER);"
+    "CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;",
+};
+
+static const char *const texts[STATEMENT_MAX] = {
+    [PUT_SANDBOX] = "INSERT OR REPLACE INTO sandbox VALUES"
+                    "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
+    [EACH_SANDBOX] = "SELECT * FROM sandbox",
+    [PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
+    [REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
+    [EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
+    [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
+    [GET_META] = "SELECT value FROM meta WHERE name=?",
+};
+
+static int fail_db(sqlite3 *db, struct silt_error *e, const char *doing)
+{
+    int code = db != NULL ? sqlite3_errcode(db) : SQLITE_NOMEM;
+    return silt_fail(e, code == SQLITE_FULL ? SILT_NO_SPACE : SILT_INTERNAL, "%s: %s", doing,
+                     db != NULL ? sqlite3_errmsg(db) : "no memory");
+}
+
+static int migrate(sqlite3 *db, struct silt_error *e)
+{
+    sqlite3_stmt *st = NULL;
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &st, NULL) != SQLITE_OK)
+        return fail_db(db, e, "read schema version");
+    size_t version = sqlite3_step(st) == SQLITE_ROW ? (size_t)sqlite3_column_int(st, 0) : 0;
+    (void)sqlite3_finalize(st);
+    if (version > SILT_COUNT(migrations))
+        return silt_fail(e, SILT_UNAVAILABLE,
+                         "the store was written by a newer version (schema %zu, known %zu)", version,
+                         SILT_COUNT(migrations));
+    for (; version < SILT_COUNT(migrations); version++) {
+        char text[2048];
+        (void)snprintf(text, sizeof(text), "BEGIN;%s PRAGMA user_version=%zu; COMMIT;",
+                       migrations[version], version + 1);
+        if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+            return fail_db(db, e, "bring the store's schema up to date");
+    }
+    return 0;
+}
+
+static int connect_to(const char *path, sqlite3 **ret, struct silt_error *e)
+{
+    sqlite3 *db = NULL;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK
+        || sqlite3_exec(db,
+                        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                        "PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=2000;",
+                        NULL, NULL, NULL)
+               != SQLITE_OK) {
+        (void)fail_db(db, e, "open");
+        (void)sqlite3_close(db);
+        return silt_because(e, "store %s", path);
+    }
+    *ret = db;
+    return 0;
+}
+
+int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e)
+{
+    struct silt_store *s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        abort();
+    if (connect_to(path, &s->db, e) < 0 || migrate(s->db, e) < 0) {
+        silt_store_close(s);
+        return -1;
+    }
+    for (size_t i = 0; i < STATEMENT_MAX; i++)
+        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL)
+            != SQLITE_OK) {
+            (void)fail_db(s->db, e, texts[i]);
+            silt_store_close(s);
+            return -1;
+        }
+    *ret = s;
+    return 0;
+}
+
+void silt_store_close(struct silt_store *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < STATEMENT_MAX; i++)
+        (void)sqlite3_finalize(s->statements[i]);
+    (void)sqlite3_close(s->db);
+    free(s);
+}
+
+void silt_sandbox_row_fini(struct silt_sandbox_row *r)
+{
+    free(r->env);
+    free(r->labels);
+    r->env = NULL;
+    r->labels = NULL;
+}
+
+/* Runs a statement that returns nothing, and makes it ready for the next use. */
+static int finish(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing)
+{
+    int rc = sqlite3_step(st);
+    int result = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : fail_db(s->db, e, doing);
+    (void)sqlite3_reset(st);
+    (void)sqlite3_clear_bindings(st);
+    return result;
+}
+
+static void bind_text(sqlite3_stmt *st, int at, const char *text)
+{
+    if (text != NULL && text[0] != 0)
+        (void)sqlite3_bind_text(st, at, text, -1, SQLITE_STATIC);
+}
+
+int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[PUT_SANDBOX];
+    int i = 1;
+    (void)sqlite3_bind_int64(st, i++, r->slot);
+    bind_text(st, i++, r->id);
+    (void)sqlite3_bind_text(st, i++, r->image, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_blob(st, i++, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int(st, i++, r->host_usr);
+    (void)sqlite3_bind_int(st, i++, r->ephemeral);
+    (void)sqlite3_bind_int(st, i++, r->running);
+    bind_text(st, i++, r->type);
+    (void)sqlite3_bind_int64(st, i++, (int64_t)r->limits.memory_bytes);
+    (void)sqlite3_bind_int64(st, i++, (int64_t)r->limits.disk_bytes);
+    (void)sqlite3_bind_int64(st, i++, r->limits.cpu_milli);
+    (void)sqlite3_bind_int64(st, i++, r->limits.pids);
+    if (r->env != NULL)
+        (void)sqlite3_bind_blob64(st, i, r->env, r->env_len, SQLITE_STATIC);
+    i++;
+    bind_text(st, i++, r->labels);
+    (void)sqlite3_bind_int64(st, i++, r->sleep_after_s);
+    (void)sqlite3_bind_int64(st, i++, r->created_ms);
+    (void)sqlite3_bind_int64(st, i++, r->started_ms);
+    (void)sqlite3_bind_int64(st, i++, r->used_ms);
+    bind_text(st, i++, r->incarnation);
+    bind_text(st, i++, r->death.cause);
+    bind_text(st, i++, r->death.message);
+    (void)sqlite3_bind_int64(st, i++, r->death.at_ms);
+    (void)sqlite3_bind_int(st, i++, r->death.exit_code);
+    (void)sqlite3_bind_int(st, i++, r->death.signal);
+    (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.limit_bytes);
+    (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.peak_bytes);
+    return finish(s, st, e, "remember sandbox");
+}
+
+int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[REMOVE_SANDBOX];
+    (void)sqlite3_bind_int64(st, 1, slot);
+    return finish(s, st, e, "forget sandbox");
+}
+
+static void column_text(sqlite3_stmt *st, int at, char *out, size_t size)
+{
+    const unsigned char *text = sqlite3_column_text(st, at);
+    (void)snprintf(out, size, "%s", text != NULL ? (const char *)text : "");
+}
+
+static char *column_dup(sqlite3_stmt *st, int at, size_t *ret_len)
+{
+    const void *data = sqlite3_column_blob(st, at);
+    size_t len = (size_t)sqlite3_column_bytes(st, at);
+    *ret_len = data != NULL ? len : 0;
+    if (data == NULL)
+        return NULL;
+    char *copy = malloc(len + 1);
+    if (copy == NULL)
+        abort();
+    memcpy(copy, data, len);
+    copy[len] = 0;
+    return copy;
+}
+
+static void column_digest(sqlite3_stmt *st, int at, uint8_t out[SILT_DIGEST_SIZE])
+{
+    memset(out, 0, SILT_DIGEST_SIZE);
+    if (sqlite3_column_bytes(st, at) == SILT_DIGEST_SIZE)
+        memcpy(out, sqlite3_column_blob(st, at), SILT_DIGEST_SIZE);
+}
+
+static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
+{
+    size_t labels_len;
+    int i = 0;
+    r->slot = (uint32_t)sqlite3_column_int64(st, i++);
+    column_text(st, i++, r->id, sizeof(r->id));
+    column_text(st, i++, r->image, sizeof(r->image));
+    column_digest(st, i++, r->digest);
+    r->host_usr = sqlite3_column_int(st, i++) != 0;
+    r->ephemeral = sqlite3_column_int(st, i++) != 0;
+    r->running = sqlite3_column_int(st, i++) != 0;
+    column_text(st, i++, r->type, sizeof(r->type));
+    r->limits.memory_bytes = (uint64_t)sqlite3_column_int64(st, i++);
+    r->limits.disk_bytes = (uint64_t)sqlite3_column_int64(st, i++);
+    r->limits.cpu_milli = (uint32_t)sqlite3_column_int64(st, i++);
+    r->limits.pids = (uint32_t)sqlite3_column_int64(st, i++);
+    r->env = column_dup(st, i++, &r->env_len);
+    r->labels = column_dup(st, i++, &labels_len);
+    r->sleep_after_s = sqlite3_column_int64(st, i++);
+    r->created_ms = sqlite3_column_int64(st, i++);
+    r->started_ms = sqlite3_column_int64(st, i++);
+    r->used_ms = sqlite3_column_int64(st, i++);
+    column_text(st, i++, r->incarnation, sizeof(r->incarnation));
+    column_text(st, i++, r->death.cause, sizeof(r->death.cause));
+    column_text(st, i++, r->death.message, sizeof(r->death.message));
+    r->death.at_ms = sqlite3_column_int64(st, i++);
+    r->death.exit_code = sqlite3_column_int(st, i++);
+    r->death.signal = sqlite3_column_int(st, i++);
+    r->death.limit_bytes = (uint64_t)sqlite3_column_int64(st, i++);
+    r->death.peak_bytes = (uint64_t)sqlite3_column_int64(st, i++);
+}
+
+int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct silt_sandbox_row *),
+                            void *context, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[EACH_SANDBOX];
+    int rc;
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        struct silt_sandbox_row row = {0};
+        read_sandbox(st, &row);
+        each(context, &row);
+    }
+    (void)sqlite3_reset(st);
+    return rc == SQLITE_DONE ? 0 : fail_db(s->db, e, "read sandboxes");
+}
+
+int silt_store_put_image(struct silt_store *s, const struct silt_image_row *r, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[PUT_IMAGE];
+    (void)sqlite3_bind_text(st, 1, r->name, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_blob(st, 2, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(st, 3, (int64_t)r->bytes);
+    (void)sqlite3_bind_int64(st, 4, r->created_ms);
+    (void)sqlite3_bind_int(st, 5, r->host_usr);
+    return finish(s, st, e, "remember image");
+}
+
+int silt_store_remove_image(struct silt_store *s, const char *name, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[REMOVE_IMAGE];
+    (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+    return finish(s, st, e, "forget image");
+}
+
+int silt_store_each_image(struct silt_store *s, void (*each)(void *, const struct silt_image_row *),
+                          void *context, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[EACH_IMAGE];
+    int rc;
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        struct silt_image_row row = {0};
+        column_text(st, 0, row.name, sizeof(row.name));
+        column_digest(st, 1, row.digest);
+        row.bytes = (uint64_t)sqlite3_column_int64(st, 2);
+        row.created_ms = sqlite3_column_int64(st, 3);
+        row.host_usr = sqlite3_column_int(st, 4) != 0;
+        each(context, &row);
+    }
+    (void)sqlite3_reset(st);
+    return rc == SQLITE_DONE ? 0 : fail_db(s->db, e, "read images");
+}
+
+int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[GET_META];
+    char before[64] = "";
+    (void)sqlite3_bind_text(st, 1, "boot_id", -1, SQLITE_STATIC);
+    if (sqlite3_step(st) == SQLITE_ROW)
+        column_text(st, 0, before, sizeof(before));
+    (void)sqlite3_reset(st);
+    *ret = before[0] != 0 && strcmp(before, boot_id) != 0;
+    st = s->statements[PUT_META];
+    (void)sqlite3_bind_text(st, 1, "boot_id", -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 2, boot_id, -1, SQLITE_STATIC);
+    return finish(s, st, e, "remember boot");
+}
+
+int silt_store_checkpoint(const char *path, struct silt_error *e)
+{
+    sqlite3 *db = NULL;
+    if (connect_to(path, &db, e) < 0)
+        return -1;
+    int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int result = rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : fail_db(db, e, "checkpoint");
+    (void)sqlite3_close(db);
+    return result;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store: what siltd remembers over restarts: sandboxes and images, one SQLite file in WAL mode. A write
+ * is a write to the page cache and never waits for the disk (synchronous=NORMAL, checkpoints by another
+ * connection on a worker thread), so it is done in the loop. */
+#pragma once
+
+#include "base/error.h"
+#include "base/id.h"
+#include "wire/priv.h"
+
+#include <stdbool.h>
+
+enum { SILT_IMAGE_NAME_SIZE = 65, SILT_TYPE_SIZE = 32, SILT_INCARNATION_SIZE = 21 };
+
+/* Why something ended. An empty cause: nothing to tell. */
+struct silt_death {
+    char cause[16]; /* exit signal oom pids disk timeout idle destroyed daemon_restart host_reboot crash */
+    char message[200];
+    int64_t at_ms;
+    int32_t exit_code; /* -1: none */
+    int32_t signal;    /* 0: none */
+    uint64_t limit_bytes, peak_bytes;
+};
+
+struct silt_sandbox_row {
+    uint32_t slot;
+    char id[SILT_ID_MAX + 1]; /* empty: a ready sandbox that nobody has claimed */
+    char image[SILT_IMAGE_NAME_SIZE];
+    uint8_t digest[SILT_DIGEST_SIZE];
+    bool host_usr;
+    bool ephemeral;
+    bool running; /* as far as we know: checked against silt-super's descriptors at start */
+    char type[SILT_TYPE_SIZE]; /* empty: own numbers */
+    struct silt_priv_limits limits;
+    char *env;    /* NAME=value\0…; owned, may be NULL */
+    size_t env_len;
+    char *labels; /* JSON object; owned, may be NULL */
+    int64_t sleep_after_s; /* 0: never */
+    int64_t created_ms, started_ms, used_ms;
+    char incarnation[SILT_INCARNATION_SIZE];
+    struct silt_death death;
+};
+void silt_sandbox_row_fini(struct silt_sandbox_row *r);
+
+struct silt_image_row {
+    char name[SILT_IMAGE_NAME_SIZE];
+    uint8_t digest[SILT_DIGEST_SIZE];
+    uint64_t bytes;
+    int64_t created_ms;
+    bool host_usr;
+};
+
+struct silt_store;
+int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e);
+void silt_store_close(struct silt_store *s);
+
+/* The row is the callee's: it frees or keeps env and labels. */
+int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *context, struct silt_sandbox_row *row),
+                            void *context, struct silt_error *e);
+int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *row, struct silt_error *e);
+int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e);
+
+int silt_store_each_image(struct silt_store *s,
+                          void (*each)(void *context, const struct silt_image_row *row), void *context,
+                          struct silt_error *e);
+int silt_store_put_image(struct silt_store *s, const struct silt_image_row *row, struct silt_error *e);
+int silt_store_remove_image(struct silt_store *s, const char *name, struct silt_error *e);
+
+/* The machine's boot when we last ran; true when it is another one now. */
+int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);
+
+/* On any thread: opens its own connection. */
+int silt_store_checkpoint(const char *path, struct silt_error *e);
