@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 const silt_slice silt_api_cors = {
     "Access-Control-Allow-Origin: *\r\n"
@@ -24,6 +25,19 @@ static bool has_token(const struct silt_api *api, const struct silt_http_request
     if (!silt_slice_split(&value, ' ', &scheme) || !silt_slice_ieq(scheme, SILT_LIT("bearer")))
         return false;
     return silt_slice_eq_secret(silt_slice_trim(value), api->token);
+}
+
+static void refuse_method(struct silt_http_request *r, const char *allow)
+{
+    char message[128], fields[96];
+    silt_auto_buf b;
+    (void)snprintf(message, sizeof(message), "This path answers %s only", allow);
+    (void)snprintf(fields, sizeof(fields), "Allow: %s\r\n", allow);
+    silt_buf_init(&b, 4096);
+    silt_api_envelope(&b, SILT_API_METHOD_NOT_ALLOWED, silt_slice_of(message));
+    silt_json_raw(&b, SILT_LIT("{}"));
+    silt_api_envelope_end(&b, SILT_API_METHOD_NOT_ALLOWED);
+    silt_http_reply(r, 405, SILT_LIT("application/json"), silt_slice_of(fields), silt_buf_slice(&b));
 }
 
 void silt_api_on_request(void *context, struct silt_http_request *r)
@@ -47,8 +61,7 @@ void silt_api_on_request(void *context, struct silt_http_request *r)
         return;
     }
     if (match.path_known)
-        silt_api_refuse(r, SILT_API_METHOD_NOT_ALLOWED, (silt_slice){NULL, 0},
-                        "This path answers %s only", match.allow);
+        refuse_method(r, match.allow);
     else
         silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0},
                         "The requested endpoint was not found");
@@ -118,19 +131,23 @@ static void on_body(struct silt_http_request *r)
     struct silt_call *c = r->owner;
     struct silt_error e;
     const struct silt_json *body = NULL;
-    if (silt_json_read(r->arena, r->body, &body, &e) < 0 && c->own == NULL) {
+    if (c->own != NULL && r->body.len == 0) {
+        c->own = NULL;
+        c->parsed(c);
+        return;
+    }
+    if (silt_json_read(r->arena, r->body, &body, &e) < 0) {
         silt_api_refuse(r, e.code == SILT_LIMIT ? SILT_API_BODY_TOO_LARGE : SILT_API_VALIDATION_FAILED,
                         (silt_slice){NULL, 0}, "Failed to parse request body: %s", e.text);
         return;
     }
-    if (body != NULL && body->type == SILT_JSON_OBJECT) {
-        c->body = body;
-    } else if (c->own == NULL) {
+    if (body->type != SILT_JSON_OBJECT) {
         silt_api_refuse(r, SILT_API_VALIDATION_FAILED, (silt_slice){NULL, 0},
                         "Failed to parse request body: it must be a JSON object");
         return;
     }
     c->own = NULL;
+    c->body = body;
     c->parsed(c);
 }
 
@@ -255,6 +272,27 @@ bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret)
     }
     *ret = (silt_slice){copy, b.len};
     return true;
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+silt_slice silt_query_decode(struct silt_http_request *r, silt_slice raw)
+{
+    char *out = silt_arena_dup(r->arena, raw);
+    size_t n = 0;
+    if (out == NULL)
+        return raw;
+    for (size_t i = 0; i < raw.len; i++) {
+        bool escaped = raw.data[i] == '%' && i + 2 < raw.len && hex(raw.data[i + 1]) >= 0
+                       && hex(raw.data[i + 2]) >= 0;
+        out[n++] = escaped ? (char)(hex(raw.data[i + 1]) * 16 + hex(raw.data[i + 2]))
+                   : raw.data[i] == '+' ? ' ' : raw.data[i];
+        i += escaped ? 2 : 0;
+    }
+    return (silt_slice){out, n};
 }
 
 silt_slice silt_query(const struct silt_http_request *r, silt_slice name)

@@ -51,7 +51,7 @@ struct silt_call {
 
 /* Checks the id; NULL when it was refused. */
 struct silt_call *silt_call_new(struct silt_http_request *r, silt_slice id);
-/* Reads a JSON object (`optional`: anything else counts as none), then c->parsed. */
+/* Reads a JSON object (`optional`: an empty body is fine), then c->parsed. */
 void silt_call_read(struct silt_call *c, bool optional);
 void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
 
@@ -62,6 +62,7 @@ bool silt_body_bool(struct silt_call *c, const char *name, bool *ret);
 bool silt_body_ms(struct silt_call *c, const char *name, uint32_t *ret);
 /* An object of strings as NAME=value\0…; null values are left out. */
 bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret);
+silt_slice silt_query_decode(struct silt_http_request *r, silt_slice raw); /* %XX and +; in the arena */
 silt_slice silt_query(const struct silt_http_request *r, silt_slice name); /* raw; {NULL,0} if absent */
 
 /* "digest":"sha256:…" */

@@ -224,7 +224,7 @@ static bool labels_fit(struct silt_http_request *r, const struct silt_sandbox *s
     silt_slice rest = r->head->query, pair, key;
     while (rest.len > 0 && silt_slice_split(&rest, '&', &pair))
         if (silt_slice_split(&pair, '=', &key) && silt_slice_eq(key, SILT_LIT("label"))
-            && !label_fits(r, s, pair))
+            && !label_fits(r, s, silt_query_decode(r, pair)))
             return false;
     return true;
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 struct create {
     silt_slice name;
@@ -124,10 +125,11 @@ static void parse_create(struct silt_call *c)
         return;
     }
     if (q->name.len == 0) {
-        char random[13];
-        silt_id_random(random, 12);
-        int n = snprintf(q->generated, sizeof(q->generated), "session_%lld_%s",
-                         (long long)silt_clock_wall_ms(), random);
+        uint64_t random = 0;
+        if (getrandom(&random, 6, 0) != 6)
+            abort();
+        int n = snprintf(q->generated, sizeof(q->generated), "session_%lld_%012llx",
+                         (long long)silt_clock_wall_ms(), (unsigned long long)random);
         q->name = (silt_slice){q->generated, (size_t)n};
     }
     c->own = q;

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
+ * same run. One line of JSON per series on stdout; bench/run collects them.
+ *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte COUNT SPACING_MS
+ *     silt-bench SERVER TOKEN_FILE burst COUNT          (that many new ids at once)
+ *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
+ *     silt-bench - - peer NAME COUNT SPACING_MS -- COMMAND…                                         */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "http/parse.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { ANSWER_MAX = 1 << 20, DEADLINE_MS = 30000, BURST_MAX = 1000 };
+
+static struct sockaddr_in server;
+static char token[256];
+static char run_id[16]; /* ids of this run */
+
+static void die(const char *what)
+{
+    (void)fprintf(stderr, "silt-bench: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static int dial(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    struct timeval deadline = {.tv_sec = DEADLINE_MS / 1000};
+    if (fd < 0 || connect(fd, (struct sockaddr *)&server, sizeof(server)) < 0)
+        die("connect");
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
+    return fd;
+}
+
+static void send_request(int fd, const char *method, const char *path, const char *body)
+{
+    silt_auto_buf b;
+    struct silt_error e;
+    silt_buf_init(&b, 1 << 20);
+    silt_buf_addf(&b, "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n", method, path, token);
+    silt_buf_addf(&b, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
+    if (silt_fd_write_all(fd, silt_buf_slice(&b), &e) < 0)
+        die(e.text);
+}
+
+/* Reads one answer whole; its bytes are in `out` (head and body as they came). */
+static int read_answer(int fd, struct silt_buf *out)
+{
+    static struct silt_http_head head;
+    int head_len = 0;
+    silt_buf_clear(out);
+    for (;;) {
+        char *room = silt_buf_room(out, 65536);
+        if (room == NULL)
+            die("answer too large");
+        ssize_t n = recv(fd, room, 65536, 0);
+        if (n <= 0)
+            die("read answer");
+        out->len += (size_t)n;
+        if (head_len == 0)
+            head_len = silt_http_parse(&head, silt_buf_slice(out), true);
+        if (head_len < 0)
+            die("malformed answer");
+        if (head_len == 0)
+            continue;
+        size_t body = out->len - (size_t)head_len;
+        if (head.chunked ? out->len >= 5 && memcmp(out->data + out->len - 5, "0\r\n\r\n", 5) == 0
+                         : body >= head.length)
+            return head.status;
+    }
+}
+
+static void call(int fd, const char *method, const char *path, const char *body, int expect)
+{
+    static struct silt_buf answer;
+    if (answer.max == 0)
+        silt_buf_init(&answer, ANSWER_MAX);
+    send_request(fd, method, path, body);
+    int status = read_answer(fd, &answer);
+    if (status == expect)
+        return;
+    (void)fprintf(stderr, "silt-bench: %s %s: status %d: %.*s\n", method, path, status,
+                  (int)(answer.len < 600 ? answer.len : 600), answer.data);
+    exit(1);
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    (void)nanosleep(&t, NULL);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void report(const char *name, long spacing, double *ms, size_t n)
+{
+    qsort(ms, n, sizeof(*ms), by_value);
+    (void)printf("{\"name\":\"%s\",\"spacingMs\":%ld,\"count\":%zu,\"p50\":%.3f,\"p99\":%.3f,\"min\":%.3f,"
+                 "\"max\":%.3f}\n",
+                 name, spacing, n, ms[n / 2], ms[n * 99 / 100], ms[0], ms[n - 1]);
+}
+
+static double since(int64_t start_us)
+{
+    return (double)(silt_clock_us() - start_us) / 1000.0;
+}
+
+/* New id to its first command's result; the destroy is not timed. */
+static double time_start(int fd, size_t i, const char *body)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s-%zu/api/execute", run_id, i);
+    int64_t start = silt_clock_us();
+    call(fd, "POST", path, body, 200);
+    double ms = since(start);
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s-%zu", run_id, i);
+    call(fd, "DELETE", path, "", 200);
+    return ms;
+}
+
+static double time_call(int fd, const char *route, const char *body)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/%s", run_id, route);
+    int64_t start = silt_clock_us();
+    call(fd, "POST", path, body, 200);
+    return since(start);
+}
+
+/* A builtin writes the time at which it writes: the rest is our way. */
+static double time_first_byte(int fd)
+{
+    static struct silt_buf out;
+    struct timespec now;
+    char path[128];
+    if (out.max == 0)
+        silt_buf_init(&out, ANSWER_MAX);
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/execute/stream", run_id);
+    send_request(fd, "POST", path, "{\"command\":\"echo at=$EPOCHREALTIME.\"}");
+    silt_buf_clear(&out);
+    double ms = -1;
+    for (;;) {
+        char *room = silt_buf_room(&out, 65536);
+        ssize_t n = room != NULL ? recv(fd, room, 65536, 0) : 0;
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        if (n <= 0)
+            die("read stream");
+        out.len += (size_t)n;
+        silt_buf_add_byte(&out, 0);
+        out.len--;
+        const char *at = strstr(out.data, "\"data\":\"at=");
+        if (ms < 0 && at != NULL && strchr(at, '.') != NULL)
+            ms = ((double)now.tv_sec + (double)now.tv_nsec / 1e9 - strtod(at + 11, NULL)) * 1000.0;
+        if (out.len >= 5 && memcmp(out.data + out.len - 5, "0\r\n\r\n", 5) == 0)
+            return ms;
+    }
+}
+
+static void run_series(const char *what, size_t count, long spacing)
+{
+    double *ms = calloc(count, sizeof(*ms));
+    int fd = dial();
+    char path[128];
+    if (ms == NULL)
+        die("memory");
+    if (strcmp(what, "start") != 0) { /* a running sandbox with a warm session */
+        (void)time_call(fd, "execute", "{\"command\":\"true\"}");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (spacing > 0)
+            pause_ms(spacing);
+        if (strcmp(what, "start") == 0)
+            ms[i] = time_start(fd, i, "{\"command\":\"echo hi\"}");
+        else if (strcmp(what, "exec") == 0)
+            ms[i] = time_call(fd, "execute", "{\"command\":\"/bin/true\"}");
+        else if (strcmp(what, "builtin") == 0)
+            ms[i] = time_call(fd, "execute", "{\"command\":\"true\"}");
+        else if (strcmp(what, "stream") == 0)
+            ms[i] = time_call(fd, "execute/stream", "{\"command\":\"echo hi\"}");
+        else
+            ms[i] = time_first_byte(fd);
+    }
+    if (strcmp(what, "start") != 0) {
+        (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s", run_id);
+        call(fd, "DELETE", path, "", 200);
+    }
+    report(what, spacing, ms, count);
+    free(ms);
+    (void)close(fd);
+}
+
+static void run_burst(size_t count)
+{
+    static struct silt_buf answer;
+    int fds[BURST_MAX];
+    char path[128];
+    size_t failed = 0;
+    silt_buf_init(&answer, ANSWER_MAX);
+    if (count > BURST_MAX)
+        count = BURST_MAX;
+    for (size_t i = 0; i < count; i++)
+        fds[i] = dial();
+    int64_t start = silt_clock_us();
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof(path), "/sandboxes/b-%s-%zu/api/execute", run_id, i);
+        send_request(fds[i], "POST", path, "{\"command\":\"echo hi\"}");
+    }
+    for (size_t i = 0; i < count; i++)
+        failed += read_answer(fds[i], &answer) != 200;
+    double ms = since(start);
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s-%zu", run_id, i);
+        call(fds[i], "DELETE", path, "", 200);
+        (void)close(fds[i]);
+    }
+    (void)printf("{\"name\":\"burst\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
+}
+
+static double free_kib(void)
+{
+    silt_auto_free char *text = NULL;
+    size_t len;
+    struct silt_error e;
+    (void)silt_fd_put(AT_FDCWD, "/proc/sys/vm/drop_caches", "1", &e);
+    if (silt_fd_read_file(AT_FDCWD, "/proc/meminfo", 65536, &text, &len, &e) < 0)
+        die("read /proc/meminfo");
+    const char *at = strstr(text, "MemFree:");
+    return at != NULL ? strtod(at + 8, NULL) : 0;
+}
+
+static void run_idle(size_t count)
+{
+    int fd = dial();
+    char path[128];
+    double before = free_kib();
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof(path), "{\"id\":\"b-%s-%zu\"}", run_id, i);
+        call(fd, "POST", "/v1/sandboxes", path, 201);
+    }
+    double each = (before - free_kib()) / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s-%zu", run_id, i);
+        call(fd, "DELETE", path, "", 200);
+    }
+    (void)close(fd);
+    (void)printf("{\"name\":\"idle\",\"count\":%zu,\"kibEach\":%.0f}\n", count, each);
+}
+
+extern char **environ;
+
+static void run_peer(const char *name, size_t count, long spacing, char **argv)
+{
+    double *ms = calloc(count, sizeof(*ms));
+    if (ms == NULL)
+        die("memory");
+    for (size_t i = 0; i < count; i++) {
+        pid_t pid;
+        int status;
+        if (spacing > 0)
+            pause_ms(spacing);
+        int64_t start = silt_clock_us();
+        if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) < 0)
+            die(argv[0]);
+        ms[i] = since(start);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+            (void)fprintf(stderr, "silt-bench: peer %s failed with status %d\n", name, status);
+            exit(1);
+        }
+    }
+    report(name, spacing, ms, count);
+    free(ms);
+}
+
+static void connect_to(const char *address, const char *token_file)
+{
+    silt_auto_free char *text = NULL;
+    size_t len;
+    struct silt_error e;
+    const char *colon = strrchr(address, ':');
+    char host[64];
+    if (colon == NULL || (size_t)(colon - address) >= sizeof(host))
+        die("SERVER must be host:port");
+    (void)snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
+    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10))};
+    if (inet_pton(AF_INET, host, &server.sin_addr) != 1
+        || silt_fd_read_file(AT_FDCWD, token_file, 255, &text, &len, &e) < 0)
+        die("server or token");
+    (void)snprintf(token, sizeof(token), "%.*s", (int)strcspn(text, "\r\n"), text);
+    (void)snprintf(run_id, sizeof(run_id), "%d", getpid());
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 5) {
+        (void)fprintf(stderr, "usage: see the head of bench.c\n");
+        return 2;
+    }
+    const char *what = argv[3];
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    if (strcmp(what, "peer") == 0 && argc > 8) {
+        run_peer(argv[4], strtoul(argv[5], NULL, 10), strtol(argv[6], NULL, 10), argv + 8);
+        return 0;
+    }
+    connect_to(argv[1], argv[2]);
+    size_t count = strtoul(argv[4], NULL, 10);
+    if (strcmp(what, "burst") == 0)
+        run_burst(count);
+    else if (strcmp(what, "idle") == 0)
+        run_idle(count);
+    else
+        run_series(what, count, argc > 5 ? strtol(argv[5], NULL, 10) : 0);
+    return 0;
+}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the benchmarks: a daemon of their own, and the peers' root file system. Sourced, not run.
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=${SILT_BUILD:-$top/build}
+images=${SILT_TEST_IMAGES:-$top/build/test-images}
+results=$top/bench/results
+work=$(mktemp -d /tmp/silt-bench.XXXXXX)
+super=
+mkdir -p "$results"
+
+die() { echo "bench: $*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || die "run it as root (sudo $0)"
+[ -x "$build/silt-super" ] || die "no build in $build: run script/up first"
+[ -x "$build/silt-bench" ] || die "no silt-bench in $build: meson setup -Dtests=enabled"
+
+finish() {
+	status=$?
+	trap - EXIT INT TERM
+	if [ -n "$super" ]; then kill "$super" 2>/dev/null || :; wait "$super" 2>/dev/null || :; fi
+	rm -rf "$work"
+	exit "$status"
+}
+trap finish EXIT INT TERM
+
+# start_daemon [SETTING...]: sets $server and $token_file
+start_daemon() {
+	block=$(( ($$ % 96) + 128 ))
+	"$build/silt-super" --config= --instance="b$(( $$ % 10000 ))" --state="$work/state" --run="$work/run" \
+		--token_file="$work/token" --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
+		--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &
+	super=$!
+	token_file=$work/token
+	n=0
+	until [ -s "$work/run/address" ] && curl -fsS "http://$(cat "$work/run/address")/healthz" >/dev/null 2>&1; do
+		n=$((n + 1))
+		[ $n -lt 200 ] || { tail -5 "$work/log" >&2; die "the daemon does not answer"; }
+		kill -0 "$super" 2>/dev/null || { cat "$work/log" >&2; die "the daemon ended"; }
+		sleep 0.1
+	done
+	server=$(cat "$work/run/address")
+	import_images
+}
+
+# The trees in $images are shared; a new daemon only has to be told their names.
+import_images() {
+	for name in host base; do
+		[ -f "$images/$name.tar" ] || continue
+		curl -fsS -X PUT -H "Authorization: Bearer $(cat "$token_file")" -H 'Content-Type: application/x-tar' \
+			-T "$images/$name.tar" "http://$server/v1/images/$name?kind=$([ $name = host ] && echo host || echo tree)" >/dev/null
+	done
+}
+
+bench() { "$build/silt-bench" "$server" "$token_file" "$@"; }
+peer() { name=$1 count=$2 spacing=$3; shift 3; "$build/silt-bench" - - peer "$name" "$count" "$spacing" -- "$@"; }
+
+# A root file system for the peers: what our own sandboxes run on.
+peer_root() {
+	root=$(find "$images" -maxdepth 1 -type d -name '[0-9a-f]*' -exec test -x '{}/usr/bin/python3' ';' -print | head -1)
+	[ -n "$root" ] || die "no base image in $images"
+	echo "$root"
+}
+
+machine() { echo "$(nproc) CPUs, $(awk '/MemTotal/{printf "%d GiB", $2/1048576+0.5}' /proc/meminfo), Linux $(uname -r | cut -d- -f1)"; }
+
+# table FILE: the lines of a result file as text, and its chart
+finish_results() {
+	python3 "$top/bench/chart.py" "$1" "$(machine)" "${1%.jsonl}.svg"
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/folder.h"
+#include "base/own.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MODE = 0600, FLAGS = O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW };
+
+int silt_folder_open(int *ret_folder, struct silt_error *e)
+{
+    int fd = open(SILT_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return silt_fail_errno(e, "open " SILT_FOLDER);
+    *ret_folder = fd;
+    return 0;
+}
+
+static int open_kind(int folder, const char *name, int access, mode_t kind, struct silt_error *e)
+{
+    struct stat st;
+    silt_auto_fd fd = openat(folder, name, access | FLAGS);
+    if (fd < 0)
+        return silt_fail_errno(e, "open " SILT_FOLDER "%s", name);
+    if (fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != kind)
+        return silt_fail(e, SILT_CONFLICT, SILT_FOLDER "%s is not what we made", name);
+    return silt_take_fd(&fd);
+}
+
+int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, struct silt_error *e)
+{
+    silt_folder_remove(folder, name);
+    if (mknodat(folder, name, S_IFIFO | MODE, 0) < 0)
+        return silt_fail_errno(e, "create " SILT_FOLDER "%s", name);
+    int fd = open_kind(folder, name, access, S_IFIFO, e);
+    if (fd < 0)
+        return -1;
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_folder_fifo_again(int folder, const char *name, int *ret_fd, struct silt_error *e)
+{
+    int fd = open_kind(folder, name, O_WRONLY, S_IFIFO, e);
+    if (fd < 0)
+        return -1;
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_folder_create(int folder, const char *name, int *ret_fd, struct silt_error *e)
+{
+    silt_folder_remove(folder, name);
+    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | FLAGS, MODE);
+    if (fd < 0)
+        return silt_fail_errno(e, "create " SILT_FOLDER "%s", name);
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_folder_collect(int folder, const char *name, int *ret_fd, struct silt_error *e)
+{
+    int fd = open_kind(folder, name, O_RDWR, S_IFREG, e);
+    silt_folder_remove(folder, name);
+    if (fd < 0)
+        return -1;
+    *ret_fd = fd;
+    return 0;
+}
+
+void silt_folder_remove(int folder, const char *name)
+{
+    if (unlinkat(folder, name, 0) < 0)
+        (void)unlinkat(folder, name, AT_REMOVEDIR); /* the guest plays with us */
+}

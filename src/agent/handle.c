@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/handle.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { V1_TASKS = 0, V1_FREEZER = 1, V2_FOLDER = 0, V2_PROCS = 1, V2_KILL = 2 };
+enum { MORE = 4 }; /* handles asked for at a time */
+
+void silt_handles_init(struct silt_handles *all, struct silt_loop *loop, int mode)
+{
+    all->loop = loop;
+    all->mode = mode;
+    all->count = 0;
+    silt_list_init(&all->waits);
+}
+
+static size_t fds_each(const struct silt_handles *all)
+{
+    return all->mode == 1 ? SILT_HANDLE_FDS_V1 : SILT_HANDLE_FDS_V2;
+}
+
+static struct silt_handle *find_usable(struct silt_handles *all)
+{
+    struct silt_handle *left = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        struct silt_handle *h = &all->list[i];
+        if (h->state == SILT_HANDLE_FREE)
+            return h;
+        if (left == NULL && h->state == SILT_HANDLE_LEFT && silt_handle_is_empty(h))
+            left = h;
+    }
+    return left;
+}
+
+static void serve_waits(struct silt_handles *all)
+{
+    while (!silt_list_empty(&all->waits)) {
+        struct silt_handle *h = find_usable(all);
+        if (h == NULL)
+            return;
+        struct silt_handle_wait *w = silt_list_first(&all->waits, struct silt_handle_wait, link);
+        silt_handle_stop_waiting(w);
+        h->state = SILT_HANDLE_USED;
+        w->on_handle(w, h);
+    }
+}
+
+void silt_handles_add(struct silt_handles *all, const int *fds, size_t count)
+{
+    size_t each = fds_each(all);
+    all->asked = false;
+    size_t at = 0;
+    for (; at + each <= count && all->count < SILT_HANDLES_MAX; at += each) {
+        struct silt_handle *h = &all->list[all->count++];
+        *h = (struct silt_handle){.state = SILT_HANDLE_FREE, .mode = all->mode};
+        memcpy(h->fds, fds + at, each * sizeof(int));
+    }
+    for (; at < count; at++)
+        (void)close(fds[at]);
+    serve_waits(all);
+}
+
+static void ask_for_more(struct silt_handles *all)
+{
+    if (all->asked || all->count >= SILT_HANDLES_MAX)
+        return;
+    all->asked = true;
+    size_t room = SILT_HANDLES_MAX - all->count;
+    all->on_need(all, (unsigned)(room < MORE ? room : MORE));
+}
+
+static void on_wait_over(struct silt_timer *t)
+{
+    struct silt_handle_wait *w = silt_container_of(t, struct silt_handle_wait, timer);
+    struct silt_handles *all = w->all;
+    silt_handle_stop_waiting(w);
+    all->asked = false; /* the answer is not coming any more */
+    w->on_none(w);
+}
+
+struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_handle_wait *w)
+{
+    struct silt_handle *h = silt_list_empty(&all->waits) ? find_usable(all) : NULL;
+    if (h != NULL) {
+        h->state = SILT_HANDLE_USED;
+        return h;
+    }
+    w->all = all;
+    w->timer.on_time = on_wait_over;
+    silt_list_init(&w->link);
+    silt_list_append(&all->waits, &w->link);
+    silt_loop_after(all->loop, &w->timer, SILT_HANDLE_WAIT_MS);
+    ask_for_more(all);
+    return NULL;
+}
+
+void silt_handle_stop_waiting(struct silt_handle_wait *w)
+{
+    if (w->all == NULL)
+        return;
+    silt_list_remove(&w->link);
+    silt_loop_cancel(w->all->loop, &w->timer);
+    w->all = NULL;
+}
+
+void silt_handles_poke(struct silt_handles *all)
+{
+    serve_waits(all);
+}
+
+void silt_handle_leave(struct silt_handles *all, struct silt_handle *h)
+{
+    h->state = SILT_HANDLE_LEFT;
+    serve_waits(all);
+}
+
+/* The kernel keeps the list of a v1 `tasks` file for a second per open file (cgroup_pidlist): only a
+ * descriptor that was just opened tells the truth. */
+static int open_list(const struct silt_handle *h)
+{
+    char path[40];
+    if (h->mode != 1)
+        return fcntl(h->fds[V2_PROCS], F_DUPFD_CLOEXEC, 0);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", h->fds[V1_TASKS]);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int silt_handle_visit(const struct silt_handle *h, bool (*visit)(void *arg, pid_t id), void *arg)
+{
+    char text[1024];
+    off_t at = 0;
+    pid_t id = 0;
+    silt_auto_fd fd = open_list(h);
+    if (fd < 0)
+        return -1;
+    for (;;) {
+        ssize_t n = pread(fd, text, sizeof(text), at);
+        if (n <= 0)
+            return (int)n;
+        at += n;
+        for (ssize_t i = 0; i < n; i++) {
+            if (text[i] >= '0' && text[i] <= '9') {
+                id = id * 10 + (text[i] - '0');
+                continue;
+            }
+            /* 0: somebody outside of our namespace, which cannot be. */
+            if (id > 0 && !visit(arg, id))
+                return 0;
+            id = 0;
+        }
+    }
+}
+
+static bool visit_one(void *arg, pid_t id)
+{
+    (void)id;
+    *(bool *)arg = true;
+    return false;
+}
+
+bool silt_handle_is_empty(const struct silt_handle *h)
+{
+    bool found = false;
+    return silt_handle_visit(h, visit_one, &found) == 0 && !found;
+}
+
+static bool visit_signal(void *arg, pid_t id)
+{
+    /* A thread that leads no process gets nothing: its leader is in the list too. */
+    if (tgkill(id, id, 0) == 0)
+        (void)kill(id, *(int *)arg);
+    return true;
+}
+
+static bool visit_kill(void *arg, pid_t id)
+{
+    (void)arg;
+    (void)kill(id, SIGKILL); /* any thread will do; a leader that ended is not in the list */
+    return true;
+}
+
+void silt_handle_signal(const struct silt_handle *h, int signal)
+{
+    if (signal == SIGKILL && h->mode == 2 && write(h->fds[V2_KILL], "1", 1) == 1)
+        return;
+    (void)silt_handle_visit(h, signal == SIGKILL ? visit_kill : visit_signal, &signal);
+}
+
+void silt_handle_freeze(const struct silt_handle *h, bool frozen)
+{
+    const char *text = frozen ? "FROZEN" : "THAWED";
+    if (h->mode != 1)
+        return;
+    ssize_t n = pwrite(h->fds[V1_FREEZER], text, strlen(text), 0);
+    (void)n; /* the next look at the list tells */
+}
+
+bool silt_handle_is_frozen(const struct silt_handle *h)
+{
+    char text[16] = "";
+    if (h->mode != 1)
+        return true;
+    ssize_t n = pread(h->fds[V1_FREEZER], text, sizeof(text) - 1, 0);
+    return n >= 6 && memcmp(text, "FROZEN", 6) == 0;
+}
+
+int silt_handle_enter(const struct silt_handle *h)
+{
+    if (h->mode == 1)
+        return write(h->fds[V1_TASKS], "0", 1) == 1 ? 0 : -1;
+    silt_auto_fd fd = openat(h->fds[V2_FOLDER], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, "0", 1) == 1 ? 0 : -1;
+}

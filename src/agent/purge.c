@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/purge.h"
+#include "base/clock.h"
+#include "base/own.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Most things die of the first signal; what outlives it for this long is made to stand still first. A
+ * process that cannot even be frozen (it waits for a dead disk) must not keep the others so. */
+enum { FREEZE_FROM_MS = 3, FREEZE_UNTIL_MS = 2000 };
+
+static int by_id(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a;
+    pid_t y = *(const pid_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static bool visit_add(void *arg, pid_t id)
+{
+    struct silt_id_set *s = arg;
+    if (s->count % 64 == 0) {
+        pid_t *more = realloc(s->ids, (s->count + 64) * sizeof(pid_t));
+        if (more == NULL)
+            return false;
+        s->ids = more;
+    }
+    s->ids[s->count++] = id;
+    return s->count < SILT_ID_SET_MAX;
+}
+
+void silt_id_set_take(struct silt_id_set *s, const struct silt_handle *h)
+{
+    s->count = 0;
+    (void)silt_handle_visit(h, visit_add, s);
+    if (s->count > 0)
+        qsort(s->ids, s->count, sizeof(pid_t), by_id);
+}
+
+void silt_id_set_free(struct silt_id_set *s)
+{
+    free(s->ids);
+    *s = (struct silt_id_set){0};
+}
+
+static bool has(const struct silt_id_set *s, pid_t id)
+{
+    return s->count > 0 && bsearch(&id, s->ids, s->count, sizeof(pid_t), by_id) != NULL;
+}
+
+/* The process that a thread belongs to, or 0. */
+static pid_t process_of(pid_t id)
+{
+    char path[32];
+    char text[512] = "";
+    if (tgkill(id, id, 0) == 0)
+        return id;
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
+    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        return 0;
+    const char *at = strstr(text, "\nTgid:\t");
+    return at != NULL ? (pid_t)strtol(at + 7, NULL, 10) : 0;
+}
+
+struct round {
+    const struct silt_id_set *keep;
+    size_t killed;
+};
+
+static bool visit_purge(void *arg, pid_t id)
+{
+    struct round *r = arg;
+    if (r->keep != NULL && (has(r->keep, id) || has(r->keep, process_of(id))))
+        return true;
+    r->killed++;
+    (void)kill(id, SIGKILL);
+    return true;
+}
+
+static void thaw(struct silt_purge *p)
+{
+    if (!p->frozen)
+        return;
+    p->frozen = false;
+    silt_handle_freeze(p->handle, false);
+}
+
+/* Whoever is killed while all stand still has no child that we did not see. */
+static bool stand_still(struct silt_purge *p)
+{
+    int64_t age_ms = p->loop->now_ms - p->since_ms;
+    if (age_ms < FREEZE_FROM_MS || age_ms >= FREEZE_UNTIL_MS)
+        return true;
+    if (!p->frozen) {
+        p->frozen = true;
+        silt_handle_freeze(p->handle, true);
+    }
+    return silt_handle_is_frozen(p->handle);
+}
+
+static void finish(struct silt_purge *p)
+{
+    silt_purge_stop(p);
+    p->on_clean(p);
+}
+
+static void step(struct silt_purge *p)
+{
+    struct round r = {.keep = p->keep};
+    bool still = stand_still(p);
+    int listed = silt_handle_visit(p->handle, visit_purge, &r);
+    if (still)
+        thaw(p);
+    if (listed == 0 && r.killed == 0) {
+        finish(p);
+        return;
+    }
+    int64_t age_ms = p->loop->now_ms - p->since_ms;
+    silt_loop_after(p->loop, &p->timer, age_ms < 10 ? 1 : age_ms < 200 ? 5 : 50);
+}
+
+static void on_time(struct silt_timer *t)
+{
+    step(silt_container_of(t, struct silt_purge, timer));
+}
+
+void silt_purge_start(struct silt_purge *p, struct silt_link *running)
+{
+    if (p->running)
+        return;
+    p->running = true;
+    p->since_ms = silt_clock_ms();
+    p->frozen = false;
+    p->timer.on_time = on_time;
+    silt_list_init(&p->link);
+    silt_list_append(running, &p->link);
+    if (p->keep == NULL)
+        silt_handle_signal(p->handle, SIGKILL);
+    silt_loop_after(p->loop, &p->timer, 0);
+}
+
+void silt_purge_stop(struct silt_purge *p)
+{
+    if (!p->running)
+        return;
+    p->running = false;
+    thaw(p);
+    silt_list_remove(&p->link);
+    silt_loop_cancel(p->loop, &p->timer);
+}
+
+void silt_purge_poke(struct silt_link *running)
+{
+    silt_list_each(it, running) {
+        struct silt_purge *p = silt_container_of(it, struct silt_purge, link);
+        silt_loop_after(p->loop, &p->timer, 0);
+    }
+}

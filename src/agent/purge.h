@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* purge: kill what is in a handle until nothing of it is left, also when it forks as fast as it is
+ * killed. Looks again when somebody died and after growing pauses. */
+#pragma once
+
+#include "agent/handle.h"
+
+/* Ids of threads or processes, sorted. */
+struct silt_id_set {
+    pid_t *ids; /* owned */
+    size_t count;
+};
+enum { SILT_ID_SET_MAX = 4096 };
+/* Who is in the handle now; what does not fit is left out. */
+void silt_id_set_take(struct silt_id_set *s, const struct silt_handle *h);
+void silt_id_set_free(struct silt_id_set *s);
+
+struct silt_purge {
+    struct silt_link link; /* in the list of running purges */
+    struct silt_loop *loop;
+    struct silt_handle *handle;     /* borrowed */
+    const struct silt_id_set *keep; /* borrowed; NULL: nobody stays */
+    struct silt_timer timer;
+    int64_t since_ms;
+    bool frozen;
+    bool running;
+    void (*on_clean)(struct silt_purge *p);
+};
+
+/* Kills at once; on_clean comes later, from the loop. */
+void silt_purge_start(struct silt_purge *p, struct silt_link *running);
+void silt_purge_stop(struct silt_purge *p); /* fine when not running */
+void silt_purge_poke(struct silt_link *running);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* script: text for a shell. Words from outside stand in single quotes, as deep as they are nested, so
+ * that they cannot end the word. The text grows in a small buffer and, past that, in a file. */
+#pragma once
+
+#include "base/slice.h"
+
+/* A shell reads its commands from a pipe byte by byte, a quarter of a microsecond each: beyond this
+ * size a file and the fork that reads it are cheaper. */
+enum { SILT_SCRIPT_INLINE = 1600 };
+
+struct silt_script {
+    char text[SILT_SCRIPT_INLINE];
+    size_t len;
+    unsigned depth; /* of open quotes */
+    int file;       /* owned; -1: all of it is in text */
+    bool broken;    /* a write failed */
+    int (*open_file)(void *arg); /* answers a descriptor, or -1 */
+    void *arg;                   /* borrowed */
+};
+
+void silt_script_init(struct silt_script *s, int (*open_file)(void *arg), void *arg);
+void silt_script_fini(struct silt_script *s);
+void silt_script_add(struct silt_script *s, silt_slice text);
+void silt_script_add_c(struct silt_script *s, const char *text);
+void silt_script_open_quote(struct silt_script *s);
+void silt_script_close_quote(struct silt_script *s);
+void silt_script_add_word(struct silt_script *s, silt_slice word); /* in quotes */
+/* NAME='value' for each of NAME=value\0…, a space behind each. */
+void silt_script_add_env(struct silt_script *s, silt_slice env);
+/* Writes out the rest when there is a file; true when there is one. */
+bool silt_script_flush(struct silt_script *s);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/spawn_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int join(const struct silt_spawn *s, bool entered, struct silt_error *e)
+{
+    for (size_t i = 0; i < s->joins->count; i++)
+        if (write(s->joins->fds[i], "0", 1) != 1)
+            return silt_fail_errno(e, "enter the sandbox's groups");
+    if (!entered && silt_handle_enter(s->handle) < 0)
+        return silt_fail_errno(e, "enter the handle's group");
+    return 0;
+}
+
+static void take_limits(pid_t like)
+{
+    struct rlimit l;
+    for (int what = 0; like > 0 && what < RLIM_NLIMITS; what++)
+        if (what != RLIMIT_CORE && prlimit(like, what, NULL, &l) == 0)
+            (void)setrlimit(what, &l);
+    /* Our own data limit is ours alone. */
+    if (like == 0 && getrlimit(RLIMIT_DATA, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        (void)setrlimit(RLIMIT_DATA, &l);
+    }
+}
+
+/* Bit n-1 stands for signal n. */
+static uint64_t ignored_by(pid_t like)
+{
+    char path[32];
+    char text[4096] = "";
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)like);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        return 0;
+    const char *at = strstr(text, "\nSigIgn:\t");
+    return at != NULL ? strtoull(at + 9, NULL, 16) : 0;
+}
+
+static void set_signals(const struct silt_spawn *s)
+{
+    sigset_t none;
+    uint64_t ignored = s->like > 0 ? ignored_by(s->like) : 0;
+    if (s->background)
+        ignored |= 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
+    for (int n = 1; n <= 64; n++)
+        if (ignored >> (n - 1) & 1)
+            (void)signal(n, SIG_IGN);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int set_descriptors(const struct silt_spawn *s, struct silt_error *e)
+{
+    const int from[] = {s->in, s->out, s->err, s->extra[0], s->extra[1]};
+    /* All are close-on-exec anyway: this is the second lock on the same door. What we hand over has
+     * numbers above 6 (main.c sees to that), so nothing is overwritten before its turn. */
+    (void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    for (int i = 0; i < (int)(sizeof(from) / sizeof(from[0])); i++)
+        if (from[i] >= 0 && dup2(from[i], i) < 0)
+            return silt_fail_errno(e, "hand over descriptor %d", i);
+    return 0;
+}
+
+static int enter_dir(const struct silt_spawn *s, struct silt_error *e)
+{
+    char path[32];
+    if (s->like > 0) {
+        (void)snprintf(path, sizeof(path), "/proc/%d/cwd", (int)s->like);
+        return chdir(path) == 0 ? 0 : silt_fail_errno(e, "enter the session's directory");
+    }
+    for (size_t i = 0; i < SILT_SPAWN_DIRS && s->dirs[i] != NULL; i++)
+        if (chdir(s->dirs[i]) == 0)
+            return 0;
+    return silt_fail(e, SILT_NOT_FOUND, "Failed to change directory to '%s'", s->dirs[0]);
+}
+
+static int probe_dir(const char *path, struct silt_error *e)
+{
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (chdir(path) < 0)
+        return silt_fail(e, SILT_NOT_FOUND, "Failed to change directory to '%s'", path);
+    return here >= 0 && fchdir(here) == 0 ? 0 : silt_fail_errno(e, "return to a directory");
+}
+
+static int prepare(const struct silt_spawn *s, bool entered, struct silt_spawn_report *r)
+{
+    if (join(s, entered, &r->error) < 0)
+        return -1;
+    (void)setsid();
+    take_limits(s->like);
+    set_signals(s);
+    r->no_dir = enter_dir(s, &r->error) < 0
+                || (s->probe != NULL && probe_dir(s->probe, &r->error) < 0);
+    if (r->no_dir)
+        return -1;
+    return set_descriptors(s, &r->error);
+}
+
+_Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int report)
+{
+    struct silt_spawn_report r = {0};
+    if (prepare(s, entered, &r) == 0) {
+        (void)execve(s->path, s->argv, s->envp);
+        (void)silt_fail_errno(&r.error, "start %s", s->path);
+    }
+    if (write(report, &r, sizeof(r)) < 0)
+        _exit(126);
+    _exit(127);
+}

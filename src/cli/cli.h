@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli: what the commands of `silt` share. Each command is one function that gets the words behind its
+ * name and returns the exit status. */
+#pragma once
+
+#include "cli/client.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+
+enum {
+    SILT_EXIT_OWN = 125, /* the error is ours, not the command's in the sandbox */
+    SILT_EXIT_INTERRUPTED = 130,
+    SILT_CLI_ARENA_MAX = 256 * 1024 * 1024,
+};
+
+/* Options that every command takes. */
+struct silt_cli {
+    const char *server;
+    const char *token_file;
+    bool json;
+    struct silt_words plain; /* what is no option */
+    struct silt_words rest;  /* behind -- */
+};
+
+/* Reads the words with the command's own options beside the common ones; plain_max as in options.h,
+ * 0: any number. Zero-initialize the struct. */
+int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int argc, char **argv,
+                   struct silt_error *e);
+/* Prints `silt: <message>` and answers SILT_EXIT_OWN. */
+int silt_cli_fail(const struct silt_error *e);
+
+/* Values of a JSON object; the defaults when there is none of this type. */
+silt_slice silt_cli_text(const struct silt_json *object, const char *key); /* "" */
+int64_t silt_cli_number(const struct silt_json *object, const char *key);  /* 0; cuts fractions */
+double silt_cli_real(const struct silt_json *object, const char *key);     /* 0 */
+bool silt_cli_true(const struct silt_json *object, const char *key);       /* false */
+void silt_cli_write(struct silt_buf *out, const struct silt_json *value);  /* as JSON again */
+void silt_cli_print_json(const struct silt_json *value);                   /* on stdout, one line */
+
+/* 1.5 GiB */
+enum { SILT_CLI_SIZE_TEXT = 16 };
+const char *silt_cli_size(int64_t bytes, char out[SILT_CLI_SIZE_TEXT]);
+
+/* The path with {id} replaced by the word, percent-encoded. */
+int silt_cli_path(char *out, size_t size, const char *before, const char *word, const char *after,
+                  struct silt_error *e);
+
+int silt_cli_exec(int argc, char **argv);
+int silt_cli_ls(int argc, char **argv);
+int silt_cli_info(int argc, char **argv);
+int silt_cli_rm(int argc, char **argv);
+int silt_cli_image(int argc, char **argv);
+int silt_cli_doctor(int argc, char **argv);

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/client.h"
+#include "base/fd.h"
+#include "cli/find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+enum {
+    PIECE = 64 * 1024,
+    ANSWER_MAX = 64 * 1024 * 1024, /* of a JSON answer */
+    SEND_STEP = 1024 * 1024,       /* between two reports of progress */
+    TIMEOUT_MS = 120 * 1000,
+};
+
+static volatile sig_atomic_t interrupted;
+
+int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
+                     struct silt_error *e)
+{
+    *c = (struct silt_client){.fd = -1, .timeout_ms = TIMEOUT_MS};
+    silt_buf_init(&c->in, ANSWER_MAX);
+    if (silt_find_server(server, c->address, e) < 0)
+        return -1;
+    return silt_find_token(token_file, c->token, e);
+}
+
+void silt_client_fini(struct silt_client *c)
+{
+    silt_close_fd(&c->fd);
+    silt_buf_fini(&c->in);
+}
+
+/* Waiting */
+
+static void on_interrupt(int signo)
+{
+    (void)signo;
+    interrupted = 1;
+}
+
+int silt_client_catch_interrupt(struct silt_error *e)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    if (sigaction(SIGINT, &action, NULL) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return silt_fail_errno(e, "catch Ctrl-C");
+    return 0;
+}
+
+/* The signal comes through only here, so that none is lost between looking and waiting. */
+static int wait_for(const struct silt_client *c, short events, struct silt_error *e)
+{
+    struct pollfd p = {.fd = c->fd, .events = events};
+    struct timespec limit = {.tv_sec = c->timeout_ms / 1000};
+    sigset_t set;
+    (void)sigprocmask(SIG_BLOCK, NULL, &set);
+    (void)sigdelset(&set, SIGINT);
+    for (;;) {
+        int n = ppoll(&p, 1, c->timeout_ms < 0 ? NULL : &limit, &set);
+        if (interrupted)
+            return silt_fail(e, SILT_INTERRUPTED, "interrupted");
+        if (n > 0)
+            return 0;
+        if (n == 0)
+            return silt_fail(e, SILT_TIMEOUT, "no answer from %s for %d s", c->address,
+                             c->timeout_ms / 1000);
+        if (errno != EINTR)
+            return silt_fail_errno(e, "wait for %s", c->address);
+    }
+}
+
+/* Sending */
+
+static int connect_one(struct silt_client *c, const struct addrinfo *at)
+{
+    int on = 1;
+    silt_close_fd(&c->fd);
+    c->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0 || connect(c->fd, at->ai_addr, at->ai_addrlen) < 0)
+        return -1;
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return 0;
+}
+
+static int connect_to(struct silt_client *c, struct silt_error *e)
+{
+    char host[SILT_CLIENT_ADDRESS_SIZE];
+    const char *colon = strrchr(c->address, ':');
+    silt_slice name = {c->address, (size_t)(colon - c->address)};
+    if (name.len > 2 && name.data[0] == '[')
+        name = (silt_slice){name.data + 1, name.len - 2};
+    if (silt_slice_to_cstr(name, host, sizeof(host), e) < 0)
+        return -1;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    int code = getaddrinfo(host, colon + 1, &hints, &found);
+    if (code != 0)
+        return silt_fail(e, SILT_NOT_FOUND, "server %s: %s", c->address, gai_strerror(code));
+    int got = -1;
+    for (const struct addrinfo *at = found; at != NULL && got < 0; at = at->ai_next)
+        got = connect_one(c, at);
+    int sys = errno;
+    freeaddrinfo(found);
+    errno = sys;
+    return got == 0 ? 0 : silt_fail_errno(e, "connect to %s (is the daemon running?)", c->address);
+}
+
+static int send_bytes(struct silt_client *c, silt_slice bytes, struct silt_error *e)
+{
+    while (bytes.len > 0) {
+        ssize_t n = send(c->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return silt_fail_errno(e, "send to %s", c->address);
+        bytes.data += n;
+        bytes.len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int send_file(struct silt_client *c, const struct silt_client_request *q, uint64_t size,
+                     struct silt_error *e)
+{
+    for (uint64_t sent = 0; sent < size;) {
+        uint64_t step = size - sent < SEND_STEP ? size - sent : SEND_STEP;
+        ssize_t n = sendfile(c->fd, q->file, NULL, step);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return silt_fail_errno(e, "send to %s", c->address);
+        if (n == 0)
+            return silt_fail(e, SILT_INVALID, "the file became shorter while it was sent");
+        sent += (uint64_t)n;
+        if (q->progress != NULL)
+            q->progress(sent, size);
+    }
+    return 0;
+}
+
+static void write_head(struct silt_buf *b, const struct silt_client *c,
+                       const struct silt_client_request *q, uint64_t length)
+{
+    silt_buf_addf(b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION
+                     "\r\nConnection: close\r\n",
+                  q->method, q->path, c->address);
+    if (c->token[0] != 0)
+        silt_buf_addf(b, "Authorization: Bearer %s\r\n", c->token);
+    if (q->content_type != NULL)
+        silt_buf_addf(b, "Content-Type: %s\r\nContent-Length: %llu\r\n", q->content_type,
+                      (unsigned long long)length);
+    silt_buf_add(b, SILT_LIT("\r\n"));
+}
+
+static int send_request(struct silt_client *c, const struct silt_client_request *q,
+                        struct silt_error *e)
+{
+    silt_auto_buf out;
+    uint64_t length = q->body.len;
+    silt_buf_init(&out, ANSWER_MAX);
+    if (q->file >= 0) {
+        struct stat st;
+        if (fstat(q->file, &st) < 0)
+            return silt_fail_errno(e, "look at the file to send");
+        length = (uint64_t)st.st_size;
+    }
+    write_head(&out, c, q, length);
+    silt_buf_add(&out, q->body);
+    if (out.broken)
+        return silt_fail(e, SILT_LIMIT, "request larger than %d bytes", ANSWER_MAX);
+    if (send_bytes(c, silt_buf_slice(&out), e) < 0)
+        return -1;
+    return q->file >= 0 ? send_file(c, q, length, e) : 0;
+}
+
+/* Receiving */
+
+/* 1: more bytes in c->in; 0: the server closed. */
+static int receive(struct silt_client *c, struct silt_error *e)
+{
+    silt_buf_drop(&c->in, c->used);
+    c->used = 0;
+    if (wait_for(c, POLLIN, e) < 0)
+        return -1;
+    char *room = silt_buf_room(&c->in, PIECE);
+    if (room == NULL)
+        return silt_fail(e, SILT_LIMIT, "answer of %s larger than %d bytes", c->address, ANSWER_MAX);
+    ssize_t n = recv(c->fd, room, PIECE, 0);
+    if (n < 0)
+        return silt_fail_errno(e, "receive from %s", c->address);
+    c->in.len += (size_t)n;
+    return n > 0 ? 1 : 0;
+}
+
+/* The parsed head points into its bytes, which `in` moves about: it gets a copy to keep. */
+static int take_head(struct silt_client *c, size_t size, struct silt_error *e)
+{
+    memcpy(c->head_bytes, c->in.data, size);
+    c->used = size;
+    if (silt_http_parse(&c->head, (silt_slice){c->head_bytes, size}, true) != (int)size)
+        return silt_fail(e, SILT_PROTOCOL, "%s does not speak HTTP/1.1", c->address);
+    c->chunks = (struct silt_http_chunks){0};
+    c->left = c->head.has_length ? c->head.length : UINT64_MAX;
+    return 0;
+}
+
+static int read_head(struct silt_client *c, struct silt_error *e)
+{
+    for (;;) {
+        int size = silt_http_parse(&c->head, silt_buf_slice(&c->in), true);
+        if (size < 0)
+            return silt_fail(e, SILT_PROTOCOL, "%s does not speak HTTP/1.1", c->address);
+        if (size > 0)
+            return take_head(c, (size_t)size, e);
+        int got = receive(c, e);
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            return silt_fail(e, SILT_GONE, "%s closed the connection without an answer",
+                             c->address);
+    }
+}
+
+int silt_client_ask(struct silt_client *c, const struct silt_client_request *q,
+                    struct silt_error *e)
+{
+    struct silt_error early;
+    silt_buf_clear(&c->in);
+    c->used = 0;
+    if (connect_to(c, e) < 0)
+        return -1;
+    if (send_request(c, q, e) == 0)
+        return read_head(c, e);
+    /* A server that refuses what it is being sent answers and closes: its reason says more. */
+    return read_head(c, &early) == 0 ? 0 : -1;
+}
+
+/* One piece of what has arrived: 1, 0 and -1 as silt_client_read, 2: nothing left, receive more. */
+static int take_piece(struct silt_client *c, silt_slice *ret, struct silt_error *e)
+{
+    silt_slice rest = {c->in.data + c->used, c->in.len - c->used};
+    if (c->head.chunked) {
+        enum silt_http_chunk got = silt_http_dechunk(&c->chunks, &rest, ret);
+        c->used = c->in.len - rest.len;
+        if (got == SILT_HTTP_CHUNK_BAD)
+            return silt_fail(e, SILT_PROTOCOL, "broken chunk in the answer of %s", c->address);
+        return got == SILT_HTTP_CHUNK_DATA ? 1 : got == SILT_HTTP_CHUNK_END ? 0 : 2;
+    }
+    if (c->left == 0)
+        return 0;
+    if (rest.len == 0)
+        return 2;
+    ret->data = rest.data;
+    ret->len = rest.len < c->left ? rest.len : (size_t)c->left;
+    c->used += ret->len;
+    c->left -= c->head.has_length ? ret->len : 0;
+    return 1;
+}
+
+int silt_client_read(struct silt_client *c, silt_slice *ret, struct silt_error *e)
+{
+    bool till_close = !c->head.chunked && !c->head.has_length;
+    for (;;) {
+        int got = take_piece(c, ret, e);
+        if (got != 2)
+            return got;
+        got = receive(c, e);
+        if (got < 0 || (got == 0 && till_close))
+            return got;
+        if (got == 0)
+            return silt_fail(e, SILT_GONE, "%s broke the answer off", c->address);
+    }
+}
+
+static int read_all(struct silt_client *c, struct silt_arena *a, silt_slice *ret,
+                    struct silt_error *e)
+{
+    silt_auto_buf body;
+    silt_slice piece;
+    int got;
+    silt_buf_init(&body, ANSWER_MAX);
+    while ((got = silt_client_read(c, &piece, e)) > 0)
+        silt_buf_add(&body, piece);
+    silt_close_fd(&c->fd);
+    if (got < 0)
+        return -1;
+    char *copy = body.broken ? NULL : silt_arena_dup(a, silt_buf_slice(&body));
+    if (copy == NULL)
+        return silt_fail(e, SILT_LIMIT, "answer of %s too large", c->address);
+    *ret = (silt_slice){copy, body.len};
+    return 0;
+}
+
+int silt_client_json(struct silt_client *c, struct silt_arena *a, const struct silt_json **ret,
+                     struct silt_error *e)
+{
+    silt_slice text;
+    if (read_all(c, a, &text, e) < 0)
+        return -1;
+    if (silt_json_read(a, text, ret, e) < 0)
+        return silt_because(e, "answer of %s", c->address);
+    return 0;
+}
+
+int silt_client_fail(struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer = NULL;
+    silt_arena_init(&a, ANSWER_MAX);
+    if (silt_client_json(c, &a, &answer, e) < 0)
+        return silt_fail(e, SILT_PROTOCOL, "%s answered %d", c->address, c->head.status);
+    const struct silt_json *message = silt_json_get(answer, SILT_LIT("message"));
+    const struct silt_json *advice = silt_json_get(answer, SILT_LIT("suggestion"));
+    if (message == NULL || message->type != SILT_JSON_STRING)
+        return silt_fail(e, SILT_PROTOCOL, "%s answered %d", c->address, c->head.status);
+    bool advised = advice != NULL && advice->type == SILT_JSON_STRING;
+    return silt_fail(e, c->head.status == 404 ? SILT_NOT_FOUND : SILT_INVALID, "%.*s%s%.*s",
+                     (int)message->string.len, message->string.data, advised ? "\n" : "",
+                     advised ? (int)advice->string.len : 0, advised ? advice->string.data : "");
+}
+
+int silt_client_call(struct silt_client *c, const struct silt_client_request *q,
+                     struct silt_arena *a, const struct silt_json **ret, struct silt_error *e)
+{
+    if (silt_client_ask(c, q, e) < 0)
+        return -1;
+    if (c->head.status < 200 || c->head.status > 299)
+        return silt_client_fail(c, e);
+    return silt_client_json(c, a, ret, e);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client: one HTTP/1.1 request at a time to the daemon, blocking; a connection for each. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "http/parse.h"
+#include "json/json.h"
+
+enum { SILT_CLIENT_TOKEN_SIZE = 513, SILT_CLIENT_ADDRESS_SIZE = 256 };
+
+struct silt_client {
+    char address[SILT_CLIENT_ADDRESS_SIZE]; /* host:port */
+    char token[SILT_CLIENT_TOKEN_SIZE];     /* "": none was found */
+    int timeout_ms;                         /* of silence; -1: none */
+    int fd;                                 /* -1: no answer is being read */
+    struct silt_buf in;                     /* what came and is not read yet */
+    size_t used;                            /* of `in` */
+    struct silt_http_head head;             /* of the answer; points into head_bytes */
+    char head_bytes[SILT_HTTP_HEAD_MAX];
+    struct silt_http_chunks chunks;
+    uint64_t left; /* of a body with a length */
+};
+
+struct silt_client_request {
+    const char *method;
+    const char *path;         /* with the query */
+    const char *content_type; /* NULL: no body */
+    silt_slice body;
+    int file; /* -1, or the body is this file */
+    void (*progress)(uint64_t sent, uint64_t total); /* of a file; may be NULL */
+};
+
+/* NULL: found as a stranger would expect: environment, settings, the running instance's files. */
+int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
+                     struct silt_error *e);
+void silt_client_fini(struct silt_client *c);
+
+/* Sends the request and reads the head of the answer into c->head. */
+int silt_client_ask(struct silt_client *c, const struct silt_client_request *q,
+                    struct silt_error *e);
+/* The next piece of the body: 1: *ret, valid until the next call; 0: the end; -1: error. */
+int silt_client_read(struct silt_client *c, silt_slice *ret, struct silt_error *e);
+/* Reads the rest of the answer: JSON, in the arena. */
+int silt_client_json(struct silt_client *c, struct silt_arena *a, const struct silt_json **ret,
+                     struct silt_error *e);
+/* ask and json; an answer that is not 2xx is an error with the daemon's sentence and suggestion. */
+int silt_client_call(struct silt_client *c, const struct silt_client_request *q,
+                     struct silt_arena *a, const struct silt_json **ret, struct silt_error *e);
+/* The answer whose head is there is an error: reads it and tells it. Returns -1. */
+int silt_client_fail(struct silt_client *c, struct silt_error *e);
+
+/* Ctrl-C since the start: a waiting call then ends with SILT_INTERRUPTED. */
+int silt_client_catch_interrupt(struct silt_error *e);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* silt image ls, build, rm. `build` is the one command that needs root: it runs a recipe, which makes
+ * a tar, and hands that to the daemon like any other import. */
+#include "base/clock.h"
+#include "base/own.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { PATH_SIZE = 512, IMPORT_TIMEOUT_MS = 30 * 60 * 1000 };
+
+static void print_row(const struct silt_json *i)
+{
+    silt_slice name = silt_cli_text(i, "name"), kind = silt_cli_text(i, "kind");
+    silt_slice digest = silt_cli_text(i, "digest"), created = silt_cli_text(i, "createdAt");
+    char size[SILT_CLI_SIZE_TEXT];
+    (void)printf("%-20.*s %-5.*s %10s  %-19.*s  %.*s\n", (int)name.len, name.data, (int)kind.len,
+                 kind.data, silt_cli_size(silt_cli_number(i, "sizeBytes"), size),
+                 (int)(created.len < 19 ? created.len : 19), created.data,
+                 (int)(digest.len < 19 ? digest.len : 19), digest.data);
+}
+
+static int list(const struct silt_cli *cli, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    struct silt_client_request q = {.method = "GET", .path = "/v1/images", .file = -1};
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    const struct silt_json *images = silt_json_get(answer, SILT_LIT("images"));
+    if (images == NULL || images->type != SILT_JSON_ARRAY)
+        return silt_fail(e, SILT_PROTOCOL, "answer without images");
+    if (cli->json) {
+        silt_cli_print_json(images);
+        return 0;
+    }
+    (void)printf("%-20s %-5s %10s  %-19s  %s\n", "NAME", "KIND", "SIZE", "CREATED (UTC)", "DIGEST");
+    for (const struct silt_json *i = images->items.first; i != NULL; i = i->next)
+        print_row(i);
+    return 0;
+}
+
+static int forget(const char *name, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    char path[PATH_SIZE];
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_cli_path(path, sizeof(path), "/v1/images/", name, "", e) < 0)
+        return -1;
+    struct silt_client_request q = {.method = "DELETE", .path = path, .file = -1};
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    if (!silt_cli_true(answer, "deleted"))
+        return silt_fail(e, SILT_NOT_FOUND, "no image %s", name);
+    (void)puts(name);
+    return 0;
+}
+
+/* build */
+
+static void on_progress(uint64_t sent, uint64_t total)
+{
+    static int shown = -1;
+    bool live = isatty(STDERR_FILENO) == 1;
+    int percent = (int)(sent * 100 / total);
+    if (percent == shown || (!live && percent % 20 != 0))
+        return;
+    shown = percent;
+    (void)fprintf(stderr, live ? "\rimporting: %3d %% of %llu MiB%s" : "importing: %d %% of %llu MiB%s",
+                  percent, (unsigned long long)(total >> 20), live && percent < 100 ? "" : "\n");
+}
+
+static int import(const char *name, const char *tar, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    char path[PATH_SIZE];
+    silt_auto_fd file = open(tar, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return silt_fail_errno(e, "open %s", tar);
+    bool host = strcmp(name, "host") == 0; /* a skeleton over this machine's /usr */
+    if (silt_cli_path(path, sizeof(path), "/v1/images/", name, host ? "?kind=host" : "", e) < 0)
+        return -1;
+    struct silt_client_request q = {.method = "PUT",
+                                    .path = path,
+                                    .content_type = "application/x-tar",
+                                    .file = file,
+                                    .progress = on_progress};
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    c->timeout_ms = IMPORT_TIMEOUT_MS;
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return silt_because(e, "import image %s", name);
+    silt_slice digest = silt_cli_text(answer, "digest");
+    (void)printf("%s %.*s\n", name, (int)digest.len, digest.data);
+    return 0;
+}
+
+static int run_recipe(const char *recipe, const char *tar, bool refresh, struct silt_error *e)
+{
+    int status;
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        return silt_fail_errno(e, "fork");
+    if (pid == 0) {
+        if (refresh)
+            (void)execl(recipe, recipe, "--refresh", tar, (char *)NULL);
+        else
+            (void)execl(recipe, recipe, tar, (char *)NULL);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return silt_fail_errno(e, "wait for %s", recipe);
+    if (status != 0)
+        return silt_fail(e, SILT_INTERNAL, "the recipe %s did not finish", recipe);
+    return 0;
+}
+
+/* Recipes read it from the environment, as script/up gives it to them. */
+static int pass_source(struct silt_error *e)
+{
+    const struct silt_config *config;
+    if (silt_find_config(&config, e) < 0)
+        return -1;
+    if (config->image_apt_source[0] != 0
+        && setenv("SILT_IMAGE_APT_SOURCE", config->image_apt_source, 1) < 0)
+        return silt_fail_errno(e, "set SILT_IMAGE_APT_SOURCE");
+    return 0;
+}
+
+static int build(const char *name, bool refresh, struct silt_client *c, struct silt_error *e)
+{
+    char recipe[PATH_MAX], folder[PATH_MAX], tar[PATH_MAX + 16];
+    const char *cache = getenv("SILT_CACHE");
+    if (geteuid() != 0)
+        return silt_fail(e, SILT_DENIED, "a recipe runs as root\nTry: sudo silt image build %s", name);
+    if (silt_find_recipe(name, recipe, e) < 0 || pass_source(e) < 0)
+        return -1;
+    cache = cache != NULL ? cache : "/var/cache/silt";
+    if (mkdir(cache, 0755) < 0 && errno != EEXIST)
+        return silt_fail_errno(e, "make folder %s", cache);
+    (void)snprintf(folder, sizeof(folder), "%s/build-XXXXXX", cache);
+    if (mkdtemp(folder) == NULL)
+        return silt_fail_errno(e, "make folder %s", folder);
+    (void)snprintf(tar, sizeof(tar), "%s/image.tar", folder);
+    int got = run_recipe(recipe, tar, refresh, e);
+    if (got == 0)
+        got = import(name, tar, c, e);
+    (void)unlink(tar);
+    (void)rmdir(folder);
+    return got;
+}
+
+static int dispatch(const struct silt_cli *cli, bool refresh, struct silt_client *c,
+                    struct silt_error *e)
+{
+    const struct silt_words *w = &cli->plain;
+    if (w->count == 1 && strcmp(w->items[0], "ls") == 0)
+        return list(cli, c, e);
+    if (w->count == 2 && strcmp(w->items[0], "build") == 0)
+        return build(w->items[1], refresh, c, e);
+    if (w->count == 2 && strcmp(w->items[0], "rm") == 0)
+        return forget(w->items[1], c, e);
+    return silt_fail(e, SILT_INVALID,
+                     "usage: silt image ls | silt image build NAME [--refresh] | silt image rm NAME");
+}
+
+int silt_cli_image(int argc, char **argv)
+{
+    static struct silt_cli cli;
+    static struct silt_client client;
+    struct silt_error e;
+    bool refresh = false;
+    const struct silt_option own[] = {{.name = "refresh", .flag = &refresh}};
+    const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
+    if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0
+        || silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
+        return silt_cli_fail(&e);
+    int got = dispatch(&cli, refresh, &client, &e);
+    silt_client_fini(&client);
+    return got < 0 ? silt_cli_fail(&e) : EXIT_SUCCESS;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+#include "base/slice.h"
+
+static int add(struct silt_words *w, const char *word, struct silt_error *e)
+{
+    if (w->count == SILT_WORDS_MAX)
+        return silt_fail(e, SILT_LIMIT, "more than %d words", SILT_WORDS_MAX);
+    w->items[w->count++] = word;
+    return 0;
+}
+
+static const struct silt_option *find(const struct silt_options *o, silt_slice name)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (silt_slice_eq(silt_slice_of(o->table[i].name), name))
+            return &o->table[i];
+    return NULL;
+}
+
+static int take_value(const struct silt_option *option, const char *value, struct silt_error *e)
+{
+    if (option->words != NULL)
+        return add(option->words, value, e);
+    *option->value = value;
+    return 0;
+}
+
+/* Reads the option at argv[*at]; moves *at when its value is the next word. */
+static int take_option(const struct silt_options *o, int argc, char **argv, int *at,
+                       struct silt_error *e)
+{
+    const char *word = argv[*at], *name = word + 2, *equals = strchr(name, '=');
+    silt_slice key = {name, equals != NULL ? (size_t)(equals - name) : strlen(name)};
+    const struct silt_option *option = find(o, key);
+    if (option == NULL)
+        return silt_fail(e, SILT_INVALID, "unknown option %s", word);
+    if (option->flag != NULL && equals != NULL)
+        return silt_fail(e, SILT_INVALID, "--%s takes no value", option->name);
+    if (option->flag != NULL) {
+        *option->flag = true;
+        return 0;
+    }
+    if (equals != NULL)
+        return take_value(option, equals + 1, e);
+    if (*at + 1 >= argc)
+        return silt_fail(e, SILT_INVALID, "--%s needs a value", option->name);
+    return take_value(option, argv[++*at], e);
+}
+
+int silt_options_parse(const struct silt_options *o, int argc, char **argv,
+                       struct silt_words *plain, struct silt_words *rest, struct silt_error *e)
+{
+    int i = 0;
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        bool dashes = argv[i][0] == '-' && argv[i][1] != 0;
+        if (!dashes && plain->count == o->plain_max)
+            break;
+        if (dashes && argv[i][1] != '-')
+            return silt_fail(e, SILT_INVALID, "unknown option %s", argv[i]);
+        if ((dashes ? take_option(o, argc, argv, &i, e) : add(plain, argv[i], e)) < 0)
+            return -1;
+    }
+    if (i < argc && strcmp(argv[i], "--") == 0)
+        i++;
+    for (; i < argc; i++)
+        if (add(rest, argv[i], e) < 0)
+            return -1;
+    return 0;
+}

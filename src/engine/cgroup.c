@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cgroup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "engine/cgroup_table.h"
+#include "wire/agent.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+enum {
+    READ_MAX = 4096,
+    REMOVE_WAIT_MS = 2000, /* a dead process leaves its group within microseconds */
+    REMOVE_STEP_US = 100,
+    CLEAR_WAIT_MS = 10000, /* hundreds of sandboxes at once */
+};
+
+void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE])
+{
+    (void)snprintf(name, SILT_CGROUP_NAME_SIZE, "s%u", slot);
+}
+
+int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+                          int flags, int *ret_fd, struct silt_error *e)
+{
+    char path[NAME_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s", group, file);
+    int fd = openat(dir, path, flags | c->create_flag | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return silt_fail_errno(e, "open cgroup file %s", path);
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_cgroup_put(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+                    const char *text, struct silt_error *e)
+{
+    silt_auto_fd fd = -1;
+    if (silt_cgroup_open_file(c, dir, group, file, O_WRONLY, &fd, e) < 0)
+        return -1;
+    if (write(fd, text, strlen(text)) < 0)
+        return silt_fail_errno(e, "write %s to cgroup file %s/%s", text, group, file);
+    return 0;
+}
+
+static int read_some(int fd, char text[READ_MAX], silt_slice *ret)
+{
+    ssize_t n = read(fd, text, READ_MAX);
+    if (n < 0)
+        return -1;
+    *ret = (silt_slice){text, (size_t)n};
+    return 0;
+}
+
+static bool value_of(silt_slice text, const char *key, silt_slice *ret)
+{
+    silt_slice line;
+    while (silt_slice_split(&text, '\n', &line)) {
+        silt_slice word = {0};
+        if (key == NULL)
+            return silt_slice_split(&line, ' ', ret);
+        if (silt_slice_split(&line, ' ', &word) && silt_slice_eq(word, silt_slice_of(key)))
+            return silt_slice_split(&line, ' ', ret);
+    }
+    return false;
+}
+
+int silt_cgroup_get(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+                    const char *key, uint64_t *ret, struct silt_error *e)
+{
+    char room[READ_MAX];
+    silt_slice text, value;
+    silt_auto_fd fd = -1;
+    if (silt_cgroup_open_file(c, dir, group, file, O_RDONLY, &fd, e) < 0)
+        return -1;
+    if (read_some(fd, room, &text) < 0)
+        return silt_fail_errno(e, "read cgroup file %s/%s", group, file);
+    if (!value_of(text, key, &value))
+        return silt_fail(e, SILT_NOT_FOUND, "cgroup file %s/%s has no %s", group, file,
+                         key != NULL ? key : "number");
+    if (silt_slice_eq(value, SILT_LIT("max"))) {
+        *ret = UINT64_MAX;
+        return 0;
+    }
+    return silt_slice_to_u64(value, 0, UINT64_MAX, ret, e);
+}
+
+int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,
+                           const char *file, uint64_t number, struct silt_error *e)
+{
+    struct silt_error ignored;
+    uint64_t now;
+    char text[24];
+    if (silt_cgroup_get(c, dir, group, file, NULL, &now, &ignored) == 0 && now == number)
+        return 0;
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    return silt_cgroup_put(c, dir, group, file, text, e);
+}
+
+/* A pid may be someone else's by the time it is looked at: the pidfd holds on to one process, its ids
+ * tell whether it is one of ours. */
+static void kill_one(const struct silt_cgroups *c, uint64_t pid)
+{
+    char path[32];
+    struct stat st;
+    silt_auto_fd pidfd = pidfd_open((pid_t)pid, 0);
+    (void)snprintf(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
+    if (pidfd < 0 || stat(path, &st) < 0)
+        return;
+    if (st.st_uid - c->ids_base >= c->ids_count && st.st_uid - c->ids_images >= SILT_SLOT_IDS)
+        return;
+    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+}
+
+void silt_cgroup_kill_listed(const struct silt_cgroups *c, int dir, const char *group,
+                             const char *file)
+{
+    char path[NAME_MAX];
+    struct silt_error e;
+    silt_auto_free char *list = NULL;
+    size_t len;
+    (void)snprintf(path, sizeof(path), "%s/%s", group, file);
+    if (silt_fd_read_file(dir, path, 1 << 20, &list, &len, &e) < 0)
+        return;
+    silt_slice rest = {list, len}, line;
+    while (silt_slice_split(&rest, '\n', &line)) {
+        uint64_t pid;
+        if (silt_slice_to_u64(line, 1, INT32_MAX, &pid, &e) == 0)
+            kill_one(c, pid);
+    }
+}
+
+int silt_cgroup_each(int dir, const char *group, int (*each)(void *context, const char *name),
+                     void *context)
+{
+    int fd = openat(dir, group, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -1;
+    DIR *d = fdopendir(fd);
+    if (d == NULL) {
+        (void)close(fd);
+        return -1;
+    }
+    int result = 0;
+    for (struct dirent *it = readdir(d); it != NULL && result == 0; it = readdir(d))
+        if (it->d_type == DT_DIR && it->d_name[0] != '.')
+            result = each(context, it->d_name);
+    int saved = errno;
+    (void)closedir(d);
+    errno = saved;
+    return result;
+}
+
+int silt_cgroup_enter(int dir, const char *name)
+{
+    if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+        return -1;
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int silt_cgroups_open(struct silt_cgroups *c, const struct silt_cgroups_config *config,
+                      struct silt_error *e)
+{
+    struct statfs s;
+    silt_auto_fd root = open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0 || fstatfs(root, &s) < 0)
+        return silt_fail_errno(e, "open cgroup folder %s", config->root);
+    *c = (struct silt_cgroups){.ids_base = config->ids_base,
+                               .ids_count = config->ids_count,
+                               .ids_images = config->ids_images};
+    if (silt_slice_to_cstr(silt_slice_of(config->instance), c->instance, sizeof(c->instance), e) < 0)
+        return -1;
+    bool v2 = faccessat(root, "cgroup.controllers", F_OK, 0) == 0;
+    c->version = v2 ? 2 : 1;
+    c->table = v2 ? &silt_cgroup_v2 : &silt_cgroup_v1;
+    if (v2 && (unsigned long)s.f_type != CGROUP2_SUPER_MAGIC)
+        c->create_flag = O_CREAT;
+    if (c->table->open(c, config, e) < 0)
+        return silt_because(e, "open cgroups of instance %s", config->instance);
+    return 0;
+}
+
+/* Below an instance's folder: s<slot>, and the names `agents`, `fetch`, and (v2) `priv`, our own. */
+static int sweep_sandbox(void *context, const char *name)
+{
+    const struct silt_cgroups *c = context;
+    if (strcmp(name, "priv") == 0)
+        return 0;
+    c->table->kill(c, name);
+    if (name[0] == 's')
+        (void)c->table->rmdir(c, name);
+    return 0;
+}
+
+static int sweep_rest(void *context, const char *name)
+{
+    const struct silt_cgroups *c = context;
+    (void)c->table->rmdir(c, name);
+    return 0;
+}
+
+static int count_sandbox(void *context, const char *name)
+{
+    unsigned *left = context;
+    if (name[0] == 's')
+        ++*left;
+    return 0;
+}
+
+static unsigned sandboxes_left(const struct silt_cgroups *c)
+{
+    unsigned left = 0;
+    for (int i = 0; i < c->ndirs; i++)
+        (void)silt_cgroup_each(c->dirs[i], ".", count_sandbox, &left);
+    return left;
+}
+
+static void nap(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = REMOVE_STEP_US * 1000}, NULL);
+}
+
+int silt_cgroups_clear(struct silt_cgroups *c, struct silt_error *e)
+{
+    int64_t until = silt_clock_ms() + CLEAR_WAIT_MS;
+    do {
+        for (int i = 0; i < c->ndirs; i++)
+            (void)silt_cgroup_each(c->dirs[i], ".", sweep_sandbox, c);
+        if (sandboxes_left(c) == 0)
+            return 0;
+        for (int i = 0; i < 50; i++)
+            nap();
+    } while (silt_clock_ms() < until);
+    return silt_fail(e, SILT_TIMEOUT, "%u cgroups of sandboxes are still in use", sandboxes_left(c));
+}
+
+int silt_cgroups_remove(struct silt_cgroups *c, struct silt_error *e)
+{
+    struct silt_error ignored;
+    if (silt_cgroups_clear(c, e) < 0)
+        return -1;
+    if (c->version == 2) /* we live in it ourselves */
+        (void)silt_cgroup_put(c, c->tops[0], ".", "cgroup.procs", "0", &ignored);
+    int64_t until = silt_clock_ms() + REMOVE_WAIT_MS;
+    for (int i = 0; i < c->ndirs; i++) {
+        while (unlinkat(c->tops[i], c->instance, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+            if (silt_clock_ms() > until)
+                return silt_fail_errno(e, "remove cgroup %s", c->instance);
+            (void)silt_cgroup_each(c->dirs[i], ".", sweep_rest, c);
+            nap();
+        }
+    }
+    return 0;
+}
+
+int silt_cgroup_make(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
+                     struct silt_error *e)
+{
+    int made = c->table->make(c, slot, e);
+    if (made < 0 && e->sys == EEXIST) { /* left by a silt-priv that was killed */
+        silt_cgroup_kill(c, slot);
+        if (silt_cgroup_remove(c, slot, e) < 0)
+            return -1;
+        made = c->table->make(c, slot, e);
+    }
+    if (made < 0)
+        return -1;
+    return c->table->limit(c, slot, l, e);
+}
+
+int silt_cgroup_limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
+                      struct silt_error *e)
+{
+    return c->table->limit(c, slot, l, e);
+}
+
+int silt_cgroup_birth_open(const struct silt_cgroups *c, uint32_t slot,
+                           struct silt_cgroup_birth *ret, struct silt_error *e)
+{
+    *ret = (struct silt_cgroup_birth){.into = -1, .oom = -1, .peak = -1, .pids = -1};
+    if (c->table->birth(c, slot, ret, e) == 0)
+        return 0;
+    silt_cgroup_birth_close(ret);
+    return -1;
+}
+
+void silt_cgroup_birth_close(struct silt_cgroup_birth *b)
+{
+    silt_close_fd(&b->into);
+    silt_close_fd(&b->oom);
+    silt_close_fd(&b->peak);
+    silt_close_fd(&b->pids);
+    for (int i = 0; i < b->njoins; i++)
+        silt_close_fd(&b->joins[i]);
+    b->njoins = 0;
+}
+
+/* Numbers are not remembered: the first free ones are taken. */
+int silt_cgroup_handles(const struct silt_cgroups *c, uint32_t slot, uint32_t count, int *ret_fds,
+                        int *ret_nfds, struct silt_error *e)
+{
+    int nfds = 0;
+    uint32_t made = 0;
+    for (uint32_t k = 0; made < count; k++) {
+        if (k == SILT_HANDLES_MAX) {
+            (void)silt_fail(e, SILT_LIMIT, "sandbox has %d handles already", SILT_HANDLES_MAX);
+            break;
+        }
+        if (c->table->handle(c, slot, k, ret_fds, &nfds, e) == 0)
+            made++;
+        else if (e->sys != EEXIST)
+            break;
+    }
+    if (made == count) {
+        *ret_nfds = nfds;
+        return 0;
+    }
+    for (int i = 0; i < nfds; i++)
+        silt_close_fd(&ret_fds[i]);
+    return -1;
+}
+
+int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
+                     struct silt_error *e)
+{
+    return c->table->stat(c, slot, ret, e);
+}
+
+void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    silt_cgroup_name(slot, name);
+    c->table->kill(c, name);
+}
+
+int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    int64_t until = 0;
+    silt_cgroup_name(slot, name);
+    while (c->table->rmdir(c, name) < 0) {
+        if (errno != EBUSY)
+            return silt_fail_errno(e, "remove cgroup %s", name);
+        if (until == 0)
+            until = silt_clock_ms() + REMOVE_WAIT_MS;
+        else if (silt_clock_ms() > until)
+            return silt_fail(e, SILT_TIMEOUT, "cgroup %s still has processes", name);
+        nap();
+    }
+    return 0;
+}
+
+int silt_cgroup_fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+                      struct silt_error *e)
+{
+    return c->table->fetch(c, ret_into, ret_fds, ret_nfds, e);
+}

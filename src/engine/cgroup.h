@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: the control groups of one instance, on version 1 (one folder per hierarchy) and version 2 (one
+ * folder in all) behind one table.
+ *     v1  <root>/<controller>/<instance>/s<slot>      the guest's processes, limits
+ *         <root>/<controller>/<instance>/agents       every silt-init
+ *         <root>/<controller>/<instance>/fetch        silt-fetch
+ *         <root>/freezer/<instance>/s<slot>/h<k>      handles
+ *     v2  <root>/<instance>/s<slot>/{agent,guest,guest/h<k>}, <root>/<instance>/fetch
+ * A process joins at birth: v1 by writing 0 to `tasks` itself, v2 by CLONE_INTO_CGROUP. Nobody writes a
+ * pid to cgroup.procs: that waits for a grace period (7 to 12 ms). */
+#pragma once
+
+#include "base/error.h"
+#include "wire/priv.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    SILT_CGROUP_DIRS_MAX = 5,      /* memory, pids, cpu, cpuacct, freezer */
+    SILT_CGROUP_FDS_PER_HANDLE = 3 /* at most: SILT_HANDLE_FDS_V1, _V2 */
+};
+
+struct silt_cgroup_table;
+
+/* Opened once by silt-priv; the descriptors live as long as the program. */
+struct silt_cgroups {
+    const struct silt_cgroup_table *table;
+    char instance[8];
+    int tops[SILT_CGROUP_DIRS_MAX];   /* the hierarchies' roots; v2: [0] */
+    int dirs[SILT_CGROUP_DIRS_MAX];   /* the instance's folders in them */
+    int agents[SILT_CGROUP_DIRS_MAX]; /* v1: `tasks` of each agents folder */
+    int ndirs;
+    int version;     /* 1 or 2 */
+    int create_flag; /* O_CREAT for a tree that no kernel fills with files: tests only */
+    uint32_t ids_base, ids_count, ids_images; /* whom a kill may hit */
+};
+
+struct silt_cgroups_config {
+    const char *root; /* /sys/fs/cgroup */
+    const char *instance;
+    uint32_t ids_base;
+    uint32_t ids_count; /* ids, not slots */
+    uint32_t ids_images;
+};
+
+/* What the first process of a sandbox is born with; the descriptors are the holder's. */
+struct silt_cgroup_birth {
+    int into;                         /* v2: folder for CLONE_INTO_CGROUP; else -1 */
+    int joins[SILT_CGROUP_DIRS_MAX];  /* v1: `tasks` of the guest's groups, the freezer's last */
+    int njoins;                       /* v2: 0 */
+    int oom, peak, pids;              /* for silt-init, as in wire/agent.h */
+};
+
+int silt_cgroups_open(struct silt_cgroups *c, const struct silt_cgroups_config *config,
+                      struct silt_error *e);
+/* Kills every process of sandboxes and imports and removes the sandboxes' groups. */
+int silt_cgroups_clear(struct silt_cgroups *c, struct silt_error *e);
+/* Also removes the instance's own folders: nothing works after it. */
+int silt_cgroups_remove(struct silt_cgroups *c, struct silt_error *e);
+
+/* A new sandbox's groups with their limits; what lies in the way is killed and removed first. */
+int silt_cgroup_make(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
+                     struct silt_error *e);
+int silt_cgroup_birth_open(const struct silt_cgroups *c, uint32_t slot,
+                           struct silt_cgroup_birth *ret, struct silt_error *e);
+void silt_cgroup_birth_close(struct silt_cgroup_birth *b);
+/* Writes only what differs. */
+int silt_cgroup_limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
+                      struct silt_error *e);
+/* Adds `count` handles: their descriptors in the order of wire/agent.h, from ret_fds[0] on. The caller
+ * gives room for count * SILT_CGROUP_FDS_PER_HANDLE. */
+int silt_cgroup_handles(const struct silt_cgroups *c, uint32_t slot, uint32_t count, int *ret_fds,
+                        int *ret_nfds, struct silt_error *e);
+/* Leaves what concerns the disk alone. SILT_NOT_FOUND when the sandbox has no groups. */
+int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
+                     struct silt_error *e);
+/* Thaws and kills whatever lives in the sandbox's groups: the way for what a pidfd did not end. */
+void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot);
+/* Waits a little for the last process to be gone. Fine when there is nothing. */
+int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
+/* Group of silt-fetch: v1 `tasks` to write 0 to (ret_fds, at most SILT_CGROUP_DIRS_MAX), v2 ret_into. */
+int silt_cgroup_fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+                      struct silt_error *e);

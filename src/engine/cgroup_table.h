@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup_table: what the two versions of control groups do differently. Private to cgroup*.c. */
+#pragma once
+
+#include "engine/cgroup.h"
+
+struct silt_cgroup_table {
+    int (*open)(struct silt_cgroups *c, const struct silt_cgroups_config *config,
+                struct silt_error *e);
+    int (*make)(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
+    int (*limit)(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
+                 struct silt_error *e);
+    int (*birth)(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup_birth *ret,
+                 struct silt_error *e);
+    /* One handle: adds its descriptors at ret_fds[*nfds]. SILT_CONFLICT: number k is taken. */
+    int (*handle)(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,
+                  struct silt_error *e);
+    int (*stat)(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
+                struct silt_error *e);
+    void (*kill)(const struct silt_cgroups *c, const char *group);
+    /* One try; -1 with errno, EBUSY while a process is left. */
+    int (*rmdir)(const struct silt_cgroups *c, const char *group);
+    int (*fetch)(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+                 struct silt_error *e);
+};
+
+extern const struct silt_cgroup_table silt_cgroup_v1, silt_cgroup_v2;
+
+enum { SILT_CGROUP_NAME_SIZE = 32 };
+void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE]);
+
+/* `group/file` below dir. */
+int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+                          int flags, int *ret_fd, struct silt_error *e);
+int silt_cgroup_put(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+                    const char *text, struct silt_error *e);
+/* Writes unless the file says so already. */
+int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,
+                           const char *file, uint64_t number, struct silt_error *e);
+/* The first number of the file, or the one that follows `key `; "max" is UINT64_MAX. */
+int silt_cgroup_get(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+                    const char *key, uint64_t *ret, struct silt_error *e);
+/* Kills the processes that the file lists, if their ids are in the instance's range. */
+void silt_cgroup_kill_listed(const struct silt_cgroups *c, int dir, const char *group,
+                             const char *file);
+/* Calls `each` for every folder below dir/group; stops at the first -1 and answers it. */
+int silt_cgroup_each(int dir, const char *group, int (*each)(void *context, const char *name),
+                     void *context);
+/* Makes and opens `name` below dir (fine when it exists); -1 with errno. */
+int silt_cgroup_enter(int dir, const char *name);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup_v1: hierarchies of version 1, also in the hybrid layout. Controllers that are mounted together
+ * (cpu,cpuacct) are one folder. */
+#include "base/fd.h"
+#include "base/own.h"
+#include "engine/cgroup_table.h"
+#include "engine/without.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { MEMORY, PIDS, CPU, CPUACCT, FREEZER, CONTROLLERS };
+enum { PERIOD_US = 100000, QUOTA_LEAST_US = 1000 };
+
+static const char *const names[CONTROLLERS] = {
+    [MEMORY] = "memory", [PIDS] = "pids", [CPU] = "cpu", [CPUACCT] = "cpuacct", [FREEZER] = "freezer",
+};
+
+/* dirs[] holds each hierarchy once; the freezer is always the last. */
+static int freezer_of(const struct silt_cgroups *c)
+{
+    return c->dirs[c->ndirs - 1];
+}
+
+static int cpuacct_of(const struct silt_cgroups *c)
+{
+    return c->ndirs == CONTROLLERS ? c->dirs[CPUACCT] : c->dirs[CPU];
+}
+
+static bool same_folder(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int open_top(const char *root, const char *controller, int *ret_fd, struct silt_error *e)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/%s", root, controller) >= (int)sizeof(path))
+        return silt_fail(e, SILT_INVALID, "cgroup folder name too long");
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "open %s (is the controller mounted?)", path);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int open_own(struct silt_cgroups *c, int i, struct silt_error *e)
+{
+    c->dirs[i] = silt_cgroup_enter(c->tops[i], c->instance);
+    if (c->dirs[i] < 0)
+        return silt_fail_errno(e, "make cgroup %s", c->instance);
+    silt_auto_fd agents = silt_cgroup_enter(c->dirs[i], "agents");
+    silt_auto_fd fetch = silt_cgroup_enter(c->dirs[i], "fetch");
+    if (agents < 0 || fetch < 0)
+        return silt_fail_errno(e, "make cgroups agents and fetch");
+    c->agents[i] = openat(agents, "tasks", O_WRONLY | O_CLOEXEC);
+    if (c->agents[i] < 0)
+        return silt_fail_errno(e, "open cgroup agents");
+    return 0;
+}
+
+static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *config,
+                    struct silt_error *e)
+{
+    for (int i = 0; i < CONTROLLERS; i++) {
+        silt_auto_fd top = -1;
+        if (open_top(config->root, names[i], &top, e) < 0)
+            return -1;
+        if (i == CPUACCT && same_folder(top, c->tops[CPU]))
+            continue;
+        c->tops[c->ndirs] = silt_take_fd(&top);
+        if (open_own(c, c->ndirs, e) < 0)
+            return -1;
+        c->ndirs++;
+    }
+    return 0;
+}
+
+static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    silt_cgroup_name(slot, name);
+    for (int i = 0; i < c->ndirs; i++)
+        if (mkdirat(c->dirs[i], name, 0755) < 0)
+            return silt_fail_errno(e, "make cgroup %s", name);
+    return 0;
+}
+
+/* The kernel insists on memory <= memory + swap at every moment, so growing starts with the second. The
+ * second exists only where swap is counted. */
+static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t bytes,
+                        struct silt_error *e)
+{
+    static const char *const files[] = {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"};
+    uint64_t now, want = bytes & ~4095ULL; /* the kernel counts pages */
+    if (silt_cgroup_get(c, c->dirs[MEMORY], name, files[0], NULL, &now, e) < 0)
+        return -1;
+    if (now == want)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        const char *file = files[want > now ? 1 - i : i];
+        if (silt_cgroup_put_number(c, c->dirs[MEMORY], name, file, want, e) < 0
+            && (file == files[0] || e->sys != ENOENT))
+            return -1;
+    }
+    return 0;
+}
+
+static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
+                 struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    uint64_t quota = (uint64_t)l->cpu_milli * (PERIOD_US / 1000);
+    silt_cgroup_name(slot, name);
+    if (!silt_without("memory_limit") && limit_memory(c, name, l->memory_bytes, e) < 0)
+        return -1;
+    if (!silt_without("pids_limit")
+        && silt_cgroup_put_number(c, c->dirs[PIDS], name, "pids.max", l->pids, e) < 0)
+        return -1;
+    return silt_cgroup_put_number(c, c->dirs[CPU], name, "cpu.cfs_quota_us",
+                                  quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, e);
+}
+
+static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup_birth *ret,
+                 struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    silt_cgroup_name(slot, name);
+    for (int i = 0; i < c->ndirs; i++) {
+        if (silt_cgroup_open_file(c, c->dirs[i], name, "tasks", O_WRONLY, &ret->joins[i], e) < 0)
+            return -1;
+        ret->njoins++;
+    }
+    if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.oom_control", O_RDONLY, &ret->oom, e)
+        < 0)
+        return -1;
+    if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.max_usage_in_bytes", O_RDONLY,
+                              &ret->peak, e)
+        < 0)
+        return -1;
+    return silt_cgroup_open_file(c, c->dirs[PIDS], name, "pids.events", O_RDONLY, &ret->pids, e);
+}
+
+static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,
+                  struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    silt_auto_fd tasks = -1, state = -1;
+    (void)snprintf(name, sizeof(name), "s%u/h%u", slot, k);
+    if (mkdirat(freezer_of(c), name, 0755) < 0)
+        return silt_fail_errno(e, "make handle %s", name);
+    if (silt_cgroup_open_file(c, freezer_of(c), name, "tasks", O_RDWR, &tasks, e) < 0)
+        return -1;
+    if (silt_cgroup_open_file(c, freezer_of(c), name, "freezer.state", O_RDWR, &state, e) < 0)
+        return -1;
+    ret_fds[(*nfds)++] = silt_take_fd(&tasks);
+    ret_fds[(*nfds)++] = silt_take_fd(&state);
+    return 0;
+}
+
+static int stat_v1(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
+                   struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    struct silt_error ignored;
+    uint64_t pids, cpu_ns;
+    int memory = c->dirs[MEMORY];
+    silt_cgroup_name(slot, name);
+    if (silt_cgroup_get(c, memory, name, "memory.usage_in_bytes", NULL, &ret->memory_bytes, e) < 0)
+        return -1;
+    if (silt_cgroup_get(c, memory, name, "memory.max_usage_in_bytes", NULL, &ret->memory_peak_bytes,
+                        e)
+        < 0)
+        return -1;
+    if (silt_cgroup_get(c, c->dirs[PIDS], name, "pids.current", NULL, &pids, e) < 0)
+        return -1;
+    if (silt_cgroup_get(c, cpuacct_of(c), name, "cpuacct.usage", NULL, &cpu_ns, e) < 0)
+        return -1;
+    if (silt_cgroup_get(c, memory, name, "memory.oom_control", "oom_kill", &ret->oom_kills, &ignored)
+        < 0)
+        ret->oom_kills = 0; /* kernels before 4.13 do not count */
+    ret->pids = (uint32_t)pids;
+    ret->cpu_us = cpu_ns / 1000;
+    return 0;
+}
+
+struct visit {
+    const struct silt_cgroups *c;
+    const char *group;
+};
+
+static void thaw_and_kill(const struct silt_cgroups *c, const char *group)
+{
+    struct silt_error ignored;
+    (void)silt_cgroup_put(c, freezer_of(c), group, "freezer.state", "THAWED", &ignored);
+    silt_cgroup_kill_listed(c, freezer_of(c), group, "cgroup.procs");
+}
+
+static int kill_handle(void *context, const char *name)
+{
+    const struct visit *v = context;
+    char path[NAME_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s", v->group, name);
+    thaw_and_kill(v->c, path);
+    return 0;
+}
+
+/* A frozen process of version 1 dies only when it is thawed. */
+static void kill_v1(const struct silt_cgroups *c, const char *group)
+{
+    struct visit v = {.c = c, .group = group};
+    thaw_and_kill(c, group);
+    (void)silt_cgroup_each(freezer_of(c), group, kill_handle, &v);
+    for (int i = 0; i < c->ndirs - 1; i++)
+        silt_cgroup_kill_listed(c, c->dirs[i], group, "cgroup.procs");
+}
+
+static int rmdir_handle(void *context, const char *name)
+{
+    const struct visit *v = context;
+    char path[NAME_MAX];
+    (void)snprintf(path, sizeof(path), "%s/%s", v->group, name);
+    return unlinkat(freezer_of(v->c), path, AT_REMOVEDIR) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+static int rmdir_v1(const struct silt_cgroups *c, const char *group)
+{
+    struct visit v = {.c = c, .group = group};
+    if (silt_cgroup_each(freezer_of(c), group, rmdir_handle, &v) < 0)
+        return -1;
+    for (int i = 0; i < c->ndirs; i++)
+        if (unlinkat(c->dirs[i], group, AT_REMOVEDIR) < 0 && errno != ENOENT)
+            return -1;
+    return 0;
+}
+
+static int fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+                 struct silt_error *e)
+{
+    *ret_into = -1;
+    for (int i = 0; i < c->ndirs; i++) {
+        if (silt_cgroup_open_file(c, c->dirs[i], "fetch", "tasks", O_WRONLY, &ret_fds[i], e) < 0)
+            return -1;
+        *ret_nfds = i + 1;
+    }
+    return 0;
+}
+
+const struct silt_cgroup_table silt_cgroup_v1 = {
+    .open = open_all,
+    .make = make,
+    .limit = limit,
+    .birth = birth,
+    .handle = handle,
+    .stat = stat_v1,
+    .kill = kill_v1,
+    .rmdir = rmdir_v1,
+    .fetch = fetch,
+};

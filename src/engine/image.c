@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/image.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "engine/remove.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { NAME_SIZE = 48 };
+
+void silt_image_name(const uint8_t digest[SILT_DIGEST_SIZE], char name[SILT_IMAGE_NAME_SIZE])
+{
+    static const char hex[] = "0123456789abcdef";
+    for (size_t i = 0; i < SILT_DIGEST_SIZE; i++) {
+        name[2 * i] = hex[digest[i] >> 4];
+        name[2 * i + 1] = hex[digest[i] & 15];
+    }
+    name[2 * SILT_DIGEST_SIZE] = 0;
+}
+
+static void staging_name(uint32_t staging, char name[NAME_SIZE])
+{
+    (void)snprintf(name, NAME_SIZE, ".staging-%u", staging);
+}
+
+int silt_image_open(int images, const uint8_t digest[SILT_DIGEST_SIZE], int *ret_fd,
+                    struct silt_error *e)
+{
+    char name[SILT_IMAGE_NAME_SIZE];
+    silt_image_name(digest, name);
+    int fd = openat(images, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "open image %.12s", name);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int to_trash(int images, const char *name, struct silt_error *e)
+{
+    char gone[NAME_SIZE];
+    (void)snprintf(gone, sizeof(gone), ".trash-%llu", (unsigned long long)silt_clock_us());
+    if (renameat(images, name, images, gone) < 0 && errno != ENOENT)
+        return silt_fail_errno(e, "move image folder %s to the trash", name);
+    return 0;
+}
+
+int silt_image_stage(int images, uint32_t staging, uid_t owner, int *ret_fd, struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    staging_name(staging, name);
+    if (to_trash(images, name, e) < 0)
+        return -1;
+    if (mkdirat(images, name, 0755) < 0)
+        return silt_fail_errno(e, "make %s", name);
+    silt_auto_fd fd = openat(images, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fchown(fd, owner, owner) < 0)
+        return silt_fail_errno(e, "open %s", name);
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+int silt_image_commit(int images, uint32_t staging, const uint8_t digest[SILT_DIGEST_SIZE],
+                      struct silt_error *e)
+{
+    char from[NAME_SIZE], to[SILT_IMAGE_NAME_SIZE];
+    staging_name(staging, from);
+    silt_image_name(digest, to);
+    silt_auto_fd tree = openat(images, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (tree < 0)
+        return silt_fail_errno(e, "open %s", from);
+    if (syncfs(tree) < 0) /* little is left: silt-fetch has done the same before it reported */
+        return silt_fail_errno(e, "write image %.12s to the disk", to);
+    if (renameat2(images, from, images, to, RENAME_NOREPLACE) < 0) {
+        if (errno == EEXIST)
+            return to_trash(images, from, e);
+        return silt_fail_errno(e, "publish image %.12s", to);
+    }
+    silt_auto_fd folder = openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || fsync(folder) < 0)
+        return silt_fail_errno(e, "write the name of image %.12s to the disk", to);
+    return 0;
+}
+
+int silt_image_discard(int images, uint32_t staging, struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    staging_name(staging, name);
+    return to_trash(images, name, e);
+}
+
+int silt_image_forget(int images, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e)
+{
+    char name[SILT_IMAGE_NAME_SIZE];
+    silt_image_name(digest, name);
+    return to_trash(images, name, e);
+}
+
+int silt_images_empty_trash(int images, struct silt_error *e)
+{
+    return silt_remove_all(images, ".trash-", e);
+}
+
+int silt_images_discard_stagings(int images, struct silt_error *e)
+{
+    for (uint32_t i = 0; i < SILT_STAGINGS_MAX; i++)
+        if (silt_image_discard(images, i, e) < 0)
+            return -1;
+    return 0;
+}

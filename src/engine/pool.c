@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/pool.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/loop.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+enum {
+    QUOTA_ENABLE = 1,        /* BTRFS_QUOTA_CTL_ENABLE */
+    QUOTA_ENABLE_SIMPLE = 4, /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, kernel 6.7 */
+    LOOP_TRIES = 64,         /* a free loop device may be taken between the question and the answer */
+    LOOP_SEARCH_MAX = 4096,
+};
+
+static const uint64_t pool_least = 256ULL << 20; /* below it mkfs.btrfs refuses or leaves no room */
+
+static int is_btrfs(int dir, bool *ret, struct silt_error *e)
+{
+    struct statfs s;
+    if (fstatfs(dir, &s) < 0)
+        return silt_fail_errno(e, "look at the file system of the pool");
+    *ret = (unsigned long)s.f_type == BTRFS_SUPER_MAGIC;
+    return 0;
+}
+
+/* The kernel answers 0 when quotas of either kind are on already. */
+static void enable_quotas(int pool)
+{
+    struct btrfs_ioctl_quota_ctl_args simple = {.cmd = QUOTA_ENABLE_SIMPLE};
+    if (ioctl(pool, BTRFS_IOC_QUOTA_CTL, &simple) == 0)
+        return;
+    struct btrfs_ioctl_quota_ctl_args classic = {.cmd = QUOTA_ENABLE};
+    if (ioctl(pool, BTRFS_IOC_QUOTA_CTL, &classic) == 0)
+        return;
+    silt_log(SILT_LOG_WARN, "pool.no_quotas", "errno=%d disk limits are not enforced", errno);
+}
+
+static int make_file_system(const char *path, struct silt_error *e)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        return silt_fail_errno(e, "fork for mkfs.btrfs");
+    if (pid == 0) {
+        char *env[] = {(char[]){"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, NULL};
+        int null = open("/dev/null", O_RDWR);
+        if (null >= 0)
+            (void)dup2(null, STDOUT_FILENO);
+        (void)execvpe("mkfs.btrfs",
+                      (char *[]){(char[]){"mkfs.btrfs"}, (char[]){"-q"}, (char[]){"-K"},
+                                 (char[]){"-m"}, (char[]){"single"}, (char[]){"-L"}, (char[]){"silt"},
+                                 (char *)(uintptr_t)path, NULL},
+                      env);
+        _exit(127);
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return silt_fail_errno(e, "wait for mkfs.btrfs");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        return silt_fail(e, SILT_UNAVAILABLE, "mkfs.btrfs is missing (package btrfs-progs)");
+    if (status != 0)
+        return silt_fail(e, SILT_INTERNAL, "mkfs.btrfs %s ended with status 0x%x", path, status);
+    return 0;
+}
+
+/* Under another name until it is whole: an interrupted mkfs leaves no half pool. */
+static int make_image(int state, const char *state_dir, uint64_t bytes, struct silt_error *e)
+{
+    if (bytes < pool_least)
+        return silt_fail(e, SILT_INVALID, "disk pool of %llu bytes, at least %llu",
+                         (unsigned long long)bytes, (unsigned long long)pool_least);
+    (void)unlinkat(state, "pool.img.new", 0);
+    silt_auto_fd fd =
+        openat(state, "pool.img.new", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return silt_fail_errno(e, "create %s/pool.img.new", state_dir);
+    if (ftruncate(fd, (off_t)bytes) < 0)
+        return silt_fail_errno(e, "give %s/pool.img.new %llu bytes", state_dir,
+                               (unsigned long long)bytes);
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/pool.img.new", state_dir) >= (int)sizeof(path))
+        return silt_fail(e, SILT_INVALID, "state folder name too long");
+    if (make_file_system(path, e) < 0)
+        return -1;
+    if (fsync(fd) < 0 || renameat(state, "pool.img.new", state, "pool.img") < 0)
+        return silt_fail_errno(e, "put %s/pool.img in place", state_dir);
+    return 0;
+}
+
+static int open_image(int state, const char *state_dir, uint64_t bytes, int *ret_fd,
+                      struct silt_error *e)
+{
+    if (faccessat(state, "pool.img", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (errno != ENOENT)
+            return silt_fail_errno(e, "look for %s/pool.img", state_dir);
+        if (make_image(state, state_dir, bytes, e) < 0)
+            return -1;
+    }
+    silt_auto_fd fd = openat(state, "pool.img", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return silt_fail_errno(e, "open %s/pool.img", state_dir);
+    if (!S_ISREG(st.st_mode))
+        return silt_fail(e, SILT_INVALID, "%s/pool.img is not a file", state_dir);
+    if ((uint64_t)st.st_size < bytes && ftruncate(fd, (off_t)bytes) < 0)
+        return silt_fail_errno(e, "enlarge %s/pool.img", state_dir);
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+static int open_loop(long number)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/dev/loop%ld", number);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* A loop device that serves this very file: a silt-super that died left it to us. -1: none. */
+static int find_loop(const struct stat *image)
+{
+    for (long i = 0; i < LOOP_SEARCH_MAX; i++) {
+        silt_auto_fd loop = open_loop(i);
+        if (loop < 0 && errno == ENOENT)
+            break;
+        struct loop_info64 info;
+        if (loop < 0 || ioctl(loop, LOOP_GET_STATUS64, &info) < 0)
+            continue;
+        if (info.lo_device == image->st_dev && info.lo_inode == image->st_ino)
+            return silt_take_fd(&loop);
+    }
+    return -1;
+}
+
+/* Direct I/O keeps the pool's pages from being cached twice; not every file system below can do it. */
+static int configure(int loop, int image)
+{
+    struct loop_config config = {
+        .fd = (uint32_t)image,
+        .block_size = 4096,
+        .info.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
+    };
+    if (ioctl(loop, LOOP_CONFIGURE, &config) == 0)
+        return 0;
+    if (errno != EINVAL)
+        return -1;
+    config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+    return ioctl(loop, LOOP_CONFIGURE, &config);
+}
+
+static int attach_loop(int image, int *ret_loop, struct silt_error *e)
+{
+    silt_auto_fd control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    if (control < 0)
+        return silt_fail_errno(e, "open /dev/loop-control");
+    for (int i = 0; i < LOOP_TRIES; i++) {
+        long number = ioctl(control, LOOP_CTL_GET_FREE);
+        if (number < 0)
+            return silt_fail_errno(e, "find a free loop device");
+        silt_auto_fd loop = open_loop(number);
+        if (loop < 0)
+            return silt_fail_errno(e, "open /dev/loop%ld", number);
+        if (configure(loop, image) == 0) {
+            *ret_loop = silt_take_fd(&loop);
+            return 0;
+        }
+        if (errno != EBUSY)
+            return silt_fail_errno(e, "give the pool file to /dev/loop%ld", number);
+    }
+    return silt_fail(e, SILT_LIMIT, "every free loop device was taken by others, %d times",
+                     LOOP_TRIES);
+}
+
+static int loop_of(int image, int *ret_loop, struct silt_error *e)
+{
+    struct stat st;
+    if (fstat(image, &st) < 0)
+        return silt_fail_errno(e, "look at the pool file");
+    int found = find_loop(&st);
+    if (found < 0)
+        return attach_loop(image, ret_loop, e);
+    (void)ioctl(found, LOOP_SET_CAPACITY); /* the file may have grown */
+    *ret_loop = found;
+    return 0;
+}
+
+/* The loop descriptor stays open until the mount holds the device: it clears itself on last close. */
+static int mount_loop(int loop, const char *at, struct silt_error *e)
+{
+    struct stat st;
+    if (fstat(loop, &st) < 0)
+        return silt_fail_errno(e, "look at the loop device");
+    char source[64];
+    (void)snprintf(source, sizeof(source), "/proc/self/fd/%d", loop);
+    char device[64];
+    ssize_t n = readlink(source, device, sizeof(device) - 1);
+    if (n < 0)
+        return silt_fail_errno(e, "name the loop device");
+    device[n] = 0;
+    if (mount(device, at, "btrfs", MS_NOATIME | MS_NOSUID | MS_NODEV, "discard=async") < 0)
+        return silt_fail_errno(e, "mount %s at %s", device, at);
+    return 0;
+}
+
+static void use_whole_device(int pool)
+{
+    struct btrfs_ioctl_vol_args whole = {.name = "max"};
+    (void)ioctl(pool, BTRFS_IOC_RESIZE, &whole); /* fails harmlessly when there is nothing to gain */
+}
+
+/* A mount point when the folder and its parent are different file systems. */
+static int is_mounted(int state, int pool, bool *ret, struct silt_error *e)
+{
+    struct stat a, b;
+    if (fstat(state, &a) < 0 || fstat(pool, &b) < 0)
+        return silt_fail_errno(e, "look at the pool folder");
+    *ret = a.st_dev != b.st_dev;
+    return 0;
+}
+
+static int mount_image(int state, const char *state_dir, uint64_t max_bytes, struct silt_error *e)
+{
+    silt_auto_fd image = -1;
+    silt_auto_fd loop = -1;
+    char at[PATH_MAX];
+    if (snprintf(at, sizeof(at), "%s/pool", state_dir) >= (int)sizeof(at))
+        return silt_fail(e, SILT_INVALID, "state folder name too long");
+    if (open_image(state, state_dir, max_bytes, &image, e) < 0)
+        return -1;
+    if (loop_of(image, &loop, e) < 0)
+        return -1;
+    return mount_loop(loop, at, e);
+}
+
+static int open_pool(int state, int *ret_pool, struct silt_error *e)
+{
+    int pool = openat(state, "pool", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (pool < 0)
+        return silt_fail_errno(e, "open the pool folder");
+    *ret_pool = pool;
+    return 0;
+}
+
+static int mount_pool(const char *state_dir, uint64_t max_bytes, struct silt_error *e)
+{
+    silt_auto_fd state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (state < 0)
+        return silt_fail_errno(e, "open %s", state_dir);
+    if (mkdirat(state, "pool", 0700) < 0 && errno != EEXIST)
+        return silt_fail_errno(e, "make %s/pool", state_dir);
+    silt_auto_fd pool = -1;
+    if (open_pool(state, &pool, e) < 0)
+        return -1;
+    bool native, mounted;
+    if (is_btrfs(state, &native, e) < 0 || is_mounted(state, pool, &mounted, e) < 0)
+        return -1;
+    if (!native && !mounted) {
+        if (mount_image(state, state_dir, max_bytes, e) < 0)
+            return -1;
+        silt_close_fd(&pool);
+        if (open_pool(state, &pool, e) < 0)
+            return -1;
+        use_whole_device(pool);
+    }
+    enable_quotas(pool);
+    return 0;
+}
+
+int silt_pool_mount(const char *state_dir, uint64_t max_bytes, struct silt_error *e)
+{
+    if (mount_pool(state_dir, max_bytes, e) < 0)
+        return silt_because(e, "mount the disk pool of %s", state_dir);
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stage: the mount namespace that silt-priv lives in: a small read-only tmpfs with the few mounts it needs
+ * and templates of what every sandbox gets. Nothing else of the machine can be reached from it by name, and
+ * copying it for a new sandbox is cheap. */
+#pragma once
+
+#include "base/error.h"
+
+#define SILT_STAGE_POOL "/pool"
+#define SILT_STAGE_IMAGES "/images"
+#define SILT_STAGE_USR "/usr"
+#define SILT_STAGE_DEV "/dev"     /* template of every sandbox's /dev */
+#define SILT_STAGE_EMPTY "/empty" /* covers folders of proc and sysfs that are nobody's business */
+#define SILT_STAGE_MASK "/mask"   /* covers files of them */
+#define SILT_STAGE_NEW "/new"     /* a mount point for the moment */
+
+struct silt_stage {
+    const char *pool;   /* folders of the machine */
+    const char *images;
+};
+
+/* Cannot be undone. Descriptors that are open stay usable. */
+int silt_stage_enter(const struct silt_stage *s, struct silt_error *e);

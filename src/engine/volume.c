@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/volume.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "engine/remove.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+enum { NAME_SIZE = 48, USAGE_ROOM = 4096 };
+
+static int open_sub(int pool, const char *name, int *ret_fd, struct silt_error *e)
+{
+    if (mkdirat(pool, name, 0700) < 0 && errno != EEXIST)
+        return silt_fail_errno(e, "make pool/%s", name);
+    int fd = openat(pool, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "open pool/%s", name);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* sysfs knows the usage of this moment; the quota tree on disk is as old as the last commit. */
+static int open_qgroups(int pool)
+{
+    struct btrfs_ioctl_fs_info_args info = {0};
+    if (ioctl(pool, BTRFS_IOC_FS_INFO, &info) < 0)
+        return -1;
+    const uint8_t *u = info.fsid;
+    char path[96];
+    (void)snprintf(path, sizeof(path),
+                   "/sys/fs/btrfs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+                   "%02x%02x%02x%02x%02x%02x/qgroups",
+                   u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+                   u[13], u[14], u[15]);
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int silt_volumes_open(struct silt_volumes *v, int pool, struct silt_error *e)
+{
+    silt_auto_fd owned = pool;
+    struct statfs s;
+    *v = (struct silt_volumes){.slots = -1, .trash = -1, .qgroups = -1};
+    if (fstatfs(owned, &s) < 0)
+        return silt_fail_errno(e, "look at the pool");
+    v->btrfs = (unsigned long)s.f_type == BTRFS_SUPER_MAGIC;
+    if (v->btrfs)
+        v->qgroups = open_qgroups(owned);
+    else
+        silt_log(SILT_LOG_WARN, "volume.no_quota", "the pool is not on btrfs: disk is not limited");
+    if (open_sub(owned, "s", &v->slots, e) < 0)
+        return -1;
+    return open_sub(owned, "trash", &v->trash, e);
+}
+
+static void name_of(uint32_t slot, char name[NAME_SIZE])
+{
+    (void)snprintf(name, NAME_SIZE, "%u", slot);
+}
+
+/* 0, or -1 with errno. */
+static int make_folder(const struct silt_volumes *v, const char *name)
+{
+    if (!v->btrfs)
+        return mkdirat(v->slots, name, 0700);
+    struct btrfs_ioctl_vol_args args = {0};
+    memcpy(args.name, name, strlen(name));
+    return ioctl(v->slots, BTRFS_IOC_SUBVOL_CREATE, &args);
+}
+
+static int furnish(int volume, uid_t owner, struct silt_error *e)
+{
+    if (fchmod(volume, 0700) < 0 || mkdirat(volume, "upper", 0755) < 0
+        || mkdirat(volume, "work", 0700) < 0 || mkdirat(volume, "state", 0700) < 0)
+        return silt_fail_errno(e, "make the volume's folders");
+    if (fchownat(volume, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+        return silt_fail_errno(e, "give the layer to its owner");
+    return 0;
+}
+
+int silt_volume_open(const struct silt_volumes *v, uint32_t slot, int *ret_fd, struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    name_of(slot, name);
+    int fd = openat(v->slots, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "open volume %u", slot);
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_volume_make(const struct silt_volumes *v, uint32_t slot, uid_t owner, int *ret_fd,
+                     struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    name_of(slot, name);
+    if (make_folder(v, name) < 0) {
+        if (errno != EEXIST)
+            return silt_fail_errno(e, "make volume %u", slot);
+        if (silt_volume_discard(v, slot, e) < 0)
+            return -1;
+        if (make_folder(v, name) < 0)
+            return silt_fail_errno(e, "make volume %u", slot);
+    }
+    silt_auto_fd fd = -1;
+    if (silt_volume_open(v, slot, &fd, e) < 0)
+        return -1;
+    if (furnish(fd, owner, e) < 0)
+        return silt_because(e, "make volume %u", slot);
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+/* Also what silt-priv itself writes there counts: state/ is part of the subvolume. */
+int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes, struct silt_error *e)
+{
+    if (!v->btrfs)
+        return 0;
+    struct btrfs_ioctl_qgroup_limit_args args = {
+        .qgroupid = 0, /* of the subvolume that the descriptor is in */
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes},
+    };
+    if (ioctl(volume, BTRFS_IOC_QGROUP_LIMIT, &args) == 0)
+        return 0;
+    if (errno == ENOTCONN) { /* quotas are off; silt-super has said so */
+        silt_log(SILT_LOG_WARN, "volume.no_quota", "disk limit of %llu bytes is not enforced",
+                 (unsigned long long)bytes);
+        return 0;
+    }
+    return silt_fail_errno(e, "limit the volume to %llu bytes", (unsigned long long)bytes);
+}
+
+static int subvolume_id(int volume, uint64_t *ret, struct silt_error *e)
+{
+    struct btrfs_ioctl_ino_lookup_args args = {.objectid = BTRFS_FIRST_FREE_OBJECTID};
+    if (ioctl(volume, BTRFS_IOC_INO_LOOKUP, &args) < 0)
+        return silt_fail_errno(e, "find the volume's number");
+    *ret = args.treeid;
+    return 0;
+}
+
+static int usage_in_sysfs(const struct silt_volumes *v, uint64_t id, uint64_t *ret,
+                          struct silt_error *e)
+{
+    char path[64];
+    char text[32];
+    (void)snprintf(path, sizeof(path), "0_%llu/referenced", (unsigned long long)id);
+    silt_auto_fd fd = openat(v->qgroups, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    if (n <= 0)
+        return silt_fail_errno(e, "read %s", path);
+    silt_slice number = {text, text[n - 1] == '\n' ? (size_t)n - 1 : (size_t)n};
+    return silt_slice_to_u64(number, 0, UINT64_MAX, ret, e);
+}
+
+static int usage_on_disk(int volume, uint64_t id, uint64_t *ret, struct silt_error *e)
+{
+    struct {
+        struct btrfs_ioctl_search_args_v2 args;
+        char room[USAGE_ROOM];
+    } search = {.args = {.key = {.tree_id = BTRFS_QUOTA_TREE_OBJECTID,
+                                 .min_type = BTRFS_QGROUP_INFO_KEY,
+                                 .max_type = BTRFS_QGROUP_INFO_KEY,
+                                 .min_offset = id,
+                                 .max_offset = id,
+                                 .max_transid = UINT64_MAX,
+                                 .nr_items = 1},
+                         .buf_size = USAGE_ROOM}};
+    if (ioctl(volume, BTRFS_IOC_TREE_SEARCH_V2, &search.args) < 0)
+        return silt_fail_errno(e, "search the quota tree");
+    struct btrfs_ioctl_search_header head;
+    struct btrfs_qgroup_info_item item;
+    if (search.args.key.nr_items == 0)
+        return silt_fail(e, SILT_NOT_FOUND, "volume %llu has no quota item", (unsigned long long)id);
+    memcpy(&head, search.room, sizeof(head));
+    if (head.type != BTRFS_QGROUP_INFO_KEY || head.len < sizeof(item))
+        return silt_fail(e, SILT_INTERNAL, "quota item of type %u, %u bytes", head.type, head.len);
+    memcpy(&item, search.room + sizeof(head), sizeof(item));
+    *ret = item.rfer; /* little-endian, as all machines we run on */
+    return 0;
+}
+
+int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret, struct silt_error *e)
+{
+    uint64_t id;
+    *ret = 0;
+    if (!v->btrfs)
+        return 0;
+    if (subvolume_id(volume, &id, e) < 0)
+        return -1;
+    if (v->qgroups >= 0 && usage_in_sysfs(v, id, ret, e) == 0)
+        return 0;
+    return usage_on_disk(volume, id, ret, e);
+}
+
+int silt_volume_spool(int volume, int *ret_fd, struct silt_error *e)
+{
+    int fd = openat(volume, "state", O_TMPFILE | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return silt_fail_errno(e, "make a spool file");
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    char gone[NAME_SIZE];
+    name_of(slot, name);
+    (void)snprintf(gone, sizeof(gone), "%u-%llu", slot, (unsigned long long)silt_clock_us());
+    if (renameat(v->slots, name, v->trash, gone) < 0 && errno != ENOENT)
+        return silt_fail_errno(e, "move volume %u to the trash", slot);
+    return 0;
+}
+
+int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
+{
+    return silt_remove_all(v->trash, "", e);
+}
+
+int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e)
+{
+    silt_auto_fd fd =
+        openat(volume, "state/init", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return silt_fail_errno(e, "note the first process");
+    int32_t number = pid;
+    if (write(fd, &number, sizeof(number)) != (ssize_t)sizeof(number))
+        return silt_fail_errno(e, "note the first process");
+    return 0;
+}
+
+pid_t silt_volume_init(int volume)
+{
+    silt_auto_fd fd = openat(volume, "state/init", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int32_t number = 0;
+    if (fd < 0 || read(fd, &number, sizeof(number)) != (ssize_t)sizeof(number))
+        return 0;
+    return number > 0 ? number : 0;
+}
+
+void silt_volume_forget_init(int volume)
+{
+    (void)unlinkat(volume, "state/init", 0);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keep: the descriptor store: for each sandbox the channel to its silt-init and its pidfd, so that
+ * a new siltd finds every running sandbox again. */
+#pragma once
+
+#include <stdint.h>
+
+struct silt_kept {
+    int channel; /* -1: nothing is kept under this key */
+    int pidfd;
+};
+
+struct silt_keep {
+    struct silt_kept *items; /* by key */
+    uint32_t count;          /* keys are below it */
+};
+
+void silt_keep_init(struct silt_keep *k, uint32_t count);
+void silt_keep_fini(struct silt_keep *k);
+/* Takes both descriptors; what was there before is closed. */
+void silt_keep_put(struct silt_keep *k, uint32_t key, int channel, int pidfd);
+void silt_keep_drop(struct silt_keep *k, uint32_t key); /* fine when nothing is there */

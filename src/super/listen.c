@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "super/listen.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+enum {
+    BACKLOG = 4096,
+    PATIENCE_MS = 2000, /* a siltd whose silt-super was killed lets go of the port within this */
+};
+
+static int split(const char *address, char host[SILT_LISTEN_TEXT], const char **ret_port,
+                 struct silt_error *e)
+{
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || colon == address)
+        return silt_fail(e, SILT_INVALID, "setting listen: %s is not address:port", address);
+    silt_slice name = {address, (size_t)(colon - address)};
+    if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
+        name = (silt_slice){name.data + 1, name.len - 2};
+    *ret_port = colon + 1;
+    return silt_slice_to_cstr(name, host, SILT_LISTEN_TEXT, e);
+}
+
+static int resolve(const char *address, struct sockaddr_storage *ret, socklen_t *ret_len,
+                   struct silt_error *e)
+{
+    char host[SILT_LISTEN_TEXT];
+    const char *port;
+    if (split(address, host, &port, e) < 0)
+        return -1;
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                             .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int code = getaddrinfo(host, port, &hints, &found);
+    if (code != 0)
+        return silt_fail(e, SILT_INVALID, "setting listen: %s: %s", address, gai_strerror(code));
+    memcpy(ret, found->ai_addr, found->ai_addrlen);
+    *ret_len = found->ai_addrlen;
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int bind_patiently(int fd, const struct sockaddr_storage *at, socklen_t len)
+{
+    int64_t deadline_ms = silt_clock_ms() + PATIENCE_MS;
+    while (bind(fd, (const struct sockaddr *)at, len) < 0) {
+        if (errno != EADDRINUSE || silt_clock_ms() > deadline_ms)
+            return -1;
+        (void)poll(NULL, 0, 50);
+    }
+    return 0;
+}
+
+static bool is_loopback(const struct sockaddr_storage *at)
+{
+    if (at->ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)at;
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    return at->ss_family == AF_INET6
+           && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
+}
+
+static int describe(int fd, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
+{
+    char host[INET6_ADDRSTRLEN], port[8];
+    struct sockaddr_storage at;
+    socklen_t len = sizeof(at);
+    if (getsockname(fd, (struct sockaddr *)&at, &len) < 0)
+        return silt_fail_errno(e, "read the socket's address");
+    if (getnameinfo((struct sockaddr *)&at, len, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV)
+        != 0)
+        return silt_fail(e, SILT_INTERNAL, "socket with an address that has no text");
+    (void)snprintf(ret_text, SILT_LISTEN_TEXT, at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+                   port);
+    if (!is_loopback(&at))
+        silt_log(SILT_LOG_WARN, "listen.open", "address=%s reachable from outside, unencrypted",
+                 ret_text);
+    return 0;
+}
+
+int silt_listen_open(const char *address, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
+                     struct silt_error *e)
+{
+    struct sockaddr_storage at;
+    socklen_t len;
+    int on = 1;
+    if (resolve(address, &at, &len, e) < 0)
+        return -1;
+    silt_auto_fd fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0
+        || bind_patiently(fd, &at, len) < 0 || listen(fd, BACKLOG) < 0)
+        return silt_fail_errno(e, "listen on %s", address);
+    if (describe(fd, ret_text, e) < 0)
+        return -1;
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}

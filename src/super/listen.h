@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listen: the API's listening socket, made here so that siltd needs no right and a restart of siltd
+ * refuses nobody: connections wait in the backlog meanwhile. */
+#pragma once
+
+#include "base/error.h"
+
+enum { SILT_LISTEN_TEXT = 64 };
+
+/* "127.0.0.1:7458" or "[::1]:7458"; the address in use, with the port that was given for 0, comes
+ * back in ret_text. */
+int silt_listen_open(const char *address, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
+                     struct silt_error *e);

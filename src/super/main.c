@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* silt-super: the one program an instance is started by. Prepares folders, locks, token, pool and
+ * listening socket, then keeps silt-priv and siltd running. Root, one thread. */
+#include "base/own.h"
+#include "engine/pool.h"
+#include "super/listen.h"
+#include "super/place.h"
+#include "super/super.h"
+#include "super/token.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* Mounts of ours stay ours; what the machine mounts later (a disk, a CD) still reaches us. */
+static int leave_mounts(struct silt_error *e)
+{
+    if (unshare(CLONE_NEWNS) < 0)
+        return silt_fail_errno(e, "make a mount namespace");
+    if (mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return silt_fail_errno(e, "make mounts slaves");
+    return 0;
+}
+
+/* Two descriptors a sandbox here and some more in siltd, which inherits the limit. Without
+ * CAP_SYS_RESOURCE (a container) the hard limit is all there is. */
+static void raise_files(const struct silt_config *c)
+{
+    rlim_t want = (rlim_t)c->ids_count * 4 + c->http_connections + 4096;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    struct rlimit more = {.rlim_cur = want, .rlim_max = want};
+    if (files.rlim_max < want && setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return;
+    if (files.rlim_max < want)
+        silt_log(SILT_LOG_WARN, "super.files", "open_files=%llu wanted=%llu",
+                 (unsigned long long)files.rlim_max, (unsigned long long)want);
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static int hold_signals(struct silt_error *e)
+{
+    sigset_t set;
+    struct sigaction hup;
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored by our parent, it would reap for us, unseen */
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) /* nohup(1) */
+        (void)sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+        return silt_fail_errno(e, "block signals");
+    return 0;
+}
+
+/* Ends with us: everything a dead silt-priv leaves behind becomes our child and is reaped. */
+static int adopt(struct silt_error *e)
+{
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return silt_fail_errno(e, "become subreaper");
+    return 0;
+}
+
+static int prepare(const struct silt_config *c, struct silt_starter *starter, struct silt_error *e)
+{
+    if (geteuid() != 0)
+        return silt_fail(e, SILT_DENIED, "silt-super must be started as root");
+    (void)umask(0022);
+    if (silt_place_user(c, &starter->uid, &starter->gid, e) < 0
+        || silt_place_folders(c, starter->uid, starter->gid, e) < 0 || silt_place_lock(c, e) < 0
+        || silt_token_prepare(c->token_file, e) < 0)
+        return -1;
+    raise_files(c);
+    silt_place_untell(c, "address"); /* of an instance that was killed */
+    return leave_mounts(e) < 0 ? -1 : silt_pool_mount(c->state, c->disk_pool, e);
+}
+
+static int run(const struct silt_config *c, struct silt_starter *starter, int *ret_status,
+               struct silt_error *e)
+{
+    char address[SILT_LISTEN_TEXT], pid[16];
+    silt_auto_fd listen = -1;
+    if (hold_signals(e) < 0 || adopt(e) < 0 || silt_starter_open(starter, e) < 0
+        || silt_listen_open(c->listen, &listen, address, e) < 0)
+        return -1;
+    (void)snprintf(pid, sizeof(pid), "%d\n", getpid());
+    if (silt_place_tell(c, "pid", pid, e) < 0)
+        return -1;
+    struct silt_super_birth birth = {
+        .config = c, .starter = starter, .listen = listen, .address = address};
+    int got = silt_super_run(&birth, ret_status, e);
+    silt_place_untell(c, "address");
+    silt_place_untell(c, "pid");
+    return got;
+}
+
+int main(int argc, char **argv)
+{
+    static struct silt_config config;
+    struct silt_starter starter = {.config = &config, .channel = -1};
+    struct silt_error e;
+    int status = EXIT_FAILURE;
+    if (silt_config_load(argc, argv, &config, &e) < 0) {
+        (void)fprintf(stderr, "silt-super: %s\n", e.text);
+        return 2;
+    }
+    if (config.help)
+        (void)puts("silt-super [--name=value...]: runs an instance of Silt in the foreground.\n");
+    if (config.help)
+        silt_config_help(stdout);
+    if (config.reference)
+        silt_config_reference(stdout);
+    if (config.version)
+        (void)puts("silt-super " SILT_VERSION);
+    if (config.help || config.reference || config.version)
+        return EXIT_SUCCESS;
+    silt_log_open("silt-super", config.log_level);
+    if (prepare(&config, &starter, &e) < 0 || run(&config, &starter, &status, &e) < 0) {
+        silt_log(SILT_LOG_ERROR, "super.failed", "error=\"%s\"", e.text);
+        status = EXIT_FAILURE;
+    }
+    silt_starter_close(&starter); /* last: it shares our mounts, which end with the two of us */
+    return status;
+}

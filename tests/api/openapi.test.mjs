@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenAPI document, the router and the answers agree: every route is called, every answer checked against its schema.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/daemon.mjs';
+import { ROUTES } from '../lib/routes.mjs';
+import { Schemas } from '../lib/schema.mjs';
+import { skeletonTar } from '../lib/tar.mjs';
+
+let daemon;
+let document;
+let schemas;
+before(async () => {
+	daemon = await startDaemon({ images: false });
+	document = (await daemon.api('GET', '/v1/openapi.json')).body;
+	schemas = new Schemas(document);
+	const answer = await daemon.api('PUT', '/v1/images/host?kind=host', skeletonTar(), { headers: { 'content-type': 'application/x-tar' } });
+	assert.equal(answer.status, 201, answer.raw.toString());
+});
+after(() => daemon?.stop());
+
+const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace'];
+
+function operations() {
+	return Object.entries(document.paths).flatMap(([path, item]) => METHODS.filter(method => method in item).map(method => [method.toUpperCase(), path, item[method]]));
+}
+
+function operation(method, path) {
+	return document.paths[path][method.toLowerCase()];
+}
+
+/** The answer's status, content type and body are what the document promises. */
+function conforms(method, path, answer) {
+	const where = `${method} ${path} -> ${answer.status}`;
+	const response = operation(method, path).responses[answer.status] ?? operation(method, path).responses.default;
+	assert.ok(response, `${where} is documented: ${answer.raw.toString().slice(0, 300)}`);
+	const { content } = schemas.resolve(response);
+	if (!content)
+		return assert.equal(answer.raw.length, 0, `${where} has no body`);
+	const type = (answer.headers['content-type'] ?? '').split(';')[0];
+	assert.ok(content[type], `${where}: ${type} is documented`);
+	if (type === 'application/json')
+		assert.deepEqual(schemas.check(content[type].schema, answer.body), [], where);
+}
+
+test('the document is OpenAPI 3 with a title and a version', () => {
+	assert.match(document.openapi, /^3\.\d+\.\d+$/);
+	assert.ok(document.info.title && document.info.version);
+});
+
+test('the document lists exactly the routes of the router', () => {
+	const listed = operations().map(([method, path]) => `${method} ${path}`).sort();
+	assert.deepEqual(listed, ROUTES.map(([method, path]) => `${method} ${path}`).sort());
+});
+
+test('every listed route exists: a wrong method on its path is 405, never 404', async () => {
+	for (const path of Object.keys(document.paths)) {
+		const answer = await daemon.api('PATCH', path.replace('{id}', 'probe').replace('{name}', 'probe'));
+		assert.equal(answer.status, 405, path);
+		const allowed = (answer.headers.allow ?? '').split(/,\s*/).filter(method => !['HEAD', 'OPTIONS'].includes(method)).sort();
+		assert.deepEqual(allowed, METHODS.filter(method => method in document.paths[path]).map(m => m.toUpperCase()).sort(), path);
+	}
+});
+
+test('every operation has an id of its own, a summary, a security rule and documented errors', () => {
+	const ids = new Set();
+	for (const [method, path, op] of operations()) {
+		const where = `${method} ${path}`;
+		assert.ok(op.operationId && !ids.has(op.operationId), where);
+		ids.add(op.operationId);
+		assert.ok(op.summary, where);
+		assert.ok(Object.keys(op.responses).some(status => /^2/.test(status)), where);
+		const open = Array.isArray(op.security) && op.security.length === 0;
+		assert.equal(open, path === '/healthz', `${where}: only /healthz is open`);
+		for (const name of path.match(/(?<=\{)\w+(?=\})/g) ?? []) {
+			const parameters = [...(document.paths[path].parameters ?? []), ...(op.parameters ?? [])].map(p => schemas.resolve(p));
+			assert.ok(parameters.some(p => p.in === 'path' && p.name === name && p.required), `${where}: ${name}`);
+		}
+	}
+});
+
+const SCRIPT = [
+	['GET', '/healthz'],
+	['GET', '/metrics'],
+	['GET', '/v1/openapi.json'],
+	['GET', '/v1/images'],
+	['PUT', '/v1/images/{name}', { path: '/v1/images/second?kind=host', raw: skeletonTar }],
+	['PUT', '/v1/images/{name}', { path: '/v1/images/broken', raw: () => Buffer.from('no tar') }],
+	['DELETE', '/v1/images/{name}', { path: '/v1/images/second' }],
+	['DELETE', '/v1/images/{name}', { path: '/v1/images/never-there' }],
+	['POST', '/v1/sandboxes', { body: { id: 'probe', image: 'host', labels: { a: 'b' }, env: { A: '1' }, sleepAfter: '1h', limits: { memoryMiB: 256 } } }],
+	['POST', '/v1/sandboxes', { body: { id: 'probe', image: 'host' } }],
+	['POST', '/v1/sandboxes', { body: { id: '..' } }],
+	['GET', '/v1/sandboxes'],
+	['GET', '/v1/sandboxes', { path: '/v1/sandboxes?limit=1&label=a%3Db&after=a' }],
+	['GET', '/v1/sandboxes', { path: '/v1/sandboxes?limit=x' }],
+	['GET', '/v1/sandboxes/{id}'],
+	['GET', '/v1/sandboxes/{id}', { path: '/v1/sandboxes/unknown' }],
+	['GET', '/sandboxes/{id}/'],
+	['GET', '/sandboxes/{id}/api/ping'],
+	['GET', '/sandboxes/{id}/api/version'],
+	['GET', '/sandboxes/{id}/api/commands'],
+	['POST', '/sandboxes/{id}/api/session/create', { body: { id: 's', cwd: '/tmp', env: { A: 'x' } } }],
+	['POST', '/sandboxes/{id}/api/session/create', { body: { id: 's' } }],
+	['POST', '/sandboxes/{id}/api/session/create', { body: { id: 5 } }],
+	['GET', '/sandboxes/{id}/api/session/list'],
+	['POST', '/sandboxes/{id}/api/execute', { body: { command: 'echo hi' } }],
+	['POST', '/sandboxes/{id}/api/execute', { body: { command: 'echo hi; false', sessionId: 's', cwd: '/', env: { B: null } } }],
+	['POST', '/sandboxes/{id}/api/execute', { body: { command: 'exit 3' } }],
+	['POST', '/sandboxes/{id}/api/execute', { body: { command: 'sleep 10', timeoutMs: 100 } }],
+	['POST', '/sandboxes/{id}/api/execute', { body: { command: 5 } }],
+	['POST', '/sandboxes/{id}/api/execute/stream', { body: { command: 'echo hi' } }],
+	['POST', '/sandboxes/{id}/api/execute/stream', { body: { command: '' } }],
+	['POST', '/sandboxes/{id}/api/session/delete', { body: { sessionId: 's' } }],
+	['POST', '/sandboxes/{id}/api/session/delete', { body: { sessionId: 's' } }],
+	['POST', '/sandboxes/{id}/api/session/delete', { body: {} }],
+	['DELETE', '/v1/sandboxes/{id}'],
+	['DELETE', '/v1/sandboxes/{id}'],
+	['DELETE', '/v1/images/{name}', { path: '/v1/images/host' }],
+];
+
+test('every answer of every route fits its schema', async () => {
+	for (const [method, route, { path, body, raw } = {}] of SCRIPT) {
+		const headers = raw ? { 'content-type': 'application/x-tar' } : {};
+		const answer = await daemon.api(method, path ?? route.replace('{id}', 'probe'), body ?? raw?.(), { headers });
+		conforms(method, route, answer);
+	}
+	const called = new Set(SCRIPT.map(([method, route]) => `${method} ${route}`));
+	assert.deepEqual(operations().map(([method, path]) => `${method} ${path}`).filter(name => !called.has(name)), [], 'no route was left out');
+});
+
+test('answers without a token fit their schema', async () => {
+	for (const [method, route] of ROUTES) {
+		if (route !== '/healthz')
+			conforms(method, route, await daemon.api(method, route.replace(/\{\w+\}/, 'probe'), method === 'GET' || method === 'DELETE' ? undefined : {}, { token: false }));
+	}
+});
+
+test('request bodies of the document accept what the tests send', () => {
+	for (const [method, route, { body } = {}] of SCRIPT) {
+		if (!body)
+			continue;
+		const { content } = schemas.resolve(operation(method, route).requestBody);
+		assert.ok(content['application/json'].schema, `${method} ${route}`);
+	}
+});

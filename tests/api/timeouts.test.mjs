@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { SESSIONLESS } from '../lib/box.mjs';
+import { startDaemon } from '../lib/daemon.mjs';
+import { refused } from '../lib/expect.mjs';
+import { collect } from '../lib/sse.mjs';
+import { milliseconds, until } from '../lib/wait.mjs';
+
+let daemon;
+before(async () => { daemon = await startDaemon(); });
+after(() => daemon?.stop());
+
+/** Runs into the timeout, checks the error, and that the session answers at once with its state. */
+async function timesOut(box, command, fields = {}) {
+	await box.out('X=kept; export Y=exported; cd /var; shopt -s extglob; g() { echo g; }');
+	const answer = await box.exec(command, { timeoutMs: 300, ...fields });
+	const context = refused(answer, 500, 'COMMAND_EXECUTION_ERROR');
+	assert.match(answer.body.message, /Command timeout after 300ms/);
+	assert.match(context.stderr, /Command timeout after 300ms/);
+	assert.equal(context.command, command);
+	assert.equal(context.cause, 'timeout');
+	assert.ok(context.shellRestarted === undefined || typeof context.shellRestarted === 'boolean');
+	const took = await milliseconds(async () => {
+		assert.equal(await box.out('echo $X $Y $PWD $(g) $(shopt -q extglob && echo on); env | grep ^Y=', { timeoutMs: 5_000 }), 'kept exported /var g on\nY=exported\n');
+	});
+	assert.ok(took < 2_000, `the session is usable at once (${took} ms)`);
+	return context;
+}
+
+const COMMANDS = {
+	'a sleeping program': 'sleep 1000',
+	'an endless loop of builtins': 'while :; do :; done',
+	'endless loops in nested functions': 'a() { b; }; b() { c; }; c() { while true; do x=$((x+1)); done; }; a',
+	'a loop that restarts its program': 'while true; do sleep 1000; done',
+	'a pipeline': 'yes | while read x; do :; done | cat > /dev/null',
+	'a wait for a job': 'sleep 1000 & wait',
+	'a wait in a subshell': '(sleep 1000 & wait)',
+	'a command substitution': 'x=$(sleep 1000; echo never)',
+	'a read that blocks': 'mkfifo /tmp/never$$; read x < /tmp/never$$',
+	'a program with all signals trapped away': "trap '' HUP INT QUIT TERM USR1 USR2 ALRM; while :; do sleep 1000; done",
+	'a shell with all signals trapped away': "for s in {1..31} {34..64}; do trap '' $s 2>/dev/null; done; while :; do :; done",
+	'a handler that goes on': 'trap "while :; do :; done" INT TERM; while :; do :; done',
+	'an exec in a subshell': '(exec sleep 1000)',
+	'a stopped program': 'sh -c "kill -STOP \\$\\$"',
+	'an eval that never ends': 'eval "eval \\"while :; do :; done\\""',
+	'a here-document into a program that never reads': 'sleep 1000 <<< "$(head -c 100000 /dev/zero | tr "\\0" x)"',
+};
+
+for (const [name, command] of Object.entries(COMMANDS)) {
+	test(`a timeout ends ${name} and keeps the session`, async t => {
+		await timesOut(await daemon.box(t), command);
+	});
+}
+
+test('traps that were set before the command survive a timeout', async t => {
+	const box = await daemon.box(t);
+	await box.out('trap "echo mine" USR1; trap "" INT');
+	refused(await box.exec('while :; do :; done', { timeoutMs: 300 }), 500, 'COMMAND_EXECUTION_ERROR');
+	assert.equal(await box.out('trap -p'), "trap -- '' SIGINT\ntrap -- 'echo mine' SIGUSR1\n");
+});
+
+test('shellRestarted is said exactly when the shell is another process', async t => {
+	const box = await daemon.box(t);
+	for (const command of ['sleep 1000', 'while :; do :; done']) {
+		const first = await box.out('echo $BASHPID');
+		const context = refused(await box.exec(command, { timeoutMs: 300 }), 500, 'COMMAND_EXECUTION_ERROR');
+		assert.equal(context.shellRestarted === true, await box.out('echo $BASHPID') !== first, command);
+	}
+});
+
+test('children that daemonised themselves are gone after the timeout', async t => {
+	const box = await daemon.box(t);
+	const marks = ['1000.11', '1000.12', '1000.13'];
+	await timesOut(box, '(setsid sleep 1000.11 &); (setsid sh -c "sleep 1000.12 & sleep 1000.13" &) ; sleep 1000.14');
+	assert.deepEqual([...marks, '1000.14'].flatMap(mark => daemon.marked(mark)), []);
+});
+
+test('jobs of earlier commands survive the timeout', async t => {
+	const box = await daemon.box(t);
+	const pid = (await box.out('sleep 1000.21 & echo $!')).trim();
+	refused(await box.exec('sleep 1000.22', { timeoutMs: 300 }), 500, 'COMMAND_EXECUTION_ERROR');
+	assert.equal((await box.run(`kill -0 ${pid}`)).exitCode, 0);
+	assert.equal(daemon.marked('1000.21').length, 1);
+	assert.equal(daemon.marked('1000.22').length, 0);
+});
+
+test('streamed commands of the session survive a timeout of another command', async t => {
+	const box = await daemon.box(t);
+	const stream = box.stream('sleep 1000.31', { sessionId: 'default' });
+	await stream.next();
+	refused(await box.exec('while :; do :; done', { timeoutMs: 300 }), 500, 'COMMAND_EXECUTION_ERROR');
+	assert.equal(daemon.marked('1000.31').length, 1);
+	await stream.return();
+});
+
+test('commands that wait behind a timed-out one run next, in order', async t => {
+	const box = await daemon.box(t);
+	await box.out('mkfifo /tmp/ready');
+	const first = box.exec('echo on > /tmp/ready; while :; do :; done', { timeoutMs: 500 });
+	await box.out('cat /tmp/ready', { sessionId: 'other' });
+	const outs = await Promise.all(['a', 'b', 'c'].map(x => box.out(`echo ${x} $$`)));
+	refused(await first, 500, 'COMMAND_EXECUTION_ERROR');
+	assert.deepEqual(outs.map(out => out[0]), ['a', 'b', 'c']);
+});
+
+test('ten timeouts in a row leave one usable shell', async t => {
+	const box = await daemon.box(t);
+	await box.out('X=kept');
+	for (let i = 0; i < 10; i++)
+		refused(await box.exec(i % 2 ? 'sleep 1000.41' : 'while :; do :; done', { timeoutMs: 100 }), 500, 'COMMAND_EXECUTION_ERROR');
+	assert.equal(await box.out('echo $X'), 'kept\n');
+	await until('no process left behind', () => daemon.marked('1000.41').length === 0, 2_000);
+	const bashes = async () => (await box.out('grep -l "^bash" /proc/[0-9]*/comm 2>/dev/null | wc -l', { sessionId: SESSIONLESS })).trim();
+	assert.ok(Number(await bashes()) <= 3, 'no spare shells pile up');
+});
+
+test('a command that ends in time is not touched by its timeout', async t => {
+	const box = await daemon.box(t);
+	assert.equal(await box.out('echo quick; sleep 1000.51 & disown', { timeoutMs: 300 }), 'quick\n');
+	await box.out('sleep 0.6');
+	assert.equal(daemon.marked('1000.51').length, 1);
+});
+
+test('state changed by a command with a timeout is kept when it ends in time', async t => {
+	const box = await daemon.box(t);
+	await box.out('X=new; cd /tmp; h() { echo h; }; set -o noglob', { timeoutMs: 10_000 });
+	assert.equal(await box.out('echo $X $PWD $(h) *'), 'new /tmp h *\n');
+});
+
+test('exit within the timeout still ends the session', async t => {
+	const box = await daemon.box(t);
+	assert.equal(refused(await box.exec('exit 4', { timeoutMs: 10_000 }), 410, 'SESSION_TERMINATED').exitCode, 4);
+});
+
+test('bad timeouts are refused', async t => {
+	const box = await daemon.box(t);
+	for (const timeoutMs of [-1, 'x', '100', {}, [], true])
+		refused(await box.exec('true', { timeoutMs }), 400, 'VALIDATION_FAILED');
+});
+
+// ---- without a session ----
+
+test('a sessionless timeout is an ordinary result with 124', async t => {
+	const box = await daemon.box(t);
+	const body = await box.run('echo before; sleep 1000.61', { sessionId: SESSIONLESS, timeoutMs: 300 });
+	assert.equal(body.exitCode, 124);
+	assert.equal(body.success, false);
+	assert.equal(body.stdout, 'before\n');
+	assert.match(body.stderr, /^Command timed out after 300ms\n?$/);
+	assert.deepEqual(daemon.marked('1000.61'), []);
+});
+
+test('the sentence about the timeout follows what was on stderr', async t => {
+	const box = await daemon.box(t);
+	const body = await box.run('printf oops >&2; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 300 });
+	assert.match(body.stderr, /^oops\nCommand timed out after 300ms\n?$/);
+});
+
+test('a sessionless command that ignores SIGTERM is killed all the same', async t => {
+	const box = await daemon.box(t);
+	const body = await box.run("trap '' TERM; (setsid sleep 1000.62 &); while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 300 });
+	assert.equal(body.exitCode, 124);
+	assert.deepEqual(daemon.marked('1000.62'), []);
+});
+
+test('a sessionless command may clean up when it is told to end', async t => {
+	const box = await daemon.box(t);
+	const body = await box.run("trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 300 });
+	assert.equal(body.exitCode, 124);
+	assert.equal(body.stdout, 'cleaned\n');
+});
+
+test('a sessionless stream says its timeout on stderr and completes with 124', async t => {
+	const box = await daemon.box(t);
+	const end = await collect(box.stream('echo a; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 300 }));
+	assert.equal(end.exitCode, 124);
+	assert.equal(end.stdout, 'a\n');
+	assert.equal(end.stderr, 'Command timed out after 300ms\n');
+});
+
+test('timeoutMs has no effect on a stream in a session', async t => {
+	const box = await daemon.box(t);
+	const end = await collect(box.stream('sleep 0.6; echo later', { timeoutMs: 200 }));
+	assert.deepEqual([end.stdout, end.exitCode], ['later\n', 0]);
+});

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// B5: fork bombs and thread bombs.
+import assert from 'node:assert/strict';
+import { SESSIONLESS } from '../lib/box.mjs';
+import { bothWays } from '../lib/escape.mjs';
+import { median, milliseconds, until } from '../lib/wait.mjs';
+
+export const without = ['pids_limit'];
+
+const LIMIT = 64;
+const WANTED = 400;
+
+const started = text => Number(/^started (\d+)/.exec(text)[1]);
+
+export async function attack(box) {
+	const program = await box.install('bomb');
+	const found = {
+		processes: started(await box.out(`${program} processes ${WANTED} 0`, {}, { deadline: 60_000 })),
+		threads: started(await box.out(`${program} threads ${WANTED} 0`, {}, { deadline: 60_000 })),
+	};
+	return { succeeded: found.processes === WANTED && found.threads === WANTED, ...found };
+}
+
+async function latency(box) {
+	const times = [];
+	for (let i = 0; i < 40; i++)
+		times.push(await milliseconds(() => box.run('/bin/true')));
+	return median(times);
+}
+
+bothWays('B5 fork bomb and thread bomb', {
+	without,
+	attack,
+	sandbox: { limits: { pids: LIMIT, cpu: 0.25 } },
+	async repelled(evidence, box, daemon, t) {
+		assert.ok(evidence.processes < LIMIT, `${evidence.processes} processes`);
+		assert.ok(evidence.threads < LIMIT, `${evidence.threads} threads`);
+		const neighbour = await daemon.box(t);
+		await neighbour.run('true');
+		await latency(neighbour);
+		const quiet = await latency(neighbour);
+		const stream = await box.open('bomb() { bomb | bomb & }; bomb; wait', { sessionId: SESSIONLESS });
+		stream.resume();
+		await until('the bomb went off', async () => (await box.info()).usage.pids >= LIMIT - 8, 30_000);
+		const loud = await latency(neighbour);
+		assert.ok((await box.info()).usage.pids <= LIMIT);
+		assert.ok(loud <= quiet * 2 + 2, `a neighbour's command takes ${loud.toFixed(2)} ms instead of ${quiet.toFixed(2)} ms`);
+		stream.destroy();
+		await box.destroy();
+		assert.equal(await box.out('echo new'), 'new\n');
+	},
+});

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// B12: leaving by setsid and double fork, then being killed.
+import assert from 'node:assert/strict';
+import { SESSIONLESS } from '../lib/box.mjs';
+import { bothWays } from '../lib/escape.mjs';
+import { processesOf } from '../lib/host.mjs';
+import { until } from '../lib/wait.mjs';
+
+export const without = ['kill_tree'];
+
+const MARKS = ['1000.1201', '1000.1202', '1000.1203'];
+const HIDE = `(setsid sleep ${MARKS[0]} &); (setsid sh -c '(setsid sleep ${MARKS[1]} &) & exec sleep ${MARKS[2]}' &); sleep 1000.1200`;
+
+export async function attack(box, daemon) {
+	const left = {};
+	for (const sessionId of ['s', SESSIONLESS]) {
+		const call = box.exec(HIDE, { sessionId, timeoutMs: 700 });
+		await until('all are hidden', () => MARKS.every(mark => daemon.marked(mark).length === 1));
+		await call;
+		await until('empty', () => MARKS.every(mark => daemon.marked(mark).length === 0), 100).catch(() => {});
+		left[sessionId] = MARKS.flatMap(mark => daemon.marked(mark)).length;
+		if (left[sessionId] > 0)
+			break; // they are still there: a second round would count them again
+	}
+	return { succeeded: left.s > 0, left };
+}
+
+bothWays('B12 daemonising away from a timeout', {
+	without,
+	attack,
+	async repelled(evidence, box, daemon) {
+		assert.deepEqual(evidence.left, { s: 0, [SESSIONLESS]: 0 });
+		await box.out(`sh -c '(exit 0) & exec sleep 1000.1204' & ${HIDE.replace('; sleep 1000.1200', '')}`); // one leaves a zombie behind
+		await until('all run', () => MARKS.every(mark => daemon.marked(mark).length === 1));
+		await box.destroy();
+		assert.deepEqual([...MARKS, '1000.1204'].flatMap(mark => daemon.marked(mark)), [], 'a destroy answers when the sandbox is empty');
+		assert.deepEqual(processesOf(daemon.instance).filter(p => p.state === 'Z'), [], 'no zombies');
+	},
+});

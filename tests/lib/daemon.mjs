@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts a Silt instance of the test's own: free port, own state, own id range, own name. Stops it and looks whether anything is left.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes, randomInt } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { Box } from './box.mjs';
+import * as host from './host.mjs';
+import { Client } from './http.mjs';
+import { until, within } from './wait.mjs';
+
+const START_MS = 20_000;
+const STOP_MS = 30_000;
+const TRIES = 8;
+
+export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.meta.dirname, '../../build'));
+
+/**
+ * options: build (folder), flags ({name: value}), without (list of protections, unsafe builds only),
+ *          keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again).
+ */
+export async function startDaemon(options = {}) {
+	const home = options.home ?? makeHome();
+	for (let tries = 1; ; tries++) {
+		const daemon = new Daemon(home, options);
+		try {
+			await daemon.start();
+			return daemon;
+		} catch (error) {
+			await daemon.abandon();
+			if (tries < TRIES && /overlap|in use by|held by/i.test(daemon.log()))
+				continue; // the id range belongs to another instance: take another
+			const log = daemon.log();
+			if (!options.home)
+				fs.rmSync(home, { recursive: true, force: true });
+			throw new Error(`${error.message}\n${log.slice(-4000)}`, { cause: error });
+		}
+	}
+}
+
+function makeHome() {
+	const home = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-test-'));
+	fs.chmodSync(home, 0o755); // siltd has no rights: it must be able to walk to its database
+	return home;
+}
+
+export class Daemon {
+	#child;
+	#exited;
+	#flags;
+	#options;
+
+	constructor(home, options) {
+		this.home = home;
+		this.#options = options;
+		this.state = path.join(home, 'state');
+		this.run = path.join(home, 'run');
+		this.#flags = {
+			config: '', // nothing of an installation
+			instance: newInstance(),
+			listen: '127.0.0.1:0',
+			state: this.state,
+			run: this.run,
+			token_file: path.join(home, 'token'),
+			'ids.base': randomInt(0x40, 0xde) * 2 ** 24,
+			'ids.count': 512,
+			'disk.pool': '8G',
+			'pool.sandboxes': 2,
+			...(process.env.SILT_TEST_IMAGES && options.images !== false && { images: process.env.SILT_TEST_IMAGES }),
+			...(process.env.SILT_TEST_IMAGE && { image: process.env.SILT_TEST_IMAGE }),
+			...(options.home && savedFlags(home)),
+			...options.flags,
+		};
+		this.instance = this.#flags.instance;
+		fs.writeFileSync(path.join(home, 'flags.json'), JSON.stringify(this.#flags));
+	}
+
+	async start() {
+		const program = path.join(this.#options.build ?? BUILD, 'silt-super');
+		const log = fs.openSync(path.join(this.home, 'log'), this.#options.home ? 'a' : 'w');
+		const env = Object.fromEntries(['PATH', 'ASAN_OPTIONS', 'UBSAN_OPTIONS', 'LSAN_OPTIONS'].filter(name => name in process.env).map(name => [name, process.env[name]]));
+		if (this.#options.without)
+			env.SILT_WITHOUT = this.#options.without.join(',');
+		fs.rmSync(path.join(this.run, 'address'), { force: true });
+		this.#child = spawn(program, Object.entries(this.#flags).map(([name, value]) => `--${name}=${value}`), { env, stdio: ['ignore', log, log] });
+		fs.closeSync(log);
+		this.#exited = new Promise(resolve => this.#child.once('exit', (code, signal) => resolve({ code, signal })).once('error', error => resolve({ error })));
+		await Promise.race([this.#ready(), this.#exited.then(end => { throw new Error(`silt-super ended: ${JSON.stringify(end)}`); })]);
+	}
+
+	async #ready() {
+		const file = path.join(this.run, 'address');
+		const address = await until('address file', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').trim(), START_MS);
+		this.token = fs.readFileSync(path.join(this.home, 'token'), 'utf8').trim();
+		this.address = address;
+		this.client = new Client(address, this.token, this.#options.keepAlive);
+		await this.healthy();
+	}
+
+	/** Waits until the API answers, as after a restart of siltd. */
+	healthy() {
+		return until('GET /healthz', async () => (await this.api('GET', '/healthz', undefined, { token: false, deadline: 1_000 })).status === 200, START_MS);
+	}
+
+	api(method, url, body, options) {
+		return this.client.api(method, url, body, options);
+	}
+
+	/** A sandbox that is destroyed when the test t ends; with options it is created by POST /v1/sandboxes. */
+	async box(t, options) {
+		const box = new Box(this, options?.id ?? `t-${randomBytes(6).toString('hex')}`);
+		t?.after(() => box.destroy());
+		if (options) {
+			const answer = await this.api('POST', '/v1/sandboxes', { id: box.id, ...options });
+			assert.equal(answer.status, 201, answer.raw.toString());
+		}
+		return box;
+	}
+
+	get pid() {
+		return this.#child.pid;
+	}
+
+	/** Pids of a program of this instance (silt-super's descendants by name). */
+	programs(name) {
+		const found = [];
+		const walk = pid => {
+			for (const child of host.children(pid)) {
+				if (host.processInfo(child).name === name)
+					found.push(child);
+				walk(child);
+			}
+		};
+		walk(this.pid);
+		return found;
+	}
+
+	siltd() {
+		const [pid] = this.programs('siltd');
+		assert.ok(pid, 'siltd runs');
+		return pid;
+	}
+
+	/** Live processes of this instance's sandboxes whose command line has the marker as one whole word. */
+	marked(marker) {
+		return host.processesOf(this.instance).filter(p => p.command.includes(marker) && p.state !== 'Z');
+	}
+
+	/** What this instance occupies on the machine, for comparing before and after. */
+	counters() {
+		const daemons = [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv')];
+		const inside = host.processesOf(this.instance);
+		return {
+			processes: inside.length,
+			daemons: daemons.length,
+			mounts: host.mountsWith('').length,
+			ownMounts: daemons.map(pid => host.mountsWith('', pid).length).sort(),
+			cgroups: host.cgroupsOf(this.instance).length,
+			netns: new Set(inside.map(p => p.netNamespace)).size,
+			descriptors: daemons.map(host.descriptors).sort((a, b) => a - b),
+			layers: ['s', 'trash'].flatMap(name => host.namesIn(path.join(this.state, 'pool', name), this.pid)).length,
+			files: host.filesBelow(this.state).filter(f => !/\.db-(wal|shm|journal)$/.test(f)).length,
+		};
+	}
+
+	/** The counters once they no longer change: pools fill up, and connections of the tests' own close, in the background. */
+	async atRest() {
+		this.client.close();
+		let last = '';
+		let same = 0;
+		return until('counters at rest', () => {
+			const now = this.counters();
+			same = JSON.stringify(now) === last ? same + 1 : 0;
+			last = JSON.stringify(now);
+			return same >= 20 && now;
+		}, 30_000);
+	}
+
+	/** Waits until everything counted is again as in `before`; the difference is in the failure's message. */
+	async settles(before, ms = 30_000) {
+		this.client.close();
+		let now;
+		await until('counters as before', () => {
+			now = this.counters();
+			return JSON.stringify(now) === JSON.stringify(before);
+		}, ms).catch(() => assert.deepEqual(now, before));
+	}
+
+	log() {
+		try {
+			return fs.readFileSync(path.join(this.home, 'log'), 'utf8');
+		} catch {
+			return '';
+		}
+	}
+
+	/** Ends the instance as an operator would; nothing of it may be left on the machine. keep: its files stay, to start it again. */
+	async stop({ keep = false } = {}) {
+		this.client?.close();
+		const killed = this.#child.exitCode === null && this.#child.kill('SIGTERM');
+		const end = await within(STOP_MS, 'end of silt-super after SIGTERM', this.#exited).catch(async error => {
+			this.#child.kill('SIGKILL');
+			await this.#exited;
+			throw error;
+		});
+		try {
+			assert.ok(killed, `silt-super was alive until it was stopped: ${JSON.stringify(end)}\n${this.log().slice(-2000)}`);
+			assert.deepEqual(end, { code: 0, signal: null }, 'silt-super ends with 0');
+			await this.#nothingLeft();
+		} finally {
+			if (!keep)
+				fs.rmSync(this.home, { recursive: true, force: true });
+		}
+	}
+
+	/** After a failed start: no checks, only the end. */
+	async abandon() {
+		this.client?.close();
+		if (this.#child?.exitCode === null && this.#child.signalCode === null)
+			this.#child.kill('SIGTERM');
+		await within(STOP_MS, 'end of a silt-super that did not start', this.#exited).catch(() => this.#child.kill('SIGKILL'));
+	}
+
+	async #nothingLeft() {
+		const left = () => ({
+			processes: host.processesOf(this.instance).map(p => `${p.pid} ${p.command.join(' ')}`),
+			mounts: [...host.mountsWith(this.home), ...host.mountsWith(`/${this.instance}/`)],
+			cgroups: host.cgroupsOf(this.instance),
+			loops: host.loopsInside(this.home),
+		});
+		const none = { processes: [], mounts: [], cgroups: [], loops: [] };
+		await until('nothing left', () => JSON.stringify(left()) === JSON.stringify(none), 2_000).catch(() => {});
+		assert.deepEqual(left(), none, 'a stopped instance leaves nothing on the machine');
+	}
+}
+
+function newInstance() {
+	const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
+	return `t${Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('')}`;
+}
+
+function savedFlags(home) {
+	try {
+		return JSON.parse(fs.readFileSync(path.join(home, 'flags.json'), 'utf8'));
+	} catch {
+		return {};
+	}
+}

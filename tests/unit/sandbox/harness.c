@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void add_image(struct harness *h)
+{
+    struct silt_image_row row = {.name = "base", .created_ms = 1};
+    memset(row.digest, 7, sizeof(row.digest));
+    silt_image_add(&h->registry, &row);
+}
+
+int harness_open(struct harness *h)
+{
+    struct silt_error e;
+    int priv[2], super[2];
+    *h = (struct harness){.agent = -1};
+    (void)snprintf(h->folder, sizeof(h->folder), "/tmp/silt-unit-XXXXXX");
+    if (mkdtemp(h->folder) == NULL || silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, priv, &e) < 0
+        || silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, super, &e) < 0 || silt_loop_open(&h->loop, &e) < 0)
+        return -1;
+    h->priv = priv[1];
+    h->super = super[1];
+    h->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    struct silt_registry *r = &h->registry;
+    *r = (struct silt_registry){.loop = &h->loop, .super = super[0]};
+    r->settings = (struct silt_registry_settings){.slots = 16, .image = "base", .type = "standard-1"};
+    (void)snprintf(r->settings.store_path, sizeof(r->settings.store_path), "%s/db", h->folder);
+    if (silt_store_open(r->settings.store_path, &r->store, &e) < 0
+        || silt_worker_open(&h->loop, 1, &r->worker, &e) < 0
+        || silt_priv_ask_open(&h->loop, priv[0], &r->priv, &e) < 0 || silt_registry_open(r, &e) < 0)
+        return -1;
+    add_image(h);
+    silt_registry_adopted_all(r);
+    return 0;
+}
+
+void harness_close(struct harness *h)
+{
+    char path[128];
+    struct silt_registry *r = &h->registry;
+    silt_registry_close(r);
+    silt_priv_ask_close(r->priv);
+    silt_worker_close(r->worker);
+    silt_store_close(r->store);
+    silt_loop_close(&h->loop);
+    silt_close_fd(&h->priv);
+    silt_close_fd(&h->super);
+    silt_close_fd(&r->super);
+    silt_close_fd(&h->agent);
+    silt_close_fd(&h->pidfd);
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"db", "db-wal", "db-shm"};
+        (void)snprintf(path, sizeof(path), "%s/%s", h->folder, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(h->folder);
+}
+
+void harness_turn(struct harness *h)
+{
+    struct silt_error e;
+    for (int i = 0; i < 20; i++)
+        if (silt_loop_turn(&h->loop, 1, &e) < 0)
+            abort();
+}
+
+bool harness_asked(struct harness *h, struct silt_priv_request *ret)
+{
+    struct silt_error e;
+    struct silt_parcel p = {.data = ret, .len = sizeof(*ret)};
+    harness_turn(h);
+    if (silt_fd_recv(h->priv, &p, &e) <= 0)
+        return false;
+    if (ret->op == SILT_PRIV_CREATE && p.nfds == 1) {
+        silt_close_fd(&h->agent);
+        h->agent = silt_take_fd(&p.fds[0]);
+        (void)silt_fd_nonblock(h->agent, &e);
+    }
+    silt_parcel_close(&p);
+    return true;
+}
+
+void harness_answer(struct harness *h, const struct silt_priv_request *q, bool ok)
+{
+    struct silt_error e;
+    struct silt_priv_answer a = {.seq = q->seq, .slot = q->slot, .ok = ok};
+    struct silt_parcel p = {.data = &a, .len = sizeof(a)};
+    if (!ok)
+        (void)silt_fail(&a.body.error, SILT_NO_SPACE, "no room");
+    if (ok && q->op == SILT_PRIV_CREATE) {
+        p.fds[0] = h->pidfd;
+        p.nfds = 1;
+    }
+    if (silt_fd_send(h->priv, &p, &e) < 0)
+        abort();
+    harness_turn(h);
+}
+
+uint32_t harness_told(struct harness *h, struct harness_frame *ret)
+{
+    struct silt_error e;
+    struct silt_parcel p = {.data = ret, .len = sizeof(ret->frame) + sizeof(ret->body)};
+    harness_turn(h);
+    if (silt_fd_recv(h->agent, &p, &e) <= 0)
+        return 0;
+    ret->len = p.len - sizeof(struct silt_frame);
+    silt_parcel_close(&p);
+    return ret->frame.type;
+}
+
+void harness_say(struct harness *h, uint32_t type, uint32_t flags, uint64_t id, const void *body, size_t len)
+{
+    static union {
+        struct silt_frame frame;
+        char bytes[SILT_FRAME_MAX];
+    } out;
+    struct silt_error e;
+    out.frame = (struct silt_frame){.type = type, .flags = flags, .id = id};
+    if (len > 0)
+        memcpy(out.frame.body, body, len);
+    struct silt_parcel p = {.data = &out, .len = sizeof(struct silt_frame) + len};
+    (void)silt_fd_send(h->agent, &p, &e);
+    harness_turn(h);
+}
+
+void harness_welcome(struct harness *h)
+{
+    struct harness_frame f;
+    if (harness_told(h, &f) != SILT_AGENT_HELLO)
+        abort();
+    harness_say(h, SILT_AGENT_WELCOME, 0, 0, f.body, sizeof(uint64_t));
+    harness_say(h, SILT_AGENT_READY, 0, 0, f.body, sizeof(uint64_t));
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* harness: the model of siltd with silt-priv, silt-super and silt-init played by the test. */
+#pragma once
+
+#include "base/fd.h"
+#include "sandbox/exec.h"
+#include "sandbox/image.h"
+
+struct harness {
+    struct silt_loop loop;
+    struct silt_registry registry;
+    int priv;   /* silt-priv's end */
+    int super;  /* silt-super's end */
+    int agent;  /* silt-init's end of the sandbox made last; -1: none */
+    int pidfd;  /* what the answer to CREATE carries: the test's own pidfd */
+    char folder[64];
+};
+
+int harness_open(struct harness *h);
+void harness_close(struct harness *h);
+void harness_turn(struct harness *h); /* lets the model run until it waits */
+/* Takes the next question to silt-priv; false when there is none. CREATE's channel goes to h->agent. */
+bool harness_asked(struct harness *h, struct silt_priv_request *ret);
+void harness_answer(struct harness *h, const struct silt_priv_request *q, bool ok);
+/* The next frame siltd sent to the agent; 0 when there is none, else its type. */
+struct harness_frame {
+    struct silt_frame frame;
+    char body[SILT_FRAME_BODY_MAX];
+    size_t len;
+};
+uint32_t harness_told(struct harness *h, struct harness_frame *ret);
+void harness_say(struct harness *h, uint32_t type, uint32_t flags, uint64_t id, const void *body, size_t len);
+void harness_welcome(struct harness *h); /* answers HELLO */

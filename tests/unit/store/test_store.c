@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+static char path[80];
+
+static int set_up(void **state)
+{
+    (void)state;
+    (void)snprintf(folder, sizeof(folder), "/tmp/silt-store-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    (void)snprintf(path, sizeof(path), "%s/db", folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    char name[96];
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        (void)unlink(name);
+    }
+    return rmdir(folder);
+}
+
+struct seen {
+    int count;
+    struct silt_sandbox_row row;
+};
+
+static void keep(void *context, struct silt_sandbox_row *row)
+{
+    struct seen *s = context;
+    silt_sandbox_row_fini(&s->row);
+    s->row = *row;
+    s->count++;
+}
+
+static void a_sandbox_is_the_same_after_a_restart(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    char env[] = "A=1\0B=2";
+    char labels[] = "{\"k\":\"v\"}";
+    struct silt_sandbox_row row = {.slot = 9, .id = "box", .image = "base", .type = "lite", .env = env,
+                                   .env_len = sizeof(env), .labels = labels, .sleep_after_s = 30,
+                                   .running = true, .incarnation = "abc",
+                                   .limits = {.memory_bytes = 1ULL << 40, .cpu_milli = 62, .pids = 8, .disk_bytes = 5}};
+    row.death = (struct silt_death){.cause = "oom", .message = "m", .at_ms = 4, .exit_code = -1, .signal = 9, .peak_bytes = 77};
+    (void)state;
+    memset(row.digest, 3, sizeof(row.digest));
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_put_sandbox(s, &row, &e), 0);
+    silt_store_close(s);
+    struct seen seen = {0};
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_int_equal(seen.count, 1);
+    assert_string_equal(seen.row.id, "box");
+    assert_int_equal(seen.row.limits.memory_bytes, 1ULL << 40);
+    assert_int_equal(seen.row.env_len, sizeof(env));
+    assert_memory_equal(seen.row.env, env, sizeof(env));
+    assert_string_equal(seen.row.labels, labels);
+    assert_memory_equal(seen.row.digest, row.digest, sizeof(row.digest));
+    assert_true(seen.row.running);
+    assert_string_equal(seen.row.death.cause, "oom");
+    assert_int_equal(seen.row.death.exit_code, -1);
+    assert_int_equal(silt_store_remove_sandbox(s, 9, &e), 0);
+    assert_int_equal(silt_store_checkpoint(path, &e), 0);
+    int before = seen.count;
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_int_equal(seen.count, before);
+    silt_sandbox_row_fini(&seen.row);
+    silt_store_close(s);
+}
+
+static void a_second_sandbox_without_a_name_is_another_one(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct seen seen = {0};
+    struct silt_sandbox_row a = {.slot = 1, .image = "base"}, b = {.slot = 2, .image = "base"};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_put_sandbox(s, &a, &e), 0);
+    assert_int_equal(silt_store_put_sandbox(s, &b, &e), 0);
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_int_equal(seen.count, 2);
+    silt_sandbox_row_fini(&seen.row);
+    silt_store_close(s);
+}
+
+static void another_boot_is_noticed_once(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    bool rebooted = true;
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_rebooted(s, "one", &rebooted, &e), 0);
+    assert_false(rebooted);
+    assert_int_equal(silt_store_rebooted(s, "two", &rebooted, &e), 0);
+    assert_true(rebooted);
+    assert_int_equal(silt_store_rebooted(s, "two", &rebooted, &e), 0);
+    assert_false(rebooted);
+    silt_store_close(s);
+}
+
+static void a_store_that_cannot_be_opened_names_its_path(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    (void)state;
+    assert_int_equal(silt_store_open("/nonexistent/silt.db", &s, &e), -1);
+    assert_non_null(strstr(e.text, "/nonexistent/silt.db"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_sandbox_is_the_same_after_a_restart),
+        T(a_second_sandbox_without_a_name_is_another_one),
+        T(another_boot_is_noticed_once),
+        T(a_store_that_cannot_be_opened_names_its_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
