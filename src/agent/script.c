@@ -100,7 +100,7 @@ void silt_script_add_env(struct silt_script *s, silt_slice env)
     silt_slice variable;
     while (silt_slice_split(&env, 0, &variable)) {
         silt_slice name;
-        if (!silt_slice_split(&variable, '=', &name))
+        if (variable.len == 0 || !silt_slice_split(&variable, '=', &name))
             continue;
         silt_script_add(s, name);
         silt_script_add(s, SILT_LIT("="));

@@ -13,6 +13,15 @@
 /* The first size of struct clone_args that has `cgroup`. */
 enum { CLONE_ARGS_WITH_CGROUP = 88 };
 
+void silt_limits_take(struct silt_limits *l, pid_t pid)
+{
+    l->known = 0;
+    /* The engine keeps the limit of core files: nobody changes it. */
+    for (int what = 0; what < RLIM_NLIMITS; what++)
+        if (what != RLIMIT_CORE && prlimit(pid, what, NULL, &l->list[what]) == 0)
+            l->known |= 1U << what;
+}
+
 static void close_report(struct silt_launch *l)
 {
     silt_loop_forget(l->loop, &l->report);

@@ -7,6 +7,8 @@
 #include "agent/handle.h"
 #include "base/error.h"
 
+#include <sys/resource.h>
+
 enum { SILT_JOINS_MAX = 8, SILT_SPAWN_EXTRA = 2, SILT_SPAWN_DIRS = 4 };
 
 /* What every child enters beside its handle: v1 `tasks` files of the guest's groups. */
@@ -14,6 +16,13 @@ struct silt_joins {
     int fds[SILT_JOINS_MAX];
     size_t count;
 };
+
+/* Resource limits of a process. */
+struct silt_limits {
+    struct rlimit list[RLIM_NLIMITS];
+    uint32_t known; /* bit per resource */
+};
+void silt_limits_take(struct silt_limits *l, pid_t pid);
 
 /* Everything is borrowed and used before silt_launch_start returns. */
 struct silt_spawn {
@@ -23,7 +32,8 @@ struct silt_spawn {
     int in, out, err;                  /* become 0, 1, 2; -1: /dev/null */
     int extra[SILT_SPAWN_EXTRA];       /* become 3 and 4; -1: none */
     const char *dirs[SILT_SPAWN_DIRS]; /* starts in the first that can be entered; else it fails */
-    pid_t like;                        /* takes directory, limits and ignored signals of this process */
+    pid_t like;                        /* takes directory and ignored signals of this process */
+    const struct silt_limits *limits;  /* NULL: ours, without the one that is for us alone */
     const char *probe;                 /* must be a directory that can be entered; not entered */
     bool background;                   /* SIGINT and SIGQUIT ignored, as for `command &` */
     const struct silt_handle *handle;

@@ -22,14 +22,13 @@ static int join(const struct silt_spawn *s, bool entered, struct silt_error *e)
     return 0;
 }
 
-static void take_limits(pid_t like)
+static void set_limits(const struct silt_limits *limits)
 {
     struct rlimit l;
-    for (int what = 0; like > 0 && what < RLIM_NLIMITS; what++)
-        if (what != RLIMIT_CORE && prlimit(like, what, NULL, &l) == 0)
-            (void)setrlimit(what, &l);
-    /* Our own data limit is ours alone. */
-    if (like == 0 && getrlimit(RLIMIT_DATA, &l) == 0) {
+    for (int what = 0; limits != NULL && what < RLIM_NLIMITS; what++)
+        if (limits->known >> what & 1)
+            (void)setrlimit(what, &limits->list[what]);
+    if (limits == NULL && getrlimit(RLIMIT_DATA, &l) == 0) {
         l.rlim_cur = l.rlim_max;
         (void)setrlimit(RLIMIT_DATA, &l);
     }
@@ -99,7 +98,7 @@ static int prepare(const struct silt_spawn *s, bool entered, struct silt_spawn_r
     if (join(s, entered, &r->error) < 0)
         return -1;
     (void)setsid();
-    take_limits(s->like);
+    set_limits(s->limits);
     set_signals(s);
     r->no_dir = enter_dir(s, &r->error) < 0
                 || (s->probe != NULL && probe_dir(s->probe, &r->error) < 0);

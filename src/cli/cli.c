@@ -20,11 +20,26 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
     return silt_options_parse(&all, argc, argv, &cli->plain, &cli->rest, e);
 }
 
+static void put(FILE *out, char c)
+{
+    bool control = (unsigned char)c < ' ' || c == 0x7f;
+    (void)fputc(control && c != '\n' ? '?' : c, out);
+}
+
 int silt_cli_fail(const struct silt_error *e)
 {
     (void)fflush(stdout);
-    (void)fprintf(stderr, "silt: %s\n", e->text);
+    (void)fputs("silt: ", stderr);
+    for (const char *p = e->text; *p != 0; p++)
+        put(stderr, *p);
+    (void)fputc('\n', stderr);
     return SILT_EXIT_OWN;
+}
+
+void silt_cli_print(silt_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        put(stdout, text.data[i] == '\n' ? ' ' : text.data[i]);
 }
 
 static const struct silt_json *get(const struct silt_json *object, const char *key)

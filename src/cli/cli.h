@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli: what the commands of `silt` share. Each command is one function that gets the words behind its
- * name and returns the exit status. */
+/* cli: what the commands of `silt` share. Each command is one function that gets the words behind
+ * its name and returns the exit status. */
 #pragma once
 
 #include "cli/client.h"
@@ -37,6 +37,9 @@ double silt_cli_real(const struct silt_json *object, const char *key);     /* 0 
 bool silt_cli_true(const struct silt_json *object, const char *key);       /* false */
 void silt_cli_write(struct silt_buf *out, const struct silt_json *value);  /* as JSON again */
 void silt_cli_print_json(const struct silt_json *value);                   /* on stdout, one line */
+
+/* Text from the daemon on stdout; control characters, which a terminal might obey, become '?'. */
+void silt_cli_print(silt_slice text);
 
 /* 1.5 GiB */
 enum { SILT_CLI_SIZE_TEXT = 16 };

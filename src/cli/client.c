@@ -151,8 +151,9 @@ static int send_file(struct silt_client *c, const struct silt_client_request *q,
 static void write_head(struct silt_buf *b, const struct silt_client *c,
                        const struct silt_client_request *q, uint64_t length)
 {
-    silt_buf_addf(b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION
-                     "\r\nConnection: close\r\n",
+    silt_buf_addf(b,
+                  "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION
+                  "\r\nConnection: close\r\n",
                   q->method, q->path, c->address);
     if (c->token[0] != 0)
         silt_buf_addf(b, "Authorization: Bearer %s\r\n", c->token);
@@ -194,7 +195,8 @@ static int receive(struct silt_client *c, struct silt_error *e)
         return -1;
     char *room = silt_buf_room(&c->in, PIECE);
     if (room == NULL)
-        return silt_fail(e, SILT_LIMIT, "answer of %s larger than %d bytes", c->address, ANSWER_MAX);
+        return silt_fail(e, SILT_LIMIT, "answer of %s larger than %d bytes", c->address,
+                         ANSWER_MAX);
     ssize_t n = recv(c->fd, room, PIECE, 0);
     if (n < 0)
         return silt_fail_errno(e, "receive from %s", c->address);

@@ -27,7 +27,7 @@ struct silt_client_request {
     const char *path;         /* with the query */
     const char *content_type; /* NULL: no body */
     silt_slice body;
-    int file; /* -1, or the body is this file */
+    int file;                                        /* -1, or the body is this file */
     void (*progress)(uint64_t sent, uint64_t total); /* of a file; may be NULL */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find: where the daemon is and what its token is: an option, the environment (SILT_SERVER, SILT_TOKEN),
- * else what the settings of this machine say. Also where image recipes lie. */
+/* find: where the daemon is and what its token is: an option, the environment (SILT_SERVER,
+ * SILT_TOKEN), else what the settings of this machine say. Also where image recipes lie. */
 #pragma once
 
 #include "cli/client.h"

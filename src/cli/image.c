@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt image ls, build, rm. `build` is the one command that needs root: it runs a recipe, which makes
- * a tar, and hands that to the daemon like any other import. */
-#include "base/clock.h"
+/* silt image ls, build, rm. `build` is the one command that needs root: it runs a recipe, which
+ * makes a tar, and hands that to the daemon like any other import. */
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -72,7 +71,8 @@ static void on_progress(uint64_t sent, uint64_t total)
     if (percent == shown || (!live && percent % 20 != 0))
         return;
     shown = percent;
-    (void)fprintf(stderr, live ? "\rimporting: %3d %% of %llu MiB%s" : "importing: %d %% of %llu MiB%s",
+    (void)fprintf(stderr,
+                  live ? "\rimporting: %3d %% of %llu MiB%s" : "importing: %d %% of %llu MiB%s",
                   percent, (unsigned long long)(total >> 20), live && percent < 100 ? "" : "\n");
 }
 
@@ -140,7 +140,8 @@ static int build(const char *name, bool refresh, struct silt_client *c, struct s
     char recipe[PATH_MAX], folder[PATH_MAX], tar[PATH_MAX + 16];
     const char *cache = getenv("SILT_CACHE");
     if (geteuid() != 0)
-        return silt_fail(e, SILT_DENIED, "a recipe runs as root\nTry: sudo silt image build %s", name);
+        return silt_fail(e, SILT_DENIED, "a recipe runs as root\nTry: sudo silt image build %s",
+                         name);
     if (silt_find_recipe(name, recipe, e) < 0 || pass_source(e) < 0)
         return -1;
     cache = cache != NULL ? cache : "/var/cache/silt";
@@ -168,8 +169,9 @@ static int dispatch(const struct silt_cli *cli, bool refresh, struct silt_client
         return build(w->items[1], refresh, c, e);
     if (w->count == 2 && strcmp(w->items[0], "rm") == 0)
         return forget(w->items[1], c, e);
-    return silt_fail(e, SILT_INVALID,
-                     "usage: silt image ls | silt image build NAME [--refresh] | silt image rm NAME");
+    return silt_fail(
+        e, SILT_INVALID,
+        "usage: silt image ls | silt image build NAME [--refresh] | silt image rm NAME");
 }
 
 int silt_cli_image(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: the words behind a command: --name value, --name=value, --flag, and everything else in order.
- * After `--` nothing is an option any more. */
+/* options: the words behind a command: --name value, --name=value, --flag, and everything else in
+ * order. After `--` nothing is an option any more. */
 #pragma once
 
 #include "base/error.h"

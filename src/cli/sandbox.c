@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt ls, info, rm: what sandboxes there are, one in detail, and the end of some. */
-#include "base/clock.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "cli/cli.h"
 
 enum { PAGE = 200, PATH_SIZE = 4096 };
 
+/* A table cell; what is longer than the cell stays whole. */
+static void print_cell(int width, silt_slice text)
+{
+    (void)printf("%-*.*s ", width, (int)text.len, text.data);
+}
+
 static void print_row(const struct silt_json *s)
 {
     const struct silt_json *usage = silt_json_get(s, SILT_LIT("usage"));
-    silt_slice id = silt_cli_text(s, "id"), state = silt_cli_text(s, "state");
-    silt_slice image = silt_cli_text(silt_json_get(s, SILT_LIT("image")), "name");
-    silt_slice type = silt_cli_text(s, "type");
+    silt_slice type = silt_cli_text(s, "type"), used = silt_cli_text(s, "lastUsedAt");
     char memory[SILT_CLI_SIZE_TEXT], disk[SILT_CLI_SIZE_TEXT];
-    if (type.len == 0)
-        type = SILT_LIT("-");
-    (void)printf("%-28.*s %-8.*s %-10.*s %-11.*s %10s %10s %5lld  %.*s\n", (int)id.len, id.data,
-                 (int)state.len, state.data, (int)image.len, image.data, (int)type.len, type.data,
-                 silt_cli_size(silt_cli_number(usage, "memoryBytes"), memory),
-                 silt_cli_size(silt_cli_number(usage, "diskBytes"), disk),
-                 (long long)silt_cli_number(usage, "pids"), 19,
-                 silt_cli_text(s, "lastUsedAt").len >= 19 ? silt_cli_text(s, "lastUsedAt").data
-                                                          : "-                  ");
+    print_cell(28, silt_cli_text(s, "id"));
+    print_cell(8, silt_cli_text(s, "state"));
+    print_cell(10, silt_cli_text(silt_json_get(s, SILT_LIT("image")), "name"));
+    print_cell(11, type.len > 0 ? type : SILT_LIT("-"));
+    (void)printf(
+        "%10s %10s %5lld  %.*s\n", silt_cli_size(silt_cli_number(usage, "memoryBytes"), memory),
+        silt_cli_size(silt_cli_number(usage, "diskBytes"), disk),
+        (long long)silt_cli_number(usage, "pids"), (int)(used.len < 19 ? used.len : 19), used.data);
 }
 
 static int page_path(char out[PATH_SIZE], const struct silt_words *labels, silt_slice after,
@@ -55,6 +58,9 @@ static void show_page(struct listing *l, const struct silt_json *sandboxes)
     if (sandboxes == NULL || sandboxes->type != SILT_JSON_ARRAY)
         return;
     for (const struct silt_json *s = sandboxes->items.first; s != NULL; s = s->next) {
+        if (!l->cli.json && l->count == 0)
+            (void)printf("%-28s %-8s %-10s %-11s %10s %10s %5s  %s\n", "ID", "STATE", "IMAGE",
+                         "TYPE", "MEMORY", "DISK", "PIDS", "LAST USED (UTC)");
         if (l->cli.json)
             silt_cli_write(&l->json, s);
         else
@@ -84,9 +90,6 @@ static int list_pages(struct listing *l, struct silt_client *c, struct silt_erro
 
 static int list(struct listing *l, struct silt_client *c, struct silt_error *e)
 {
-    if (!l->cli.json)
-        (void)printf("%-28s %-8s %-10s %-11s %10s %10s %5s  %s\n", "ID", "STATE", "IMAGE", "TYPE",
-                     "MEMORY", "DISK", "PIDS", "LAST USED (UTC)");
     silt_buf_init(&l->json, SILT_CLI_ARENA_MAX);
     silt_json_open(&l->json, '[');
     if (list_pages(l, c, e) < 0)
@@ -95,7 +98,7 @@ static int list(struct listing *l, struct silt_client *c, struct silt_error *e)
     if (l->cli.json)
         (void)printf("%.*s\n", (int)l->json.len, l->json.data);
     else if (l->count == 0)
-        (void)puts("(none yet: silt exec my-sandbox -- uname -a)");
+        (void)puts("no sandboxes yet: silt exec my-sandbox -- uname -a");
     return 0;
 }
 
@@ -119,8 +122,11 @@ int silt_cli_ls(int argc, char **argv)
 
 static void print_line(const char *name, silt_slice value)
 {
-    if (value.len > 0)
-        (void)printf("%-13s %.*s\n", name, (int)value.len, value.data);
+    if (value.len == 0)
+        return;
+    (void)printf("%-13s ", name);
+    silt_cli_print(value);
+    (void)putchar('\n');
 }
 
 static void print_usage(const char *name, int64_t used, int64_t limit)
@@ -142,27 +148,36 @@ static void print_limits(const struct silt_json *s)
                  silt_cli_size(silt_cli_number(usage, "memoryPeakBytes"), peak));
     (void)printf("%-13s %lld of %lld\n", "processes", (long long)silt_cli_number(usage, "pids"),
                  (long long)silt_cli_number(limits, "pids"));
-    print_usage("disk", silt_cli_number(usage, "diskBytes"), silt_cli_number(limits, "diskMiB") << 20);
+    print_usage("disk", silt_cli_number(usage, "diskBytes"),
+                silt_cli_number(limits, "diskMiB") << 20);
 }
 
 static void print_labels(const struct silt_json *labels)
 {
     if (labels == NULL || labels->type != SILT_JSON_OBJECT)
         return;
-    for (const struct silt_json *l = labels->items.first; l != NULL; l = l->next)
-        if (l->type == SILT_JSON_STRING)
-            (void)printf("%-13s %.*s=%.*s\n", "label", (int)l->key.len, l->key.data,
-                         (int)l->string.len, l->string.data);
+    for (const struct silt_json *l = labels->items.first; l != NULL; l = l->next) {
+        if (l->type != SILT_JSON_STRING)
+            continue;
+        (void)printf("%-13s ", "label");
+        silt_cli_print(l->key);
+        (void)putchar('=');
+        silt_cli_print(l->string);
+        (void)putchar('\n');
+    }
 }
 
 static void print_death(const struct silt_json *death)
 {
     if (death == NULL || death->type != SILT_JSON_OBJECT)
         return;
-    silt_slice cause = silt_cli_text(death, "cause"), message = silt_cli_text(death, "message");
-    silt_slice at = silt_cli_text(death, "at");
-    (void)printf("%-13s %.*s at %.*s: %.*s\n", "last death", (int)cause.len, cause.data, (int)at.len,
-                 at.data, (int)message.len, message.data);
+    (void)printf("%-13s ", "last death");
+    silt_cli_print(silt_cli_text(death, "cause"));
+    (void)fputs(" at ", stdout);
+    silt_cli_print(silt_cli_text(death, "at"));
+    (void)fputs(": ", stdout);
+    silt_cli_print(silt_cli_text(death, "message"));
+    (void)putchar('\n');
 }
 
 static void print_sandbox(const struct silt_json *s)
@@ -192,7 +207,8 @@ static int call_one(struct silt_client *c, const char *method, const char *id, s
                     const struct silt_json **ret, struct silt_error *e)
 {
     char path[PATH_SIZE];
-    if (silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "", e) < 0)
+    if (silt_id_check(silt_slice_of(id), e) < 0
+        || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "", e) < 0)
         return -1;
     struct silt_client_request q = {.method = method, .path = path, .file = -1};
     return silt_client_call(c, &q, a, ret, e);

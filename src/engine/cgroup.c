@@ -22,6 +22,7 @@ enum {
     READ_MAX = 4096,
     REMOVE_WAIT_MS = 2000, /* a dead process leaves its group within microseconds */
     REMOVE_STEP_US = 100,
+    KILL_AGAIN = 20, /* steps: by then whoever is left was not on its way out */
     CLEAR_WAIT_MS = 10000, /* hundreds of sandboxes at once */
 };
 
@@ -346,15 +347,15 @@ void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot)
 int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
 {
     char name[SILT_CGROUP_NAME_SIZE];
-    int64_t until = 0;
     silt_cgroup_name(slot, name);
-    while (c->table->rmdir(c, name) < 0) {
+    int64_t until = silt_clock_ms() + REMOVE_WAIT_MS;
+    for (int i = 1; c->table->rmdir(c, name) < 0; i++) {
         if (errno != EBUSY)
             return silt_fail_errno(e, "remove cgroup %s", name);
-        if (until == 0)
-            until = silt_clock_ms() + REMOVE_WAIT_MS;
-        else if (silt_clock_ms() > until)
+        if (silt_clock_ms() > until)
             return silt_fail(e, SILT_TIMEOUT, "cgroup %s still has processes", name);
+        if (i % KILL_AGAIN == 0)
+            c->table->kill(c, name);
         nap();
     }
     return 0;

@@ -78,7 +78,7 @@ int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_pr
                      struct silt_error *e);
 /* Thaws and kills whatever lives in the sandbox's groups: the way for what a pidfd did not end. */
 void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot);
-/* Waits a little for the last process to be gone. Fine when there is nothing. */
+/* Waits a little for the last process to be gone, then kills it. Fine when there is nothing. */
 int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
 /* Group of silt-fetch: v1 `tasks` to write 0 to (ret_fds, at most SILT_CGROUP_DIRS_MAX), v2 ret_into. */
 int silt_cgroup_fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,

@@ -28,11 +28,11 @@ static int open_sub(int pool, const char *name, int *ret_fd, struct silt_error *
     return 0;
 }
 
-/* sysfs knows the usage of this moment; the quota tree on disk is as old as the last commit. */
-static int open_qgroups(int pool)
+int silt_volumes_find_qgroups(const char *pool)
 {
     struct btrfs_ioctl_fs_info_args info = {0};
-    if (ioctl(pool, BTRFS_IOC_FS_INFO, &info) < 0)
+    silt_auto_fd fd = open(pool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || ioctl(fd, BTRFS_IOC_FS_INFO, &info) < 0)
         return -1;
     const uint8_t *u = info.fsid;
     char path[96];
@@ -44,21 +44,19 @@ static int open_qgroups(int pool)
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-int silt_volumes_open(struct silt_volumes *v, int pool, struct silt_error *e)
+int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, struct silt_error *e)
 {
-    silt_auto_fd owned = pool;
     struct statfs s;
-    *v = (struct silt_volumes){.slots = -1, .trash = -1, .qgroups = -1};
-    if (fstatfs(owned, &s) < 0)
-        return silt_fail_errno(e, "look at the pool");
+    *v = (struct silt_volumes){.slots = -1, .trash = -1, .qgroups = qgroups};
+    silt_auto_fd fd = open(pool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstatfs(fd, &s) < 0)
+        return silt_fail_errno(e, "open %s", pool);
     v->btrfs = (unsigned long)s.f_type == BTRFS_SUPER_MAGIC;
-    if (v->btrfs)
-        v->qgroups = open_qgroups(owned);
-    else
+    if (!v->btrfs)
         silt_log(SILT_LOG_WARN, "volume.no_quota", "the pool is not on btrfs: disk is not limited");
-    if (open_sub(owned, "s", &v->slots, e) < 0)
+    if (open_sub(fd, "s", &v->slots, e) < 0)
         return -1;
-    return open_sub(owned, "trash", &v->trash, e);
+    return open_sub(fd, "trash", &v->trash, e);
 }
 
 static void name_of(uint32_t slot, char name[NAME_SIZE])
@@ -147,6 +145,7 @@ static int subvolume_id(int volume, uint64_t *ret, struct silt_error *e)
     return 0;
 }
 
+/* sysfs knows the usage of this moment; the quota tree on disk is as old as the last commit. */
 static int usage_in_sysfs(const struct silt_volumes *v, uint64_t id, uint64_t *ret,
                           struct silt_error *e)
 {

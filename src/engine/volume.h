@@ -19,8 +19,10 @@ struct silt_volumes {
     bool btrfs;
 };
 
-/* Takes pool, the pool's folder. Needs /sys of the machine. */
-int silt_volumes_open(struct silt_volumes *v, int pool, struct silt_error *e);
+/* The folder for `qgroups`; asks for /sys of the machine, so before the stage is set. -1: none. */
+int silt_volumes_find_qgroups(const char *pool);
+/* Takes qgroups. Makes the folders that are missing. */
+int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, struct silt_error *e);
 
 /* A new one; what lies in the way goes to the trash. *ret_fd: its folder. */
 int silt_volume_make(const struct silt_volumes *v, uint32_t slot, uid_t owner, int *ret_fd,

@@ -31,10 +31,10 @@ struct unpack {
     struct silt_fetch_result *result;
     struct archive *reader, *disk;
     EVP_MD_CTX *digest;
-    uint64_t stream;        /* bytes read so far */
-    uint64_t zeros;         /* of them at the very end */
+    uint64_t stream; /* bytes read so far */
+    uint64_t zeros;  /* of them at the very end */
     struct silt_error *e;
-    char path[PATH_MAX];    /* of the entry at hand, without leading and doubled slashes */
+    char path[PATH_MAX]; /* of the entry at hand, without leading and doubled slashes */
     char block[BLOCK];
 };
 
@@ -49,7 +49,8 @@ static void free_unpack(struct unpack **owned)
     free(u);
 }
 
-/* "entry usr/bin/x: what libarchive says". Its numbers are errno or made up; only a full disk matters. */
+/* "entry usr/bin/x: what libarchive says". Its numbers are errno or made up; only a full disk
+ * matters. */
 static int fail_entry(struct unpack *u, struct archive *a)
 {
     char quoted[SILT_LOG_QUOTE_SIZE];
@@ -112,7 +113,8 @@ static la_ssize_t on_read(struct archive *reader, void *user, const void **ret_b
     return n;
 }
 
-/* `./usr//bin/` becomes `usr/bin`, the root becomes empty. Answers what is wrong with it, or NULL. */
+/* `./usr//bin/` becomes `usr/bin`, the root becomes empty. Answers what is wrong with it, or NULL.
+ */
 static const char *clean_path(const char *from, char out[PATH_MAX])
 {
     silt_slice rest = silt_slice_of(from), part;
@@ -219,7 +221,8 @@ static int unpack_entries(struct unpack *u)
 {
     struct archive_entry *entry;
     int got;
-    while ((got = archive_read_next_header(u->reader, &entry)) == ARCHIVE_OK || got == ARCHIVE_WARN) {
+    while ((got = archive_read_next_header(u->reader, &entry)) == ARCHIVE_OK
+           || got == ARCHIVE_WARN) {
         if (unpack_entry(u, entry) < 0)
             return -1;
     }
@@ -230,8 +233,9 @@ static int unpack_entries(struct unpack *u)
     return 0;
 }
 
-/* The digest is of the whole stream, so what follows the archive is read too. A plain tar that was cut
- * between two entries looks complete but for its end mark; gzip and zstd notice by themselves. */
+/* The digest is of the whole stream, so what follows the archive is read too. A plain tar that was
+ * cut between two entries looks complete but for its end mark; gzip and zstd notice by themselves.
+ */
 static int finish(struct unpack *u)
 {
     ssize_t n;

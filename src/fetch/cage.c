@@ -20,27 +20,46 @@ enum { SANITIZED = 1 };
 enum { SANITIZED = 0 };
 #endif
 
-static const rlim_t MEMORY_MAX = 1024 * 1024 * 1024; /* libarchive remembers each folder until the end */
+static const rlim_t MEMORY_MAX =
+    1024 * 1024 * 1024; /* libarchive remembers each folder until the end */
 
 static const int allowed[] = {
-    SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(pwrite64), SCMP_SYS(close), SCMP_SYS(lseek),
-    SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fcntl), SCMP_SYS(ftruncate), SCMP_SYS(truncate),
-    SCMP_SYS(stat), SCMP_SYS(fstat), SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
-    SCMP_SYS(fstatfs), SCMP_SYS(syncfs), SCMP_SYS(chdir), SCMP_SYS(fchdir), SCMP_SYS(umask),
-    SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(mknod), SCMP_SYS(mknodat), SCMP_SYS(rmdir),
-    SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2),
-    SCMP_SYS(link), SCMP_SYS(linkat), SCMP_SYS(symlink), SCMP_SYS(symlinkat), SCMP_SYS(readlink),
-    SCMP_SYS(chmod), SCMP_SYS(fchmod), SCMP_SYS(fchmodat), SCMP_SYS(chown), SCMP_SYS(lchown),
-    SCMP_SYS(fchown), SCMP_SYS(fchownat), SCMP_SYS(utimensat), SCMP_SYS(futimesat),
-    SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(futex),
-    SCMP_SYS(getrandom), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),
-    SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid),
-    SCMP_SYS(getegid), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
-    SCMP_SYS(exit), SCMP_SYS(exit_group),
+    SCMP_SYS(read),          SCMP_SYS(write),
+    SCMP_SYS(pwrite64),      SCMP_SYS(close),
+    SCMP_SYS(lseek),         SCMP_SYS(open),
+    SCMP_SYS(openat),        SCMP_SYS(fcntl),
+    SCMP_SYS(ftruncate),     SCMP_SYS(truncate),
+    SCMP_SYS(stat),          SCMP_SYS(fstat),
+    SCMP_SYS(lstat),         SCMP_SYS(newfstatat),
+    SCMP_SYS(statx),         SCMP_SYS(fstatfs),
+    SCMP_SYS(syncfs),        SCMP_SYS(chdir),
+    SCMP_SYS(fchdir),        SCMP_SYS(umask),
+    SCMP_SYS(mkdir),         SCMP_SYS(mkdirat),
+    SCMP_SYS(mknod),         SCMP_SYS(mknodat),
+    SCMP_SYS(rmdir),         SCMP_SYS(unlink),
+    SCMP_SYS(unlinkat),      SCMP_SYS(rename),
+    SCMP_SYS(renameat),      SCMP_SYS(renameat2),
+    SCMP_SYS(link),          SCMP_SYS(linkat),
+    SCMP_SYS(symlink),       SCMP_SYS(symlinkat),
+    SCMP_SYS(readlink),      SCMP_SYS(chmod),
+    SCMP_SYS(fchmod),        SCMP_SYS(fchmodat),
+    SCMP_SYS(chown),         SCMP_SYS(lchown),
+    SCMP_SYS(fchown),        SCMP_SYS(fchownat),
+    SCMP_SYS(utimensat),     SCMP_SYS(futimesat),
+    SCMP_SYS(munmap),        SCMP_SYS(mremap),
+    SCMP_SYS(brk),           SCMP_SYS(madvise),
+    SCMP_SYS(futex),         SCMP_SYS(getrandom),
+    SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
+    SCMP_SYS(time),          SCMP_SYS(getpid),
+    SCMP_SYS(gettid),        SCMP_SYS(getuid),
+    SCMP_SYS(geteuid),       SCMP_SYS(getgid),
+    SCMP_SYS(getegid),       SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),  SCMP_SYS(restart_syscall),
+    SCMP_SYS(exit),          SCMP_SYS(exit_group),
 };
 
-/* Whatever a library would load on first use is loaded now: soon its file names belong to the stranger.
- * A UTF-8 locale, so that names in pax headers stay as they are. */
+/* Whatever a library would load on first use is loaded now: soon its file names belong to the
+ * stranger. A UTF-8 locale, so that names in pax headers stay as they are. */
 static int load_early(struct silt_error *e)
 {
     (void)setlocale(LC_CTYPE, "C.UTF-8");
@@ -85,7 +104,8 @@ static int drop_capabilities(struct silt_error *e)
     return 0;
 }
 
-/* What is not allowed answers ENOSYS, so that libraries try their other way and errors stay readable. */
+/* What is not allowed answers ENOSYS, so that libraries try their other way and errors stay
+ * readable. */
 static int filter(struct silt_error *e)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-fetch: unpacks a tar from descriptor 0 into the current folder and says on descriptor 3 how it
- * went: one struct silt_fetch_result. Started by silt-priv as root of a user namespace with 65,536 ids. */
+/* silt-fetch: unpacks a tar from descriptor 0 into the current folder and says on descriptor 3 how
+ * it went: one struct silt_fetch_result. Started by silt-priv as root of a user namespace with
+ * 65,536 ids. */
 #include "fetch/archive.h"
 #include "fetch/cage.h"
 

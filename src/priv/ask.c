@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/ask.h"
 #include "base/fd.h"
+#include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEADLINE_MS = 30000 };
 
+/*   WAITING --sent--> SENT --answer, deadline or death of the channel--> gone
+ *      \---deadline---/                                                        */
 struct question {
-    struct silt_link link; /* in `unsent` or `sent` */
-    struct silt_priv_ask *ask; /* borrowed */
+    struct silt_link link; /* in ask->waiting or ask->sent */
+    struct silt_priv_ask *ask;
     struct silt_priv_request request;
     int fds[SILT_FDS_MAX];
     int nfds;
@@ -21,8 +26,8 @@ struct question {
 
 struct silt_priv_ask {
     struct silt_loop *loop; /* borrowed */
-    struct silt_watch watch; /* fd -1: no channel now */
-    struct silt_link unsent;
+    struct silt_watch watch;
+    struct silt_link waiting; /* not sent yet, oldest first */
     struct silt_link sent;
     uint64_t next_seq;
 };
@@ -39,67 +44,90 @@ static void close_fds(struct question *q)
     q->nfds = 0;
 }
 
-/* The last thing that happens to a question. */
-static void answer(struct question *q, const struct silt_priv_answer *a, int *fds, int nfds)
+static void end(struct question *q)
 {
     silt_list_remove(&q->link);
     silt_loop_cancel(q->ask->loop, &q->deadline);
     close_fds(q);
     silt_loop_bury(q->ask->loop, &q->grave);
+}
+
+static void answer(struct question *q, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    end(q);
     q->on_answer(q->context, a, fds, nfds);
 }
 
 static void fail(struct question *q, enum silt_code code, const char *why)
 {
     struct silt_priv_answer a = {.seq = q->request.seq, .slot = q->request.slot};
-    (void)silt_fail(&a.body.error, code, "%s", why);
+    (void)silt_fail(&a.body.error, code, "silt-priv: %s", why);
     answer(q, &a, NULL, 0);
 }
 
 static void on_deadline(struct silt_timer *t)
 {
-    fail(silt_container_of(t, struct question, deadline), SILT_TIMEOUT,
-         "silt-priv did not answer within 30 seconds");
+    fail(silt_container_of(t, struct question, deadline), SILT_TIMEOUT, "no answer in time");
 }
 
-static void lose_channel(struct silt_priv_ask *a)
+/* The list may change under us: callbacks ask new questions. */
+static void fail_sent(struct silt_priv_ask *a)
 {
-    struct silt_link lost;
+    struct silt_link dead;
+    silt_list_init(&dead);
+    while (!silt_list_empty(&a->sent)) {
+        struct silt_link *it = a->sent.next;
+        silt_list_remove(it);
+        silt_list_append(&dead, it);
+    }
+    while (!silt_list_empty(&dead))
+        fail(silt_container_of(dead.next, struct question, link), SILT_INTERRUPTED,
+             "restarted before it answered");
+}
+
+static void hang_up(struct silt_priv_ask *a)
+{
+    if (a->watch.fd < 0)
+        return;
     silt_loop_forget(a->loop, &a->watch);
     silt_close_fd(&a->watch.fd);
-    silt_list_init(&lost); /* answers may ask again: those questions wait for the new channel */
-    silt_list_each(it, &a->sent) {
-        silt_list_remove(it);
-        silt_list_append(&lost, it);
-    }
-    while (!silt_list_empty(&lost))
-        fail(silt_container_of(lost.next, struct question, link), SILT_INTERRUPTED,
-             "silt-priv was restarted meanwhile");
+    fail_sent(a);
 }
 
-static void send_unsent(struct silt_priv_ask *a)
+/* 0: sent; -1: the channel is full or gone. */
+static int send_one(struct silt_priv_ask *a, struct question *q)
 {
+    struct silt_parcel out = {.data = &q->request, .len = sizeof(q->request), .nfds = q->nfds};
     struct silt_error e;
-    while (a->watch.fd >= 0 && !silt_list_empty(&a->unsent)) {
-        struct question *q = silt_container_of(a->unsent.next, struct question, link);
-        struct silt_parcel p = {.data = &q->request, .len = sizeof(q->request), .nfds = q->nfds};
-        memcpy(p.fds, q->fds, sizeof(p.fds));
-        if (silt_fd_send(a->watch.fd, &p, &e) < 0) {
-            if (e.sys == EAGAIN)
-                silt_loop_watch(a->loop, &a->watch, EPOLLIN | EPOLLOUT);
-            return; /* a dead channel shows itself by EPOLLHUP */
+    memcpy(out.fds, q->fds, sizeof(int) * (size_t)q->nfds);
+    if (silt_fd_send(a->watch.fd, &out, &e) < 0)
+        return -1;
+    close_fds(q);
+    silt_list_remove(&q->link);
+    silt_list_append(&a->sent, &q->link);
+    return 0;
+}
+
+/* A channel that is gone tells so by EPOLLHUP: what is unsent waits for the next one. */
+static void pump(struct silt_priv_ask *a)
+{
+    if (a->watch.fd < 0)
+        return;
+    uint32_t events = EPOLLIN;
+    while (!silt_list_empty(&a->waiting)) {
+        struct question *q = silt_container_of(a->waiting.next, struct question, link);
+        if (send_one(a, q) < 0) {
+            events |= EPOLLOUT;
+            break;
         }
-        close_fds(q);
-        silt_list_remove(&q->link);
-        silt_list_append(&a->sent, &q->link);
     }
-    if (a->watch.fd >= 0)
-        silt_loop_watch(a->loop, &a->watch, EPOLLIN);
+    silt_loop_watch(a->loop, &a->watch, events);
 }
 
 static struct question *find_sent(struct silt_priv_ask *a, uint64_t seq)
 {
-    silt_list_each(it, &a->sent) {
+    silt_list_each(it, &a->sent)
+    {
         struct question *q = silt_container_of(it, struct question, link);
         if (q->request.seq == seq)
             return q;
@@ -107,40 +135,51 @@ static struct question *find_sent(struct silt_priv_ask *a, uint64_t seq)
     return NULL;
 }
 
+static void on_message(struct silt_priv_ask *a, const struct silt_priv_answer *got,
+                       struct silt_parcel *in)
+{
+    struct question *q = find_sent(a, got->seq);
+    if (q == NULL) { /* its deadline has passed */
+        silt_parcel_close(in);
+        return;
+    }
+    int nfds = in->nfds;
+    in->nfds = 0; /* the callee's from here */
+    answer(q, got, in->fds, nfds);
+}
+
 static void on_ready(struct silt_watch *w, uint32_t events)
 {
     struct silt_priv_ask *a = silt_container_of(w, struct silt_priv_ask, watch);
-    struct silt_priv_answer got;
-    struct silt_error e;
-    if (events & EPOLLOUT)
-        send_unsent(a);
-    for (;;) {
-        struct silt_parcel p = {.data = &got, .len = sizeof(got)};
-        int rc = w->fd >= 0 ? silt_fd_recv(w->fd, &p, &e) : 0;
-        if (w->fd < 0 || (rc < 0 && e.sys == EAGAIN))
-            return;
-        if (rc <= 0 || p.len != sizeof(got)) {
-            silt_parcel_close(&p);
-            lose_channel(a);
+    if ((events & EPOLLIN) != 0) {
+        struct silt_priv_answer got;
+        struct silt_parcel in = {.data = &got, .len = sizeof(got)};
+        struct silt_error e;
+        int n = silt_fd_recv(w->fd, &in, &e);
+        if (n > 0 && in.len == sizeof(got)) {
+            on_message(a, &got, &in);
             return;
         }
-        struct question *q = find_sent(a, got.seq);
-        if (q == NULL) { /* came after its deadline */
-            silt_parcel_close(&p);
-            continue;
-        }
-        if (!got.ok)
-            got.body.error.text[sizeof(got.body.error.text) - 1] = 0;
-        answer(q, &got, p.fds, p.nfds);
+        silt_parcel_close(&in);
+        if (n < 0 && e.sys == EAGAIN)
+            return;
+        hang_up(a);
+        return;
     }
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+        hang_up(a);
+    else
+        pump(a);
 }
 
-static int use_channel(struct silt_priv_ask *a, int fd, struct silt_error *e)
+static int use(struct silt_priv_ask *a, int fd, struct silt_error *e)
 {
-    a->watch = (struct silt_watch){.fd = fd, .on_ready = on_ready};
-    if (silt_fd_nonblock(fd, e) < 0)
+    if (silt_fd_nonblock(fd, e) < 0) {
+        silt_close_fd(&fd);
         return -1;
-    silt_loop_watch(a->loop, &a->watch, EPOLLIN);
+    }
+    a->watch.fd = fd;
+    pump(a);
     return 0;
 }
 
@@ -149,11 +188,10 @@ int silt_priv_ask_open(struct silt_loop *loop, int fd, struct silt_priv_ask **re
     struct silt_priv_ask *a = calloc(1, sizeof(*a));
     if (a == NULL)
         abort();
-    a->loop = loop;
-    silt_list_init(&a->unsent);
+    *a = (struct silt_priv_ask){.loop = loop, .watch = {.fd = -1, .on_ready = on_ready}, .next_seq = 1};
+    silt_list_init(&a->waiting);
     silt_list_init(&a->sent);
-    if (use_channel(a, fd, e) < 0) {
-        silt_close_fd(&fd);
+    if (use(a, fd, e) < 0) {
         free(a);
         return -1;
     }
@@ -161,57 +199,52 @@ int silt_priv_ask_open(struct silt_loop *loop, int fd, struct silt_priv_ask **re
     return 0;
 }
 
-static void drop(struct silt_priv_ask *a, struct silt_link *questions)
+static void end_all(struct silt_link *list)
 {
-    while (!silt_list_empty(questions)) {
-        struct question *q = silt_container_of(questions->next, struct question, link);
-        silt_list_remove(&q->link);
-        silt_loop_cancel(a->loop, &q->deadline);
-        close_fds(q);
-        free(q);
-    }
+    while (!silt_list_empty(list))
+        end(silt_container_of(list->next, struct question, link));
 }
 
 void silt_priv_ask_close(struct silt_priv_ask *a)
 {
     if (a == NULL)
         return;
-    if (a->watch.fd >= 0)
+    end_all(&a->waiting);
+    end_all(&a->sent);
+    if (a->watch.fd >= 0) {
         silt_loop_forget(a->loop, &a->watch);
-    silt_close_fd(&a->watch.fd);
-    drop(a, &a->unsent);
-    drop(a, &a->sent);
+        silt_close_fd(&a->watch.fd);
+    }
     free(a);
 }
 
 void silt_priv_ask_replace(struct silt_priv_ask *a, int fd)
 {
     struct silt_error e;
-    if (a->watch.fd >= 0)
-        lose_channel(a);
-    if (use_channel(a, fd, &e) == 0)
-        send_unsent(a);
+    hang_up(a);
+    if (use(a, fd, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "priv.channel", "error=\"%s\"", e.text);
 }
 
-void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *request, const int *fds, int nfds,
+void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, const int *fds, int nfds,
                    silt_priv_answered *on_answer, void *context)
 {
-    struct question *q = calloc(1, sizeof(*q));
-    if (q == NULL)
+    assert(nfds >= 0 && nfds <= SILT_FDS_MAX);
+    struct question *new = calloc(1, sizeof(*new));
+    if (new == NULL)
         abort();
-    *q = (struct question){.ask = a,
-                           .request = *request,
-                           .nfds = nfds,
-                           .on_answer = on_answer,
-                           .context = context,
-                           .deadline = {.on_time = on_deadline},
-                           .grave = {.free = free_question}};
-    q->request.seq = ++a->next_seq;
-    for (int i = 0; i < nfds; i++)
-        q->fds[i] = fds[i];
-    silt_loop_after(a->loop, &q->deadline, DEADLINE_MS);
-    bool first = silt_list_empty(&a->unsent);
-    silt_list_append(&a->unsent, &q->link);
-    if (first)
-        send_unsent(a);
+    *new = (struct question){.ask = a,
+                             .request = *q,
+                             .nfds = nfds,
+                             .on_answer = on_answer,
+                             .context = context,
+                             .deadline = {.on_time = on_deadline},
+                             .grave = {.free = free_question}};
+    new->request.seq = a->next_seq++;
+    if (nfds > 0)
+        memcpy(new->fds, fds, sizeof(int) * (size_t)nfds);
+    silt_list_init(&new->link);
+    silt_list_append(&a->waiting, &new->link);
+    silt_loop_after(a->loop, &new->deadline, DEADLINE_MS);
+    pump(a);
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ioctl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -18,6 +19,7 @@
 
 enum {
     HELLO_DEADLINE_MS = 5000,
+    SUPER_DEADLINE_MS = 1000,
     HANDLES_AT_BIRTH = 4,
     HANDLES_AT_ONCE = 8, /* fits one message on cgroup v1 and v2 */
 };
@@ -101,7 +103,14 @@ static void tell_super(struct silt_sandbox *s, enum silt_super_message type)
         p.fds[1] = s->channel.pidfd.fd;
         p.nfds = 2;
     }
-    if (silt_fd_send(s->registry->super, &p, &e) < 0)
+    /* silt-super reads fast and answers nobody: waiting a moment beats losing a sandbox at the next restart. */
+    int sent = silt_fd_send(s->registry->super, &p, &e);
+    if (sent < 0 && e.sys == EAGAIN) {
+        struct pollfd room = {.fd = s->registry->super, .events = POLLOUT};
+        (void)poll(&room, 1, SUPER_DEADLINE_MS);
+        sent = silt_fd_send(s->registry->super, &p, &e);
+    }
+    if (sent < 0)
         silt_log(SILT_LOG_ERROR, "super.tell", "slot=%u error=%s", s->row.slot, e.text);
 }
 

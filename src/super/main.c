@@ -7,6 +7,7 @@
 #include "super/place.h"
 #include "super/super.h"
 #include "super/token.h"
+#include "super/without.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -72,7 +73,7 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
     if (geteuid() != 0)
         return silt_fail(e, SILT_DENIED, "silt-super must be started as root");
     (void)umask(0022);
-    if (silt_place_user(c, &starter->uid, &starter->gid, e) < 0
+    if (silt_without_check(e) < 0 || silt_place_user(c, &starter->uid, &starter->gid, e) < 0
         || silt_place_folders(c, starter->uid, starter->gid, e) < 0 || silt_place_lock(c, e) < 0
         || silt_token_prepare(c->token_file, e) < 0)
         return -1;

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/exec.h"
+#include "base/own.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static void free_exec(struct silt_grave *g)
+{
+    struct silt_exec *x = silt_container_of(g, struct silt_exec, grave);
+    silt_start_fini(&x->start);
+    silt_close_fd(&x->out);
+    silt_close_fd(&x->err);
+    silt_close_fd(&x->state_file);
+    free(x);
+}
+
+struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_start *start)
+{
+    struct silt_exec *x = calloc(1, sizeof(*x));
+    if (x == NULL)
+        abort();
+    x->agent = a;
+    x->id = id;
+    x->start = *start;
+    *start = (struct silt_start){0};
+    x->grave.free = free_exec;
+    x->out = x->err = x->state_file = -1;
+    x->launch = (struct silt_launch){.loop = &a->loop, .children = &a->children, .report = {.fd = -1}};
+    x->mark = silt_meter_read(&a->meter);
+    silt_outlet_init(&x->outlet, &a->loop, &a->channel);
+    silt_list_append(&a->execs, &x->link);
+    return x;
+}
+
+struct silt_exec *silt_exec_find(struct silt_agent *a, uint64_t id)
+{
+    silt_list_each(it, &a->execs) {
+        struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
+        if (x->id == id)
+            return x;
+    }
+    return NULL;
+}
+
+void silt_exec_say_started(struct silt_exec *x, pid_t pid)
+{
+    int32_t number = pid;
+    struct silt_say s = {.type = SILT_AGENT_STARTED,
+                         .id = x->id,
+                         .head = {(const char *)&number, sizeof(number)}};
+    x->pid = pid;
+    silt_channel_say(&x->agent->channel, &s);
+}
+
+static void leave(struct silt_exec *x)
+{
+    struct silt_agent *a = x->agent;
+    x->state = SILT_EXEC_DONE;
+    silt_list_remove(&x->link);
+    silt_loop_cancel(&a->loop, &x->deadline);
+    silt_outlet_abandon(&x->outlet);
+    silt_purge_stop(&x->purge);
+    silt_handle_stop_waiting(&x->wait);
+    silt_launch_forget(&x->launch);
+    silt_loop_bury(&a->loop, &x->grave);
+    if (x->handle != NULL)
+        silt_handle_leave(&a->handles, x->handle);
+}
+
+static void note_limits(struct silt_exec *x)
+{
+    const struct silt_meter *m = &x->agent->meter;
+    struct silt_meter_mark now = silt_meter_read(m);
+    if (now.oom_kills > x->mark.oom_kills) {
+        x->end.flags |= SILT_END_OOM;
+        x->end.peak_bytes = silt_meter_peak(m);
+    }
+    if (now.refused_forks > x->mark.refused_forks)
+        x->end.flags |= SILT_END_PIDS;
+}
+
+void silt_exec_end(struct silt_exec *x, silt_slice cwd)
+{
+    note_limits(x);
+    x->end.cwd_len = (uint32_t)cwd.len;
+    struct silt_say s = {.type = SILT_AGENT_ENDED,
+                         .id = x->id,
+                         .head = {(const char *)&x->end, sizeof(x->end)},
+                         .tail = cwd};
+    silt_channel_say(&x->agent->channel, &s);
+    leave(x);
+}
+
+void silt_exec_fail(struct silt_exec *x, const struct silt_error *e)
+{
+    silt_agent_say_failed(x->agent, x->id, e);
+    leave(x);
+}
+
+void silt_exec_set_status(struct silt_agent_end *end, int status)
+{
+    end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    end->code = end->signal != 0 ? 128 + end->signal : WEXITSTATUS(status);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/start.h"
+#include "base/id.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum { ENV_MAX = 16384 }; /* variables; the kernel refuses more than a quarter of the stack anyway */
+
+static int map_memfd(struct silt_start *s, int fd, size_t len, struct silt_error *e)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return silt_fail_errno(e, "look at the request's memory");
+    if (st.st_size < 0 || (size_t)st.st_size < len)
+        return silt_fail(e, SILT_PROTOCOL, "request of %zu bytes in a memory of %lld", len,
+                         (long long)st.st_size);
+    void *map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return silt_fail_errno(e, "map the request's memory");
+    s->map = map;
+    s->map_len = len;
+    return 0;
+}
+
+static silt_slice cut(const char **at, uint32_t len)
+{
+    silt_slice part = {*at, len};
+    *at += len;
+    return part;
+}
+
+static bool has_nul(silt_slice s)
+{
+    return silt_slice_has_byte(s, 0);
+}
+
+static int check_env(silt_slice env, bool names, struct silt_error *e)
+{
+    silt_slice variable;
+    if (env.len == 0)
+        return 0;
+    if (env.data[env.len - 1] != 0)
+        return silt_fail(e, SILT_PROTOCOL, "environment without an end");
+    while (names && silt_slice_split(&env, 0, &variable)) {
+        silt_slice name;
+        if (variable.len > 0 && silt_slice_split(&variable, '=', &name) && !silt_id_is_env_name(name))
+            return silt_fail(e, SILT_INVALID, "name of a variable in the environment");
+    }
+    return 0;
+}
+
+static int check(const struct silt_start *s, bool is_exec, struct silt_error *e)
+{
+    bool in_shell = is_exec && s->head.mode != SILT_EXEC_PLAIN;
+    if (s->note.len > SILT_SESSION_NOTE_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "note of %zu bytes", s->note.len);
+    if (s->cwd.len >= PATH_MAX || has_nul(s->cwd))
+        return silt_fail(e, SILT_INVALID, "working directory");
+    if (s->command.len > SILT_COMMAND_MAX || has_nul(s->command))
+        return silt_fail(e, SILT_INVALID, "command");
+    if (is_exec && (s->head.mode < SILT_EXEC_FOREGROUND || s->head.mode > SILT_EXEC_PLAIN))
+        return silt_fail(e, SILT_PROTOCOL, "mode %u", s->head.mode);
+    return check_env(s->env, in_shell, e);
+}
+
+/* All parts stand one after the other; the copy is terminated behind the last. */
+static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_len,
+                 const struct silt_parcel *p, struct silt_error *e)
+{
+    const struct silt_agent_start *h = &s->head;
+    uint64_t sum = (uint64_t)h->note_len + h->cwd_len + h->env_len + h->command_len;
+    bool in_memfd = (f->flags & SILT_START_IN_MEMFD) != 0;
+    if (sum > SILT_START_MAX)
+        return silt_fail(e, SILT_LIMIT, "request of %llu bytes, at most %d", (unsigned long long)sum,
+                         SILT_START_MAX);
+    if (in_memfd ? p->nfds != 1 || sum == 0 : body_len - sizeof(*h) != sum)
+        return silt_fail(e, SILT_PROTOCOL, "request whose parts do not add up");
+    if (in_memfd)
+        return map_memfd(s, p->fds[0], (size_t)sum, e);
+    s->copy = malloc((size_t)sum + 1);
+    if (s->copy == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for a request");
+    memcpy(s->copy, f->body + sizeof(*h), (size_t)sum);
+    s->copy[sum] = 0;
+    return 0;
+}
+
+int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
+                     const struct silt_parcel *p, struct silt_error *e)
+{
+    *s = (struct silt_start){0};
+    if (body_len < sizeof(s->head))
+        return silt_fail(e, SILT_PROTOCOL, "request of %zu bytes", body_len);
+    memcpy(&s->head, f->body, sizeof(s->head));
+    if (fetch(s, f, body_len, p, e) < 0)
+        return -1;
+    const char *at = s->map != NULL ? s->map : s->copy;
+    s->note = cut(&at, s->head.note_len);
+    s->cwd = cut(&at, s->head.cwd_len);
+    s->env = cut(&at, s->head.env_len);
+    s->command = cut(&at, s->head.command_len);
+    if (check(s, f->type == SILT_AGENT_EXEC, e) < 0) {
+        silt_start_fini(s);
+        return -1;
+    }
+    return 0;
+}
+
+void silt_start_fini(struct silt_start *s)
+{
+    free(s->copy);
+    if (s->map != NULL)
+        (void)munmap(s->map, s->map_len);
+    *s = (struct silt_start){.head = s->head};
+}
+
+static char *unconst(const char *p)
+{
+    union {
+        const char *in;
+        char *out;
+    } u = {.in = p}; /* execve does not write to what it is given */
+    return u.out;
+}
+
+int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e)
+{
+    size_t count = 0;
+    const char *end = s->env.data + s->env.len;
+    for (const char *at = s->env.data; at < end; at += strlen(at) + 1)
+        count++;
+    if (count > ENV_MAX)
+        return silt_fail(e, SILT_LIMIT, "environment of %zu variables, at most %d", count, ENV_MAX);
+    char **envp = malloc((count + 1) * sizeof(char *));
+    if (envp == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for an environment");
+    count = 0;
+    for (const char *at = s->env.data; at < end; at += strlen(at) + 1)
+        if (*at != 0)
+            envp[count++] = unconst(at);
+    envp[count] = NULL;
+    *ret = envp;
+    return 0;
+}
+
+const char *silt_start_getenv(const struct silt_start *s, const char *name)
+{
+    size_t len = strlen(name);
+    const char *end = s->env.data + s->env.len;
+    for (const char *at = s->env.data; at < end; at += strlen(at) + 1)
+        if (strncmp(at, name, len) == 0 && at[len] == '=')
+            return at + len + 1;
+    return NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start: one request to open a session or to run a command, taken apart and checked. */
+#pragma once
+
+#include "base/fd.h"
+#include "wire/agent.h"
+
+struct silt_start {
+    struct silt_agent_start head;
+    silt_slice note, cwd, env, command; /* of `copy` or of `map` */
+    char *copy;                         /* owned */
+    void *map;                          /* owned: the memfd that came along */
+    size_t map_len;
+};
+
+/* Copies what it needs: the frame may go. */
+int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
+                     const struct silt_parcel *p, struct silt_error *e);
+void silt_start_fini(struct silt_start *s); /* fine when it was never parsed or is empty */
+
+/* An array for execve, terminated, to be freed by the caller. The strings are the start's. */
+int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e);
+/* The value of a variable, or NULL. */
+const char *silt_start_getenv(const struct silt_start *s, const char *name);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/state.h"
+#include "agent/folder.h"
+#include "base/fd.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Options are written only when they are not the ones that bash 5.2 starts with, and last, because
+ * errexit among them would end the loading shell at the first complaint. Functions come after the
+ * variables, because one of them may have the name of a builtin; aliases after functions, because a
+ * function's text is already expanded. The first lines undo silt_state_env. */
+static const char fork_text[] =
+    "${HOME+:} \\command echo unset -v HOME\n"
+    "${LANG+:} \\command echo unset -v LANG\n"
+    "${LC_ALL+:} \\command echo unset -v LC_ALL\n"
+    "${PATH+:} \\command echo unset -v PATH\n"
+    "${SHELL+:} \\command echo unset -v SHELL\n"
+    "${TERM+:} \\command echo unset -v TERM\n"
+    "[[ $BASHOPTS == checkwinsize:cmdhist:complete_fullquote:extquote:force_fignore:globasciiranges:"
+    "globskipdots:hostcomplete:interactive_comments:patsub_replacement:progcomp:promptvars:sourcepath"
+    " ]] || \\command shopt -p\n"
+    "\\command declare -p\n"
+    "\\command umask -p\n"
+    "\\command printf '%s ' set -- \"${@@Q}\"\n"
+    "\\command echo\n"
+    "\\command declare -f\n"
+    "\\command alias -p\n"
+    "[[ $SHELLOPTS == braceexpand:hashall:interactive-comments ]] || \\command set +o\n";
+
+static const char save_text[] = "\\command . " SILT_FOLDER SILT_STATE_FORK "\n\\command trap -p\n";
+
+static int install(int folder, const char *name, silt_slice text, struct silt_error *e)
+{
+    silt_auto_fd fd = -1;
+    if (silt_folder_create(folder, name, &fd, e) < 0)
+        return -1;
+    return silt_fd_write_all(fd, text, e);
+}
+
+int silt_state_install(int folder, struct silt_error *e)
+{
+    if (install(folder, SILT_STATE_FORK, silt_slice_of(fork_text), e) < 0)
+        return -1;
+    return install(folder, SILT_STATE_SAVE, silt_slice_of(save_text), e);
+}
+
+/* Sorted. */
+static const char *const own_names[] = {
+    "BASH",         "BASHOPTS",      "BASHPID",      "BASH_ALIASES", "BASH_ARGC",     "BASH_ARGV",
+    "BASH_ARGV0",   "BASH_CMDS",     "BASH_COMMAND", "BASH_LINENO",  "BASH_LOADABLES_PATH",
+    "BASH_SOURCE",  "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_VERSION", "COMP_WORDBREAKS",
+    "DIRSTACK",     "EPOCHREALTIME", "EPOCHSECONDS", "EUID",         "FUNCNAME",      "GROUPS",
+    "HISTCMD",      "HOSTTYPE",      "LINENO",       "MACHTYPE",     "OSTYPE",        "PIPESTATUS",
+    "PPID",         "RANDOM",        "SHELLOPTS",    "SRANDOM",      "UID",           "_",
+};
+
+static int by_name(const void *key, const void *item)
+{
+    const silt_slice *name = key;
+    const char *own = *(const char *const *)item;
+    int order = strncmp(name->data, own, name->len);
+    return order != 0 ? order : own[name->len] != 0 ? -1 : 0;
+}
+
+/* declare -xr NAME="…" */
+static bool is_own(silt_slice line)
+{
+    silt_slice word;
+    silt_slice name;
+    if (!silt_slice_starts(line, SILT_LIT("declare -")))
+        return false;
+    (void)silt_slice_split(&line, ' ', &word);
+    (void)silt_slice_split(&line, ' ', &word);
+    (void)silt_slice_split(&line, '=', &name);
+    return name.len > 0
+           && bsearch(&name, own_names, SILT_COUNT(own_names), sizeof(own_names[0]), by_name) != NULL;
+}
+
+static size_t trim(char *text, size_t len)
+{
+    silt_slice rest = {text, len};
+    silt_slice line;
+    size_t kept = 0;
+    while (rest.len > 0 && silt_slice_split(&rest, '\n', &line)) {
+        bool ended = rest.data != NULL;
+        if (is_own(line))
+            continue;
+        memmove(text + kept, line.data, line.len);
+        kept += line.len;
+        if (ended)
+            text[kept++] = '\n';
+    }
+    return kept;
+}
+
+void silt_state_trim(int fd)
+{
+    static char text[16 << 10]; /* a state beyond that is dominated by what the user made */
+    ssize_t len = pread(fd, text, sizeof(text), 0);
+    if (len <= 0 || (size_t)len == sizeof(text))
+        return;
+    size_t kept = trim(text, (size_t)len);
+    if (pwrite(fd, text, kept, 0) == (ssize_t)kept && ftruncate(fd, (off_t)kept) < 0)
+        (void)pwrite(fd, text, 0, 0);
+}
+
+char *const *silt_state_env(void)
+{
+    static char home[] = "HOME=/";
+    static char lang[] = "LANG=C.UTF-8";
+    static char lc_all[] = "LC_ALL=C.UTF-8";
+    static char path[] = "PATH=/usr/bin:/bin";
+    static char shell[] = "SHELL=/bin/bash";
+    static char term[] = "TERM=dumb";
+    static char *const env[] = {home, lang, lc_all, path, shell, term, NULL};
+    return env;
+}

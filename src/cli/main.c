@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* silt: the command line. An HTTP client of the daemon and nothing more, except `image build`,
+ * which runs a recipe as root first. */
+#include "base/own.h"
+#include "cli/cli.h"
+#include "cli/find.h"
+
+static int run_token(int argc, char **argv)
+{
+    static struct silt_cli cli;
+    const struct silt_config *config;
+    char token[SILT_CLIENT_TOKEN_SIZE];
+    struct silt_error e;
+    if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0 || silt_find_config(&config, &e) < 0
+        || silt_find_token(cli.token_file, token, &e) < 0)
+        return silt_cli_fail(&e);
+    if (token[0] == 0) {
+        (void)silt_fail(&e, SILT_DENIED, "no token: %s cannot be read\nTry: sudo silt token",
+                        config->token_file);
+        return silt_cli_fail(&e);
+    }
+    (void)puts(token);
+    return EXIT_SUCCESS;
+}
+
+static int run_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    (void)puts("silt " SILT_VERSION);
+    return EXIT_SUCCESS;
+}
+
+static int run_help(int argc, char **argv);
+
+static const struct command {
+    const char *name;
+    const char *words;
+    const char *help;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"exec", "ID [--session S] [--cwd DIR] [--env K=V]... [--timeout 5s] -- COMMAND",
+     "run a command in a sandbox, made on first use; its output streams, its exit status is ours",
+     silt_cli_exec},
+    {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
+    {"info", "ID [--json]", "one sandbox: state, limits, usage, last death", silt_cli_info},
+    {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},
+    {"image", "ls [--json] | build NAME [--refresh] | rm NAME",
+     "images; build makes base or host from its recipe (as root)", silt_cli_image},
+    {"token", "", "print the API token", run_token},
+    {"doctor", "", "check this machine and say what is missing", silt_cli_doctor},
+    {"version", "", "print the version", run_version},
+    {"help", "", "this", run_help},
+};
+
+static int run_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    (void)puts("silt: isolated Linux computers by id\n");
+    for (size_t i = 0; i < SILT_COUNT(commands); i++) {
+        const struct command *c = &commands[i];
+        (void)printf("  silt %s %s\n      %s\n", c->name, c->words, c->help);
+    }
+    (void)puts(
+        "\nEverywhere: --server HOST:PORT (or SILT_SERVER), --token-file FILE (or SILT_TOKEN).\n"
+        "Exit status 125: the error is silt's own, not the command's. More: man silt");
+    return EXIT_SUCCESS;
+}
+
+static const struct command *find_command(const char *name)
+{
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    for (size_t i = 0; i < SILT_COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* `silt exec --help`, but not `silt exec ID -- ls --help`. */
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct silt_error e;
+    if (argc < 2)
+        return run_help(argc, argv);
+    const struct command *c = find_command(argv[1]);
+    if (c == NULL) {
+        (void)silt_fail(&e, SILT_INVALID, "no command %s\nTry: silt help", argv[1]);
+        return silt_cli_fail(&e);
+    }
+    if (wants_help(argc, argv)) {
+        (void)printf("silt %s %s\n    %s\n", c->name, c->words, c->help);
+        return EXIT_SUCCESS;
+    }
+    return c->run(argc - 2, argv + 2);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* silt-priv: has all rights and faces only siltd. This process starts the workers and the janitor, starts
+ * again what dies, and takes from silt-super the channels to new siltds; it serves no request itself. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "priv/janitor.h"
+#include "priv/unit.h"
+#include "priv/worker.h"
+#include "wire/super.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum {
+    WORKERS_MAX = 64,
+    JANITOR_ROOM = 8 << 20, /* notes that may wait while the janitor waits for the disk */
+    DEATHS_MAX = 20,        /* of workers, since the last quiet while: then silt-super shall think */
+    QUIET_MS = 5000,
+    SWEEP_MAX_MS = 10000,
+};
+
+struct priv {
+    struct silt_priv_unit unit;
+    uint32_t workers_wanted;
+    pid_t workers[WORKERS_MAX]; /* 0: none */
+    pid_t janitor;
+    int janitor_end; /* of the channel: what a new janitor is born with */
+    int siltd;       /* the channel that workers serve; -1: it has ended */
+    int next_siltd;  /* waits until the last worker of the one before is gone; -1: none */
+    int super;
+    int signals;
+    int lock; /* held by us and every worker: see take_lock */
+    sigset_t blocked;
+    unsigned deaths;
+    int64_t last_death_ms;
+};
+
+static unsigned count_workers(const struct priv *p)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < p->workers_wanted; i++)
+        n += p->workers[i] != 0;
+    return n;
+}
+
+/* In a new child: signals as they were, and none of the main process's own descriptors. */
+static void be_child(struct priv *p, const char *name)
+{
+    (void)sigprocmask(SIG_UNBLOCK, &p->blocked, NULL);
+    (void)prctl(PR_SET_NAME, name, 0, 0, 0);
+    silt_close_fd(&p->super);
+    silt_close_fd(&p->signals);
+    silt_close_fd(&p->next_siltd);
+}
+
+static _Noreturn void be_worker(struct priv *p)
+{
+    struct silt_error e;
+    be_child(p, "silt-priv:work");
+    silt_close_fd(&p->janitor_end);
+    if (silt_worker_run(&p->unit, p->siltd, &e) == 0)
+        _exit(0);
+    silt_log(SILT_LOG_ERROR, "worker.failed", "error=\"%s\"", e.text);
+    _exit(1);
+}
+
+static _Noreturn void be_janitor(struct priv *p)
+{
+    be_child(p, "silt-priv:tidy");
+    silt_close_fd(&p->siltd);
+    silt_close_fd(&p->unit.janitor);
+    silt_close_fd(&p->lock);
+    silt_janitor_run(p->janitor_end, &p->unit.volumes, p->unit.images, p->unit.slots);
+    _exit(0);
+}
+
+static void start_workers(struct priv *p)
+{
+    for (uint32_t i = 0; i < p->workers_wanted && p->siltd >= 0; i++) {
+        if (p->workers[i] != 0)
+            continue;
+        pid_t pid = fork();
+        if (pid == 0)
+            be_worker(p);
+        if (pid < 0)
+            silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
+        else
+            p->workers[i] = pid;
+    }
+}
+
+static void start_janitor(struct priv *p)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        be_janitor(p);
+    if (pid < 0)
+        silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
+    else
+        p->janitor = pid;
+}
+
+/* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but two
+ * siltds do not know of each other. */
+static void serve_next(struct priv *p)
+{
+    if (count_workers(p) > 0)
+        return;
+    if (p->next_siltd >= 0) {
+        silt_close_fd(&p->siltd);
+        p->siltd = silt_take_fd(&p->next_siltd);
+    }
+    start_workers(p);
+}
+
+/* 0, or -1 when workers die too often for us to go on. */
+static int on_worker_died(struct priv *p, int status)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) { /* siltd hung up */
+        silt_close_fd(&p->siltd);
+        return 0;
+    }
+    int64_t now = silt_clock_ms();
+    p->deaths = now - p->last_death_ms > QUIET_MS ? 1 : p->deaths + 1;
+    p->last_death_ms = now;
+    silt_log(SILT_LOG_ERROR, "worker.died", "status=0x%x", status);
+    return p->deaths > DEATHS_MAX ? -1 : 0;
+}
+
+static int reap(struct priv *p)
+{
+    int status, result = 0;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+        if (pid == p->janitor) {
+            silt_log(SILT_LOG_ERROR, "janitor.died", "status=0x%x", status);
+            start_janitor(p);
+        }
+        for (uint32_t i = 0; i < p->workers_wanted; i++) {
+            if (p->workers[i] != pid)
+                continue;
+            p->workers[i] = 0;
+            if (on_worker_died(p, status) < 0)
+                result = -1;
+        }
+    }
+    if (p->siltd >= 0)
+        start_workers(p);
+    else
+        serve_next(p);
+    return result;
+}
+
+/* A new siltd. The old one's workers end as soon as they have finished what they do. */
+static void on_peer(struct priv *p, int fd)
+{
+    silt_close_fd(&p->next_siltd);
+    silt_close_fd(&p->siltd);
+    p->next_siltd = fd;
+    serve_next(p);
+}
+
+enum what { GO_ON, LEAVE, SWEEP };
+
+static enum what on_super(struct priv *p)
+{
+    struct silt_super_note note;
+    struct silt_parcel in = {.data = &note, .len = sizeof(note)};
+    struct silt_error e;
+    int got = silt_fd_recv(p->super, &in, &e);
+    if (got == 0 || (got < 0 && e.code != SILT_PROTOCOL))
+        return LEAVE; /* sandboxes live on: the next silt-super starts with --fresh */
+    if (got > 0 && in.len == sizeof(note) && note.type == SILT_SUPER_PEER && in.nfds == 1)
+        on_peer(p, silt_take_fd(&in.fds[0]));
+    silt_parcel_close(&in);
+    return GO_ON;
+}
+
+static enum what on_signal(struct priv *p)
+{
+    struct signalfd_siginfo info;
+    if (read(p->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return GO_ON;
+    if (info.ssi_signo != SIGCHLD)
+        return SWEEP;
+    return reap(p) < 0 ? LEAVE : GO_ON;
+}
+
+static enum what serve(struct priv *p)
+{
+    for (;;) {
+        struct pollfd fds[] = {{.fd = p->super, .events = POLLIN}, {.fd = p->signals, .events = POLLIN}};
+        enum what next = GO_ON;
+        if (poll(fds, SILT_COUNT(fds), -1) < 0 && errno != EINTR)
+            return LEAVE;
+        if (fds[1].revents != 0)
+            next = on_signal(p);
+        if (next == GO_ON && fds[0].revents != 0)
+            next = on_super(p);
+        if (next != GO_ON)
+            return next;
+    }
+}
+
+static void end_child(pid_t pid, int wait_ms)
+{
+    for (int waited = 0; waited < wait_ms; waited++) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return;
+        (void)poll(NULL, 0, 1);
+    }
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+}
+
+/* The instance ends: every sandbox with it. */
+static int sweep(struct priv *p, struct silt_error *e)
+{
+    for (uint32_t i = 0; i < p->workers_wanted; i++)
+        if (p->workers[i] != 0)
+            end_child(p->workers[i], 0);
+    int done = silt_cgroups_clear(&p->unit.cgroups, e);
+    silt_close_fd(&p->unit.janitor);
+    silt_close_fd(&p->janitor_end);
+    if (p->janitor > 0)
+        end_child(p->janitor, SWEEP_MAX_MS);
+    return done < 0 ? -1 : silt_cgroups_remove(&p->unit.cgroups, e);
+}
+
+static int open_signals(struct priv *p, struct silt_error *e)
+{
+    (void)sigemptyset(&p->blocked);
+    (void)sigaddset(&p->blocked, SIGCHLD);
+    (void)sigaddset(&p->blocked, SIGTERM);
+    (void)sigaddset(&p->blocked, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &p->blocked, NULL) < 0)
+        return silt_fail_errno(e, "block signals");
+    p->signals = signalfd(-1, &p->blocked, SFD_CLOEXEC);
+    if (p->signals < 0)
+        return silt_fail_errno(e, "open signals");
+    return 0;
+}
+
+static int open_janitor_channel(struct priv *p, struct silt_error *e)
+{
+    int pair[2], room = JANITOR_ROOM;
+    if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
+        return -1;
+    p->unit.janitor = pair[0];
+    p->janitor_end = pair[1];
+    (void)setsockopt(p->unit.janitor, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+    return 0;
+}
+
+/* A silt-priv that was killed may have left workers, which finish what they do: the lock is theirs too
+ * and free when the last is gone. */
+static int take_lock(struct priv *p, struct silt_error *e)
+{
+    int64_t until = silt_clock_ms() + SWEEP_MAX_MS;
+    p->lock = openat(p->unit.volumes.slots, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->lock < 0)
+        return silt_fail_errno(e, "open the lock");
+    while (flock(p->lock, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || silt_clock_ms() > until)
+            return silt_fail_errno(e, "wait for workers of an earlier silt-priv");
+        (void)poll(NULL, 0, 10);
+    }
+    return 0;
+}
+
+static int own_folder(char path[PATH_MAX], struct silt_error *e)
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (n <= 0)
+        return silt_fail_errno(e, "find our own program");
+    path[n] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        *slash = 0;
+    return 0;
+}
+
+static int start(struct priv *p, const struct silt_config *c, struct silt_error *e)
+{
+    static char programs[PATH_MAX];
+    p->workers_wanted = c->workers < WORKERS_MAX ? c->workers : WORKERS_MAX;
+    if (fcntl(p->super, F_SETFD, FD_CLOEXEC) < 0 || fcntl(p->siltd, F_SETFD, FD_CLOEXEC) < 0)
+        return silt_fail_errno(e, "descriptors 3 and 4 of silt-super");
+    if (own_folder(programs, e) < 0 || open_signals(p, e) < 0)
+        return -1;
+    if (silt_priv_unit_open(&p->unit, c, programs, e) < 0)
+        return -1;
+    if (take_lock(p, e) < 0)
+        return -1;
+    if (c->fresh && silt_priv_unit_clear(&p->unit, e) < 0)
+        return -1;
+    if (open_janitor_channel(p, e) < 0)
+        return -1;
+    start_janitor(p);
+    start_workers(p);
+    return 0;
+}
+
+static int run(struct priv *p, const struct silt_config *c, struct silt_error *e)
+{
+    if (start(p, c, e) < 0)
+        return silt_because(e, "start silt-priv");
+    silt_log(SILT_LOG_INFO, "priv.ready", "cgroup=v%d workers=%u", p->unit.cgroups.version,
+             p->workers_wanted);
+    if (serve(p) == SWEEP)
+        return sweep(p, e);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct silt_config config;
+    static struct priv priv = {.siltd = SILT_SUPER_FD_SILTD,
+                               .super = SILT_SUPER_FD_CHANNEL,
+                               .next_siltd = -1,
+                               .signals = -1,
+                               .lock = -1,
+                               .janitor_end = -1};
+    struct silt_error e = {0};
+    if (silt_config_load(argc, argv, &config, &e) < 0) {
+        silt_log(SILT_LOG_ERROR, "priv.config", "error=\"%s\"", e.text);
+        return 2;
+    }
+    silt_log_open("silt-priv", config.log_level);
+    if (run(&priv, &config, &e) < 0) {
+        silt_log(SILT_LOG_ERROR, "priv.failed", "error=\"%s\"", e.text);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "priv/ops.h"
+#include "base/log.h"
+#include "engine/cage.h"
+#include "engine/image.h"
+#include "priv/create.h"
+#include "priv/end.h"
+#include "priv/janitor.h"
+#include "wire/agent.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void give(struct silt_priv_job *job, int fd)
+{
+    job->out.fds[job->out.nfds++] = fd;
+}
+
+static int run_create(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    int pidfd;
+    if (silt_priv_create(u, job->request.slot, &job->request.body.create, job->in.fds[0], &pidfd, e) < 0)
+        return -1;
+    give(job, pidfd);
+    return 0;
+}
+
+static int set_hostname(struct silt_priv_unit *u, int pidfd, const char *name, struct silt_error *e)
+{
+    if (setns(pidfd, CLONE_NEWUTS) < 0)
+        return silt_fail_errno(e, "enter the sandbox's host name");
+    int done = sethostname(name, strlen(name));
+    int saved = errno;
+    if (setns(u->home_uts, CLONE_NEWUTS) < 0)
+        abort(); /* a helper that is not at home must not go on */
+    errno = saved;
+    if (done < 0)
+        return silt_fail_errno(e, "set the sandbox's host name");
+    return 0;
+}
+
+static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_claim *c = &job->request.body.claim;
+    uint32_t slot = job->request.slot;
+    silt_auto_fd volume = -1, pidfd = -1;
+    if (silt_priv_check_limits(&c->limits, e) < 0 || silt_priv_check_hostname(c->hostname, e) < 0)
+        return -1;
+    if (silt_volume_open(&u->volumes, slot, &volume, e) < 0)
+        return -1;
+    if (silt_priv_find_init(u, slot, volume, &pidfd, e) < 0)
+        return -1;
+    if (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0)
+        return -1;
+    if (silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0)
+        return -1;
+    return set_hostname(u, pidfd, c->hostname, e);
+}
+
+static int run_stop(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    return silt_priv_stop(u, job->request.slot, e);
+}
+
+static int run_destroy(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    return silt_priv_destroy(u, job->request.slot, e);
+}
+
+/* A sandbox that sleeps has files and no groups; one that is gone has neither: zeros are the truth. */
+static int run_stat(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    struct silt_priv_stat *stat = &job->answer.body.stat;
+    uint32_t slot = job->request.slot;
+    struct silt_error ignored;
+    silt_auto_fd volume = -1, pidfd = -1;
+    *stat = (struct silt_priv_stat){0};
+    if (silt_volume_open(&u->volumes, slot, &volume, &ignored) < 0)
+        return 0;
+    if (silt_volume_usage(&u->volumes, volume, &stat->disk_bytes, &ignored) < 0)
+        silt_log(SILT_LOG_DEBUG, "priv.usage", "slot=%u error=\"%s\"", slot, ignored.text);
+    if (silt_cgroup_stat(&u->cgroups, slot, stat, e) < 0)
+        return e->code == SILT_NOT_FOUND ? 0 : -1;
+    stat->running = silt_priv_find_init(u, slot, volume, &pidfd, &ignored) == 0;
+    return 0;
+}
+
+static int run_handles(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t count = job->request.body.count;
+    uint32_t most = SILT_FDS_MAX / SILT_CGROUP_FDS_PER_HANDLE;
+    if (count == 0 || count > most)
+        return silt_fail(e, SILT_INVALID, "%u handles at once, 1 to %u", count, most);
+    return silt_cgroup_handles(&u->cgroups, job->request.slot, count, job->out.fds, &job->out.nfds, e);
+}
+
+static int run_spool(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    silt_auto_fd volume = -1;
+    int fd;
+    if (silt_volume_open(&u->volumes, job->request.slot, &volume, e) < 0)
+        return -1;
+    if (silt_volume_spool(volume, &fd, e) < 0)
+        return -1;
+    give(job, fd);
+    return 0;
+}
+
+static int check_staging(uint32_t staging, struct silt_error *e)
+{
+    if (staging >= SILT_STAGINGS_MAX)
+        return silt_fail(e, SILT_INVALID, "staging folder %u, at most %d", staging,
+                         SILT_STAGINGS_MAX - 1);
+    return 0;
+}
+
+static int run_import(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t staging = job->request.body.import.staging;
+    silt_auto_fd folder = -1;
+    int pidfd;
+    if (check_staging(staging, e) < 0)
+        return -1;
+    if (u->fetch < 0)
+        return silt_fail(e, SILT_UNAVAILABLE, "program silt-fetch is not installed");
+    if (silt_image_stage(u->images, staging, u->ids_images, &folder, e) < 0)
+        return -1;
+    struct silt_cage cage = {.ids = u->ids_images,
+                             .folder = folder,
+                             .input = job->in.fds[0],
+                             .result = job->in.fds[1],
+                             .program = u->fetch,
+                             .cgroups = &u->cgroups,
+                             .seccomp = &u->seccomp};
+    if (silt_cage_start(&cage, &pidfd, e) < 0)
+        return -1;
+    give(job, pidfd);
+    return 0;
+}
+
+static int run_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_import *i = &job->request.body.import;
+    if (check_staging(i->staging, e) < 0)
+        return -1;
+    if (silt_image_commit(u->images, i->staging, i->digest, e) < 0)
+        return -1;
+    silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
+    return 0;
+}
+
+static int run_discard(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t staging = job->request.body.import.staging;
+    if (check_staging(staging, e) < 0 || silt_image_discard(u->images, staging, e) < 0)
+        return -1;
+    silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
+    return 0;
+}
+
+static int run_forget(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    if (silt_image_forget(u->images, job->request.body.import.digest, e) < 0)
+        return -1;
+    silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
+    return 0;
+}
+
+static const struct op {
+    const char *name;
+    int fds; /* how many descriptors come with it */
+    int (*run)(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e);
+} ops[SILT_PRIV_OP_MAX] = {
+    [SILT_PRIV_CREATE] = {"create", 1, run_create},
+    [SILT_PRIV_CLAIM] = {"claim", 0, run_claim},
+    [SILT_PRIV_STOP] = {"stop", 0, run_stop},
+    [SILT_PRIV_DESTROY] = {"destroy", 0, run_destroy},
+    [SILT_PRIV_STAT] = {"stat", 0, run_stat},
+    [SILT_PRIV_HANDLES] = {"handles", 0, run_handles},
+    [SILT_PRIV_SPOOL] = {"spool", 0, run_spool},
+    [SILT_PRIV_IMPORT] = {"import", 2, run_import},
+    [SILT_PRIV_COMMIT] = {"commit", 0, run_commit},
+    [SILT_PRIV_DISCARD] = {"discard", 0, run_discard},
+    [SILT_PRIV_FORGET] = {"forget", 0, run_forget},
+};
+
+static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t op = job->request.op;
+    if (op >= SILT_PRIV_OP_MAX || ops[op].run == NULL)
+        return silt_fail(e, SILT_PROTOCOL, "unknown operation %u", op);
+    if (job->request.slot >= u->slots)
+        return silt_fail(e, SILT_PROTOCOL, "slot %u, at most %u", job->request.slot, u->slots - 1);
+    if (job->in.nfds != ops[op].fds)
+        return silt_fail(e, SILT_PROTOCOL, "%s with %d descriptors instead of %d", ops[op].name,
+                         job->in.nfds, ops[op].fds);
+    if (ops[op].run(u, job, e) < 0)
+        return silt_because(e, "%s sandbox %u", ops[op].name, job->request.slot);
+    return 0;
+}
+
+void silt_priv_ops_run(struct silt_priv_unit *u, struct silt_priv_job *job)
+{
+    struct silt_error e = {0};
+    job->answer = (struct silt_priv_answer){.seq = job->request.seq, .slot = job->request.slot};
+    job->out = (struct silt_parcel){.data = &job->answer, .len = sizeof(job->answer)};
+    if (dispatch(u, job, &e) == 0) {
+        job->answer.ok = 1;
+        return;
+    }
+    silt_parcel_close(&job->out);
+    job->answer.body.error = e;
+    silt_log(SILT_LOG_WARN, "priv.failed", "op=%u slot=%u code=%s error=\"%s\"", job->request.op,
+             job->request.slot, silt_code_name(e.code), e.text);
+}
+
+void silt_priv_ops_undo(struct silt_priv_unit *u, const struct silt_priv_job *job)
+{
+    struct silt_error e;
+    if (job->request.op != SILT_PRIV_CREATE || !job->answer.ok)
+        return;
+    if (silt_priv_stop(u, job->request.slot, &e) < 0)
+        silt_log(SILT_LOG_WARN, "priv.undo", "slot=%u error=\"%s\"", job->request.slot, e.text);
+}

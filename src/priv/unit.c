@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "priv/unit.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "engine/image.h"
+#include "engine/launch.h"
+#include "engine/stage.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static int open_programs(struct silt_priv_unit *u, const char *folder, struct silt_error *e)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/silt-init", folder) >= (int)sizeof(path))
+        return silt_fail(e, SILT_INVALID, "folder name too long");
+    if (silt_launch_copy_program(path, &u->init, e) < 0)
+        return -1;
+    (void)snprintf(path, sizeof(path), "%s/silt-fetch", folder);
+    u->fetch = open(path, O_PATH | O_CLOEXEC);
+    if (u->fetch < 0) /* images cannot be imported then; sandboxes run */
+        silt_log(SILT_LOG_WARN, "priv.no_fetch", "path=%s", path);
+    return 0;
+}
+
+static int open_cgroups(struct silt_priv_unit *u, const struct silt_config *c, struct silt_error *e)
+{
+    struct silt_cgroups_config config = {.root = c->cgroup,
+                                         .instance = c->instance,
+                                         .ids_base = c->ids_base,
+                                         .ids_count = c->ids_count * SILT_SLOT_IDS,
+                                         .ids_images = c->ids_images};
+    return silt_cgroups_open(&u->cgroups, &config, e);
+}
+
+static int open_homes(struct silt_priv_unit *u, struct silt_error *e)
+{
+    u->home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    u->home_uts = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
+    if (u->home_net < 0 || u->home_uts < 0)
+        return silt_fail_errno(e, "open our own namespaces");
+    return 0;
+}
+
+static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, struct silt_error *e)
+{
+    char pool[PATH_MAX];
+    if (snprintf(pool, sizeof(pool), "%s/pool", c->state) >= (int)sizeof(pool))
+        return silt_fail(e, SILT_INVALID, "folder name too long");
+    struct silt_stage stage = {.pool = pool, .images = c->images};
+    int qgroups = silt_volumes_find_qgroups(pool);
+    if (silt_stage_enter(&stage, e) < 0)
+        return -1;
+    if (silt_volumes_open(&u->volumes, SILT_STAGE_POOL, qgroups, e) < 0)
+        return -1;
+    u->images = open(SILT_STAGE_IMAGES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (u->images < 0)
+        return silt_fail_errno(e, "open the images folder");
+    return 0;
+}
+
+int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, const char *programs,
+                        struct silt_error *e)
+{
+    *u = (struct silt_priv_unit){
+        .ids_base = c->ids_base,
+        .ids_images = c->ids_images,
+        .slots = c->ids_count,
+        .nets_wanted = c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces
+                                                                : SILT_PRIV_NETS_MAX,
+        .janitor = -1,
+    };
+    if (open_programs(u, programs, e) < 0)
+        return -1;
+    if (open_cgroups(u, c, e) < 0)
+        return -1;
+    if (silt_seccomp_compile(&u->seccomp, u->cgroups.version == 2, e) < 0)
+        return -1;
+    if (set_stage(u, c, e) < 0)
+        return -1;
+    return open_homes(u, e);
+}
+
+int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e)
+{
+    if (silt_cgroups_clear(&u->cgroups, e) < 0)
+        return -1;
+    return silt_images_discard_stagings(u->images, e);
+}

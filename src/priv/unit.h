@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unit: all that a worker of silt-priv works with. Opened once by the main process; workers inherit it.
+ * It remembers nothing about sandboxes: that is in the kernel and in their volumes. */
+#pragma once
+
+#include "config/config.h"
+#include "engine/cgroup.h"
+#include "engine/net.h"
+#include "engine/seccomp.h"
+#include "engine/volume.h"
+
+enum { SILT_PRIV_NETS_MAX = 64 };
+
+struct silt_priv_unit {
+    uint32_t ids_base, ids_images;
+    uint32_t slots;
+    struct silt_volumes volumes;
+    struct silt_cgroups cgroups;
+    struct silt_seccomp seccomp;
+    int images;
+    int init;  /* program silt-init, sealed */
+    int fetch; /* program silt-fetch */
+    int home_net, home_uts;
+    int janitor; /* channel */
+    struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
+    uint32_t nnets, nets_wanted;
+};
+
+/* `programs` is the folder of silt-init and silt-fetch. Sets the stage: afterwards the machine's files
+ * are out of reach. */
+int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, const char *programs,
+                        struct silt_error *e);
+/* At the start of an instance: ends and removes what an earlier one has left. */
+int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e);
+
+static inline uint32_t silt_priv_unit_ids(const struct silt_priv_unit *u, uint32_t slot)
+{
+    return u->ids_base + slot * SILT_SLOT_IDS;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "priv/worker.h"
+#include "engine/launch.h"
+#include "priv/create.h"
+#include "priv/ops.h"
+
+#include <poll.h>
+
+static bool has_request(int siltd)
+{
+    struct pollfd p = {.fd = siltd, .events = POLLIN};
+    return poll(&p, 1, 0) != 0;
+}
+
+/* Between requests, never while one waits. */
+static void prepare(struct silt_priv_unit *u, int siltd)
+{
+    while (u->nnets < u->nets_wanted && !has_request(siltd)) {
+        uint32_t before = u->nnets;
+        silt_priv_refill(u);
+        if (u->nnets == before)
+            return;
+    }
+}
+
+static void answer(struct silt_priv_unit *u, int siltd, struct silt_priv_job *job)
+{
+    struct silt_error e;
+    if (job->in.len == sizeof(job->request))
+        silt_priv_ops_run(u, job);
+    else
+        return; /* siltd waits for nothing that it did not number */
+    if (silt_fd_send(siltd, &job->out, &e) < 0)
+        silt_priv_ops_undo(u, job);
+    silt_parcel_close(&job->out);
+}
+
+int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_error *e)
+{
+    static struct silt_priv_job job;
+    if (silt_launch_prepare(e) < 0)
+        return -1;
+    for (;;) {
+        prepare(u, siltd);
+        job.in = (struct silt_parcel){.data = &job.request, .len = sizeof(job.request)};
+        int got = silt_fd_recv(siltd, &job.in, e);
+        if (got == 0)
+            return 0;
+        if (got < 0 && e->code != SILT_PROTOCOL)
+            return -1;
+        if (got > 0)
+            answer(u, siltd, &job);
+        silt_parcel_close(&job.in);
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "super/without.h"
+
+#ifdef SILT_UNSAFE_TESTS
+#include "base/log.h"
+#include "base/own.h"
+
+/* tests/escape/PROTECTIONS.md explains each. */
+static const char *const known[] = {
+    "proc_exe",  "close_fds",    "dev_symlink", "masks",        "mount_block", "caps",
+    "seccomp",   "pivot",        "handles",     "devices",      "nnp",         "abi",
+    "tiocsti",   "userns_limit", "pids_limit",  "memory_limit", "cgroup_ro",   "pidns",
+    "kill_tree", "infoleaks",    "uts",
+};
+
+static int check_name(silt_slice name, struct silt_error *e)
+{
+    char quoted[SILT_LOG_QUOTE_SIZE];
+    for (size_t i = 0; i < SILT_COUNT(known); i++) {
+        if (!silt_slice_eq(name, silt_slice_of(known[i])))
+            continue;
+        silt_log(SILT_LOG_WARN, "super.without", "protection=%s is switched off", known[i]);
+        return 0;
+    }
+    return silt_fail(e, SILT_INVALID, "SILT_WITHOUT: no protection %s",
+                     silt_log_quote(name, quoted));
+}
+
+int silt_without_check(struct silt_error *e)
+{
+    const char *list = getenv("SILT_WITHOUT");
+    silt_slice rest = silt_slice_of(list != NULL ? list : ""), name;
+    while (silt_slice_split(&rest, ',', &name))
+        if (name.len > 0 && check_name(name, e) < 0)
+            return -1;
+    return 0;
+}
+#else
+/* ISO C forbids an empty translation unit. */
+typedef int silt_without_nothing;
+#endif

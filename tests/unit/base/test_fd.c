@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+#include "unit/base/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+static struct silt_error e;
+
+static void make_pair(int pair[2])
+{
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, pair, &e), 0);
+}
+
+TEST(a_parcel_keeps_its_borders)
+{
+    int pair[2];
+    char text[] = "one", in[16];
+    make_pair(pair);
+    struct silt_parcel out = {.data = text, .len = 3};
+    assert_int_equal(silt_fd_send(pair[0], &out, &e), 0);
+    out.len = 2;
+    assert_int_equal(silt_fd_send(pair[0], &out, &e), 0);
+    struct silt_parcel p = {.data = in, .len = sizeof(in)};
+    assert_int_equal(silt_fd_recv(pair[1], &p, &e), 1);
+    assert_slice(((silt_slice){in, p.len}), SILT_LIT("one"));
+    p.len = sizeof(in);
+    assert_int_equal(silt_fd_recv(pair[1], &p, &e), 1);
+    assert_int_equal(p.len, 2);
+    (void)close(pair[0]);
+    p.len = sizeof(in);
+    assert_int_equal(silt_fd_recv(pair[1], &p, &e), 0);
+    (void)close(pair[1]);
+}
+
+TEST(descriptors_ride_along_close_on_exec)
+{
+    int pair[2], ends[2];
+    char byte = 'x', in[16];
+    make_pair(pair);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    struct silt_parcel out = {.data = &byte, .len = 1, .fds = {ends[0], ends[1]}, .nfds = 2};
+    assert_int_equal(silt_fd_send(pair[0], &out, &e), 0);
+    struct silt_parcel p = {.data = in, .len = sizeof(in)};
+    assert_int_equal(silt_fd_recv(pair[1], &p, &e), 1);
+    assert_int_equal(p.nfds, 2);
+    assert_true((fcntl(p.fds[0], F_GETFD) & FD_CLOEXEC) != 0);
+    assert_int_equal(silt_fd_write_all(p.fds[1], SILT_LIT("hi"), &e), 0);
+    assert_int_equal(read(ends[0], in, sizeof(in)), 2);
+    int taken = silt_take_fd(&p.fds[0]), left = p.fds[1];
+    silt_parcel_close(&p);
+    assert_int_equal(fcntl(left, F_GETFD), -1);
+    assert_true(fcntl(taken, F_GETFD) >= 0);
+    int all[] = {taken, ends[0], ends[1], pair[0], pair[1]};
+    for (size_t i = 0; i < SILT_COUNT(all); i++)
+        (void)close(all[i]);
+}
+
+TEST(a_parcel_that_is_too_large_breaks_the_contract_and_leaks_nothing)
+{
+    int pair[2];
+    char text[] = "longer than that", in[4];
+    make_pair(pair);
+    struct silt_parcel out = {.data = text, .len = sizeof(text), .fds = {pair[0]}, .nfds = 1};
+    assert_int_equal(silt_fd_send(pair[0], &out, &e), 0);
+    int next = dup(pair[0]);
+    (void)close(next);
+    struct silt_parcel p = {.data = in, .len = sizeof(in)};
+    assert_int_equal(silt_fd_recv(pair[1], &p, &e), -1);
+    assert_int_equal(e.code, SILT_PROTOCOL);
+    int after = dup(pair[0]);
+    assert_int_equal(after, next);
+    (void)close(after);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+TEST(a_full_or_empty_socket_says_eagain)
+{
+    int pair[2];
+    char block[4096] = {0};
+    make_pair(pair);
+    assert_int_equal(silt_fd_nonblock(pair[0], &e), 0);
+    struct silt_parcel p = {.data = block, .len = sizeof(block)};
+    assert_int_equal(silt_fd_recv(pair[0], &p, &e), -1);
+    assert_int_equal(e.sys, EAGAIN);
+    p = (struct silt_parcel){.data = block, .len = sizeof(block)};
+    while (silt_fd_send(pair[0], &p, &e) == 0)
+        continue;
+    assert_int_equal(e.sys, EAGAIN);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+TEST(a_file_is_read_whole_or_not_at_all)
+{
+    char path[] = "/tmp/silt-unit-XXXXXX", *text;
+    size_t len;
+    silt_auto_fd fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(silt_fd_put(AT_FDCWD, path, "hello", &e), 0);
+    assert_int_equal(silt_fd_read_file(AT_FDCWD, path, 5, &text, &len, &e), 0);
+    assert_int_equal(len, 5);
+    assert_string_equal(text, "hello");
+    free(text);
+    assert_int_equal(silt_fd_read_file(AT_FDCWD, path, 4, &text, &len, &e), -1);
+    assert_int_equal(e.code, SILT_LIMIT);
+    (void)unlink(path);
+    assert_int_equal(silt_fd_read_file(AT_FDCWD, path, 4, &text, &len, &e), -1);
+    assert_int_equal(e.code, SILT_NOT_FOUND);
+    assert_int_equal(silt_fd_put(AT_FDCWD, path, "x", &e), -1);
+}
+
+TEST(ownership_is_taken_visibly)
+{
+    int fd = dup(STDIN_FILENO), copy = fd;
+    {
+        silt_auto_fd mine = silt_take_fd(&fd);
+        assert_int_equal(fd, -1);
+        assert_int_equal(mine, copy);
+    }
+    assert_int_equal(fcntl(copy, F_GETFD), -1);
+}
