@@ -30,7 +30,7 @@ _silt() {
     local words="--server --token-file"
     case $command in
     exec)
-        words+=" --session --no-session --cwd --env --timeout --"
+        words+=" --session --no-session --keep --cwd --env --timeout --"
         [ "$COMP_CWORD" -ne 2 ] || words=$(_silt_ids)
         ;;
     ls) words+=" --label --json" ;;

@@ -17,7 +17,7 @@ static void tell(struct silt_children *all, pid_t pid, int status)
         if (c->pid != pid)
             continue;
         silt_child_forget(c);
-        c->on_exit(c, status);
+        c->on_exited(c, status);
         return;
     }
 }

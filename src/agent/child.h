@@ -11,7 +11,7 @@
 struct silt_child {
     struct silt_link link;
     pid_t pid;
-    void (*on_exit)(struct silt_child *c, int status); /* as of waitpid; the child is forgotten */
+    void (*on_exited)(struct silt_child *c, int status); /* as of waitpid; the child is forgotten */
 };
 
 struct silt_children {

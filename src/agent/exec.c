@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/exec.h"
+#include "agent/session.h"
 #include "base/own.h"
 
 #include <stdlib.h>
@@ -66,6 +67,7 @@ static void leave(struct silt_exec *x)
     silt_loop_bury(&a->loop, &x->grave);
     if (x->handle != NULL)
         silt_handle_leave(&a->handles, x->handle);
+    silt_session_exec_left(a, x->start.head.session);
 }
 
 static void note_limits(struct silt_exec *x)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { V1_TASKS = 0, V1_FREEZER = 1, V2_FOLDER = 0, V2_PROCS = 1, V2_KILL = 2 };
@@ -41,10 +42,11 @@ static struct silt_handle *find_usable(struct silt_handles *all)
 static void serve_waits(struct silt_handles *all)
 {
     while (!silt_list_empty(&all->waits)) {
+        struct silt_handle_wait *w =
+            silt_container_of(all->waits.next, struct silt_handle_wait, link);
         struct silt_handle *h = find_usable(all);
         if (h == NULL)
             return;
-        struct silt_handle_wait *w = silt_list_first(&all->waits, struct silt_handle_wait, link);
         silt_handle_stop_waiting(w);
         h->state = SILT_HANDLE_USED;
         w->on_handle(w, h);
@@ -170,10 +172,14 @@ bool silt_handle_is_empty(const struct silt_handle *h)
     return silt_handle_visit(h, visit_one, &found) == 0 && !found;
 }
 
+bool silt_is_process(pid_t id)
+{
+    return syscall(SYS_tgkill, id, id, 0) == 0;
+}
+
 static bool visit_signal(void *arg, pid_t id)
 {
-    /* A thread that leads no process gets nothing: its leader is in the list too. */
-    if (tgkill(id, id, 0) == 0)
+    if (silt_is_process(id))
         (void)kill(id, *(int *)arg);
     return true;
 }

@@ -55,6 +55,7 @@ void silt_handle_leave(struct silt_handles *all, struct silt_handle *h);
 /* Visits the ids of all threads (v1) or processes (v2) inside, as this namespace numbers them, until a
  * visit answers false. -1 when the list cannot be read. */
 int silt_handle_visit(const struct silt_handle *h, bool (*visit)(void *arg, pid_t id), void *arg);
+bool silt_is_process(pid_t id); /* and not just a thread of one */
 bool silt_handle_is_empty(const struct silt_handle *h);
 void silt_handle_signal(const struct silt_handle *h, int signal);
 /* v1 only; v2 kills as one. */

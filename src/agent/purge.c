@@ -41,6 +41,15 @@ void silt_id_set_take(struct silt_id_set *s, const struct silt_handle *h)
         qsort(s->ids, s->count, sizeof(pid_t), by_id);
 }
 
+void silt_id_set_remove(struct silt_id_set *s, pid_t id)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->ids[i] != id)
+            s->ids[kept++] = s->ids[i];
+    s->count = kept;
+}
+
 void silt_id_set_free(struct silt_id_set *s)
 {
     free(s->ids);
@@ -57,7 +66,7 @@ static pid_t process_of(pid_t id)
 {
     char path[32];
     char text[512] = "";
-    if (tgkill(id, id, 0) == 0)
+    if (silt_is_process(id))
         return id;
     (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
     silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -13,6 +13,7 @@ struct silt_id_set {
 enum { SILT_ID_SET_MAX = 4096 };
 /* Who is in the handle now; what does not fit is left out. */
 void silt_id_set_take(struct silt_id_set *s, const struct silt_handle *h);
+void silt_id_set_remove(struct silt_id_set *s, pid_t id);
 void silt_id_set_free(struct silt_id_set *s);
 
 struct silt_purge {

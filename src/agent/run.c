@@ -92,7 +92,7 @@ static void on_failed(struct silt_launch *l, bool no_dir, const struct silt_erro
     silt_exec_end(x, (silt_slice){NULL, 0});
 }
 
-static void on_exit(struct silt_launch *l, int status)
+static void on_exited(struct silt_launch *l, int status)
 {
     struct silt_exec *x = silt_container_of(l, struct silt_exec, launch);
     x->exited = true;
@@ -139,7 +139,7 @@ static int launch(struct silt_exec *x, struct silt_spawn *s, int *err_place, str
     s->joins = &x->agent->joins;
     x->launch.on_started = on_started;
     x->launch.on_failed = on_failed;
-    x->launch.on_exit = on_exit;
+    x->launch.on_exited = on_exited;
     x->outlet.on_dry = on_dry;
     if (silt_launch_start(&x->launch, s, e) < 0)
         return -1;
@@ -158,7 +158,7 @@ static int launch_plain(struct silt_exec *x, struct silt_error *e)
     silt_auto_free char **envp = NULL;
     silt_auto_free char *copy = NULL;
     silt_auto_fd memory = -1;
-    if (silt_slice_to_path(x->start.cwd, cwd, e) < 0 || silt_start_envp(&x->start, &envp, e) < 0)
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0 || silt_start_envp(&x->start, &envp, e) < 0)
         return -1;
     bool is_long = text.len >= ARG_MAX_BYTES;
     if (is_long && make_memory(text, &memory, e) < 0)
@@ -223,7 +223,7 @@ static int launch_background(struct silt_exec *x, struct silt_error *e)
 {
     char cwd[PATH_MAX];
     silt_auto_fd script = -1;
-    if (silt_slice_to_path(x->start.cwd, cwd, e) < 0 || script_file(&x->start, &script, e) < 0)
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0 || script_file(&x->start, &script, e) < 0)
         return -1;
     if (lseek(script, 0, SEEK_SET) < 0)
         return silt_fail_errno(e, "rewind a command");
@@ -241,13 +241,19 @@ static int launch_background(struct silt_exec *x, struct silt_error *e)
     return launch(x, &s, &s.extra[1], e);
 }
 
+static void fail_doomed(struct silt_exec *x)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_GONE, "killed before it started");
+    silt_exec_fail(x, &e);
+}
+
 static void go(struct silt_exec *x, struct silt_handle *h)
 {
     struct silt_error e;
     x->handle = h;
     if (x->doomed) {
-        (void)silt_fail(&e, SILT_GONE, "killed before it started");
-        silt_exec_fail(x, &e);
+        fail_doomed(x);
         return;
     }
     int done = is_background(x) ? launch_background(x, &e) : launch_plain(x, &e);
@@ -290,7 +296,12 @@ void silt_run_signal(struct silt_exec *x, int signal)
 {
     switch (x->state) {
     case SILT_EXEC_WAITING:
-        x->doomed = x->doomed || signal == SIGKILL;
+        if (signal != SIGKILL)
+            return;
+        if (x->wait.all != NULL)
+            fail_doomed(x);
+        else
+            x->doomed = true; /* its session is about to hand it over */
         return;
     case SILT_EXEC_STARTING:
     case SILT_EXEC_RUNNING:

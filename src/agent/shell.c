@@ -29,6 +29,12 @@ void silt_shell_add_dir(struct silt_script *s, silt_slice dir)
     silt_script_close_quote(s);
 }
 
+static void clear(struct silt_lines *l)
+{
+    l->len = 0;
+    l->broken = false;
+}
+
 __attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, const char *format, ...)
 {
     va_list args;
@@ -102,17 +108,17 @@ int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh, con
     static struct silt_script s;
     struct silt_shell copy = *sh;
     unsigned slot = sh->slot;
-    *l = (struct silt_lines){.len = 0};
+    clear(l);
     silt_script_init(&s, open_command_file, &copy);
     add_body(&s, sh, start);
-    bool in_file = silt_script_flush(&s);
+    l->in_file = silt_script_flush(&s);
     silt_script_fini(&s);
     if (s.broken)
         return silt_fail(e, SILT_LIMIT, "put down a command of %zu bytes", start->command.len);
     if (start->head.timeout_ms > 0)
         addf(l, "\\command . " SILT_FOLDER SILT_STATE_SAVE " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
              slot);
-    if (in_file)
+    if (l->in_file)
         addf(l, "\\command eval \"$(<" SILT_FOLDER "%uc)\"", slot);
     else
         addf(l, "%.*s", (int)s.len, s.text);
@@ -124,7 +130,7 @@ int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh, con
 
 void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh)
 {
-    *l = (struct silt_lines){.len = 0};
+    clear(l);
     addf(l, "\\command . " SILT_FOLDER SILT_STATE_FORK " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
          sh->slot);
     add_status(l, sh);
@@ -133,7 +139,7 @@ void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh)
 
 void silt_shell_reload(struct silt_lines *l, const struct silt_shell *sh)
 {
-    *l = (struct silt_lines){.len = 0};
+    clear(l);
     addf(l, "\\command . " SILT_FOLDER "%ud || :\n" SILT_SHELL_GO_TO_PWD, sh->slot);
     add_status(l, sh);
     addf(l, "\n");

@@ -33,6 +33,7 @@ struct silt_lines {
     char text[4096]; /* as much as a pipe takes at once: PIPE_BUF */
     size_t len;
     bool broken;
+    bool in_file; /* the command lies in a file */
 };
 
 struct silt_shell {

@@ -18,7 +18,8 @@ void silt_limits_take(struct silt_limits *l, pid_t pid)
     l->known = 0;
     /* The engine keeps the limit of core files: nobody changes it. */
     for (int what = 0; what < RLIM_NLIMITS; what++)
-        if (what != RLIMIT_CORE && prlimit(pid, what, NULL, &l->list[what]) == 0)
+        if (what != (int)RLIMIT_CORE
+            && syscall(SYS_prlimit64, pid, what, NULL, &l->list[what]) == 0)
             l->known |= 1U << what;
 }
 
@@ -68,7 +69,7 @@ static void on_child_exit(struct silt_child *c, int status)
         }
         l->on_started(l);
     }
-    l->on_exit(l, status);
+    l->on_exited(l, status);
 }
 
 static pid_t fork_into(const struct silt_handle *h, bool *ret_entered)
@@ -78,7 +79,7 @@ static pid_t fork_into(const struct silt_handle *h, bool *ret_entered)
         struct clone_args args = {
             .flags = CLONE_INTO_CGROUP,
             .exit_signal = SIGCHLD,
-            .cgroup = (uint64_t)h->fds[0],
+            .cgroup = (__u64)h->fds[0],
         };
         long pid = syscall(SYS_clone3, &args, CLONE_ARGS_WITH_CGROUP);
         if (pid >= 0 || errno != ENOSYS) {
@@ -108,7 +109,7 @@ int silt_launch_start(struct silt_launch *l, const struct silt_spawn *s, struct 
         return silt_fail_errno(e, "start a process");
     }
     l->child.pid = pid;
-    l->child.on_exit = on_child_exit;
+    l->child.on_exited = on_child_exit;
     silt_child_add(l->children, &l->child);
     l->report = (struct silt_watch){.fd = report[0], .on_ready = on_report};
     silt_loop_watch(l->loop, &l->report, EPOLLIN);

@@ -41,7 +41,7 @@ struct silt_spawn {
 };
 
 /* A program from its fork to its exit; embedded in its owner. Of on_started and on_failed exactly one
- * is called, and on_exit only after on_started. */
+ * is called, and on_exited only after on_started. */
 struct silt_launch {
     struct silt_loop *loop;         /* borrowed */
     struct silt_children *children; /* borrowed */
@@ -50,7 +50,7 @@ struct silt_launch {
     void (*on_started)(struct silt_launch *l);
     /* no_dir: a directory could not be entered. */
     void (*on_failed)(struct silt_launch *l, bool no_dir, const struct silt_error *e);
-    void (*on_exit)(struct silt_launch *l, int status);
+    void (*on_exited)(struct silt_launch *l, int status);
 };
 
 int silt_launch_start(struct silt_launch *l, const struct silt_spawn *s, struct silt_error *e);

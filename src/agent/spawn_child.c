@@ -27,7 +27,7 @@ static void set_limits(const struct silt_limits *limits)
     struct rlimit l;
     for (int what = 0; limits != NULL && what < RLIM_NLIMITS; what++)
         if (limits->known >> what & 1)
-            (void)setrlimit(what, &limits->list[what]);
+            (void)syscall(SYS_prlimit64, 0, what, &limits->list[what], NULL);
     if (limits == NULL && getrlimit(RLIMIT_DATA, &l) == 0) {
         l.rlim_cur = l.rlim_max;
         (void)setrlimit(RLIMIT_DATA, &l);

@@ -102,8 +102,9 @@ void silt_state_trim(int fd)
     if (len <= 0 || (size_t)len == sizeof(text))
         return;
     size_t kept = trim(text, (size_t)len);
-    if (pwrite(fd, text, kept, 0) == (ssize_t)kept && ftruncate(fd, (off_t)kept) < 0)
-        (void)pwrite(fd, text, 0, 0);
+    memset(text + kept, '\n', (size_t)len - kept); /* the size stays: one call, nothing to undo */
+    ssize_t written = pwrite(fd, text, (size_t)len, 0);
+    (void)written; /* a file in memory that was just written by the shell */
 }
 
 char *const *silt_state_env(void)

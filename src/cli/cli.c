@@ -22,8 +22,8 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
 
 static void put(FILE *out, char c)
 {
-    bool control = (unsigned char)c < ' ' || c == 0x7f;
-    (void)fputc(control && c != '\n' ? '?' : c, out);
+    bool control = ((unsigned char)c < ' ' && c != '\n') || c == 0x7f;
+    (void)fputc(control ? '?' : (unsigned char)c, out);
 }
 
 int silt_cli_fail(const struct silt_error *e)
@@ -36,10 +36,20 @@ int silt_cli_fail(const struct silt_error *e)
     return SILT_EXIT_OWN;
 }
 
+int silt_cli_usage(const char *usage)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_INVALID, "usage: %s", usage);
+    return silt_cli_fail(&e);
+}
+
 void silt_cli_print(silt_slice text)
 {
     for (size_t i = 0; i < text.len; i++)
-        put(stdout, text.data[i] == '\n' ? ' ' : text.data[i]);
+        if (text.data[i] == '\n')
+            put(stdout, ' ');
+        else
+            put(stdout, text.data[i]);
 }
 
 static const struct silt_json *get(const struct silt_json *object, const char *key)

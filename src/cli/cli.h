@@ -29,6 +29,7 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
                    struct silt_error *e);
 /* Prints `silt: <message>` and answers SILT_EXIT_OWN. */
 int silt_cli_fail(const struct silt_error *e);
+int silt_cli_usage(const char *usage); /* the same for wrong words */
 
 /* Values of a JSON object; the defaults when there is none of this type. */
 silt_slice silt_cli_text(const struct silt_json *object, const char *key); /* "" */

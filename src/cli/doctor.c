@@ -80,10 +80,12 @@ static uint64_t file_number(const char *path)
 static struct finding check_kernel(const struct silt_config *c)
 {
     struct utsname u;
-    unsigned major = 0, minor = 0;
     (void)c;
-    if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
-        return found(WARN, "uname(2) gave no version.", "unknown version");
+    if (uname(&u) < 0)
+        return found(WARN, "uname(2) failed.", "unknown version");
+    char *dot;
+    unsigned long major = strtoul(u.release, &dot, 10);
+    unsigned long minor = *dot == '.' ? strtoul(dot + 1, NULL, 10) : 0;
     if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
         return found(FAIL, "Silt needs 5.19 or newer; Debian 12 has 6.1.", "Linux %s", u.release);
     if (strcmp(u.machine, "x86_64") != 0)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt exec: a command in a sandbox, its output as it comes, its exit status as ours. */
+/* silt exec: a command in a sandbox, its output as it comes, its exit status as ours. The command
+ * runs in a copy of its session's shell; with --keep in that shell itself, and answers at its end.
+ */
 #include "base/fd.h"
 #include "base/id.h"
 #include "cli/cli.h"
@@ -12,7 +14,7 @@ enum { COMMAND_MAX = 16 * 1024 * 1024, PATH_SIZE = 1024 };
 struct order {
     struct silt_cli cli;
     const char *session, *cwd, *timeout;
-    bool no_session;
+    bool no_session, keep;
     struct silt_words env;
 };
 
@@ -122,6 +124,12 @@ static int write_body(const struct order *o, struct silt_buf *b, struct silt_err
     return 0;
 }
 
+static void take_status(const struct silt_json *answer, struct outcome *out)
+{
+    int64_t status = silt_cli_number(answer, "exitCode");
+    *out = (struct outcome){true, status < 0 || status > 255 ? SILT_EXIT_OWN : (int)status};
+}
+
 static int on_event(silt_slice data, struct outcome *out, struct silt_error *e)
 {
     silt_auto_arena a;
@@ -138,10 +146,8 @@ static int on_event(silt_slice data, struct outcome *out, struct silt_error *e)
         silt_slice why = silt_cli_text(event, "error");
         return silt_fail(e, SILT_GONE, "%.*s", (int)why.len, why.data);
     }
-    if (silt_slice_eq(type, SILT_LIT("complete"))) {
-        int64_t status = silt_cli_number(event, "exitCode");
-        *out = (struct outcome){true, status < 0 || status > 255 ? SILT_EXIT_OWN : (int)status};
-    }
+    if (silt_slice_eq(type, SILT_LIT("complete")))
+        take_status(event, out);
     return 0;
 }
 
@@ -177,12 +183,27 @@ static int stream(struct silt_client *c, const struct silt_client_request *q, st
     return got;
 }
 
+static int collect(struct silt_client *c, const struct silt_client_request *q, struct outcome *out,
+                   struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    c->timeout_ms = -1;
+    if (silt_client_catch_interrupt(e) < 0 || silt_client_call(c, q, &a, &answer, e) < 0
+        || silt_fd_write_all(STDOUT_FILENO, silt_cli_text(answer, "stdout"), e) < 0
+        || silt_fd_write_all(STDERR_FILENO, silt_cli_text(answer, "stderr"), e) < 0)
+        return -1;
+    take_status(answer, out);
+    return 0;
+}
+
 static int parse(struct order *o, int argc, char **argv, struct silt_error *e)
 {
     const struct silt_option own[] = {
         {.name = "session", .value = &o->session},      {.name = "cwd", .value = &o->cwd},
         {.name = "timeout", .value = &o->timeout},      {.name = "env", .words = &o->env},
-        {.name = "no-session", .flag = &o->no_session},
+        {.name = "no-session", .flag = &o->no_session}, {.name = "keep", .flag = &o->keep},
     };
     struct silt_options options = {.table = own, .count = SILT_COUNT(own), .plain_max = 1};
     if (silt_cli_parse(&o->cli, &options, argc, argv, e) < 0)
@@ -200,7 +221,7 @@ static int run(struct order *o, struct silt_client *c, struct outcome *out, stru
     silt_buf_init(&body, 4 * (size_t)COMMAND_MAX);
     if (write_body(o, &body, e) < 0
         || silt_cli_path(path, sizeof(path), "/sandboxes/", o->cli.plain.items[0],
-                         "/api/execute/stream", e)
+                         o->keep ? "/api/execute" : "/api/execute/stream", e)
                < 0)
         return -1;
     struct silt_client_request q = {.method = "POST",
@@ -208,7 +229,7 @@ static int run(struct order *o, struct silt_client *c, struct outcome *out, stru
                                     .content_type = "application/json",
                                     .body = silt_buf_slice(&body),
                                     .file = -1};
-    return stream(c, &q, out, e);
+    return o->keep ? collect(c, &q, out, e) : stream(c, &q, out, e);
 }
 
 int silt_cli_exec(int argc, char **argv)

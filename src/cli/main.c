@@ -39,7 +39,9 @@ static const struct command {
     const char *help;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"exec", "ID [--session S] [--cwd DIR] [--env K=V]... [--timeout 5s] -- COMMAND",
+    {"exec",
+     "ID [--session S | --no-session] [--keep] [--cwd DIR] [--env K=V]... [--timeout 5s] -- "
+     "COMMAND",
      "run a command in a sandbox, made on first use; its output streams, its exit status is ours",
      silt_cli_exec},
     {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
@@ -80,6 +82,20 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* `silt --server HOST:PORT ls` is `silt ls --server HOST:PORT`. */
+static void bring_command_first(int argc, char **argv)
+{
+    int at = 1;
+    while (at < argc
+           && (strncmp(argv[at], "--server", 8) == 0 || strncmp(argv[at], "--token-file", 12) == 0))
+        at += strchr(argv[at], '=') != NULL ? 1 : 2;
+    if (at >= argc)
+        return;
+    char *command = argv[at];
+    memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+    argv[1] = command;
+}
+
 /* `silt exec --help`, but not `silt exec ID -- ls --help`. */
 static bool wants_help(int argc, char **argv)
 {
@@ -94,6 +110,7 @@ int main(int argc, char **argv)
     struct silt_error e;
     if (argc < 2)
         return run_help(argc, argv);
+    bring_command_first(argc, argv);
     const struct command *c = find_command(argv[1]);
     if (c == NULL) {
         (void)silt_fail(&e, SILT_INVALID, "no command %s\nTry: silt help", argv[1]);

@@ -12,19 +12,22 @@ static void print_cell(int width, silt_slice text)
     (void)printf("%-*.*s ", width, (int)text.len, text.data);
 }
 
+static silt_slice to_seconds(silt_slice iso)
+{
+    return (silt_slice){iso.data, iso.len < 19 ? iso.len : 19};
+}
+
+/* Usage is not in a list: the daemon would have to ask for each. */
 static void print_row(const struct silt_json *s)
 {
-    const struct silt_json *usage = silt_json_get(s, SILT_LIT("usage"));
-    silt_slice type = silt_cli_text(s, "type"), used = silt_cli_text(s, "lastUsedAt");
-    char memory[SILT_CLI_SIZE_TEXT], disk[SILT_CLI_SIZE_TEXT];
+    silt_slice type = silt_cli_text(s, "type");
     print_cell(28, silt_cli_text(s, "id"));
     print_cell(8, silt_cli_text(s, "state"));
-    print_cell(10, silt_cli_text(silt_json_get(s, SILT_LIT("image")), "name"));
-    print_cell(11, type.len > 0 ? type : SILT_LIT("-"));
-    (void)printf(
-        "%10s %10s %5lld  %.*s\n", silt_cli_size(silt_cli_number(usage, "memoryBytes"), memory),
-        silt_cli_size(silt_cli_number(usage, "diskBytes"), disk),
-        (long long)silt_cli_number(usage, "pids"), (int)(used.len < 19 ? used.len : 19), used.data);
+    print_cell(12, silt_cli_text(silt_json_get(s, SILT_LIT("image")), "name"));
+    print_cell(11, type.len > 0 ? type : SILT_LIT("own limits"));
+    print_cell(20, to_seconds(silt_cli_text(s, "createdAt")));
+    silt_slice used = to_seconds(silt_cli_text(s, "lastUsedAt"));
+    (void)printf("%.*s\n", (int)used.len, used.data);
 }
 
 static int page_path(char out[PATH_SIZE], const struct silt_words *labels, silt_slice after,
@@ -59,8 +62,8 @@ static void show_page(struct listing *l, const struct silt_json *sandboxes)
         return;
     for (const struct silt_json *s = sandboxes->items.first; s != NULL; s = s->next) {
         if (!l->cli.json && l->count == 0)
-            (void)printf("%-28s %-8s %-10s %-11s %10s %10s %5s  %s\n", "ID", "STATE", "IMAGE",
-                         "TYPE", "MEMORY", "DISK", "PIDS", "LAST USED (UTC)");
+            (void)printf("%-28s %-8s %-12s %-11s %-20s %s\n", "ID", "STATE", "IMAGE", "TYPE",
+                         "CREATED (UTC)", "LAST USED (UTC)");
         if (l->cli.json)
             silt_cli_write(&l->json, s);
         else
@@ -218,14 +221,14 @@ int silt_cli_info(int argc, char **argv)
 {
     static struct silt_cli cli;
     static struct silt_client client;
-    const struct silt_json *answer;
+    const struct silt_json *answer = NULL;
     struct silt_error e;
     silt_auto_arena a;
     silt_arena_init(&a, SILT_CLI_ARENA_MAX);
     if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
-    if (cli.plain.count != 1 && silt_fail(&e, SILT_INVALID, "usage: silt info ID") < 0)
-        return silt_cli_fail(&e);
+    if (cli.plain.count != 1)
+        return silt_cli_usage("silt info ID [--json]");
     int got = silt_client_init(&client, cli.server, cli.token_file, &e);
     if (got == 0)
         got = call_one(&client, "GET", cli.plain.items[0], &a, &answer, &e);
@@ -262,8 +265,8 @@ int silt_cli_rm(int argc, char **argv)
     int status = EXIT_SUCCESS;
     if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
-    if (cli.plain.count == 0 && silt_fail(&e, SILT_INVALID, "usage: silt rm ID...") < 0)
-        return silt_cli_fail(&e);
+    if (cli.plain.count == 0)
+        return silt_cli_usage("silt rm ID...");
     if (silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     for (size_t i = 0; i < cli.plain.count; i++)

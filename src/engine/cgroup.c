@@ -99,11 +99,7 @@ int silt_cgroup_get(const struct silt_cgroups *c, int dir, const char *group, co
 int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,
                            const char *file, uint64_t number, struct silt_error *e)
 {
-    struct silt_error ignored;
-    uint64_t now;
     char text[24];
-    if (silt_cgroup_get(c, dir, group, file, NULL, &now, &ignored) == 0 && now == number)
-        return 0;
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
     return silt_cgroup_put(c, dir, group, file, text, e);
 }

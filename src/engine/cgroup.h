@@ -66,7 +66,6 @@ int silt_cgroup_make(const struct silt_cgroups *c, uint32_t slot, const struct s
 int silt_cgroup_birth_open(const struct silt_cgroups *c, uint32_t slot,
                            struct silt_cgroup_birth *ret, struct silt_error *e);
 void silt_cgroup_birth_close(struct silt_cgroup_birth *b);
-/* Writes only what differs. */
 int silt_cgroup_limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
                       struct silt_error *e);
 /* Adds `count` handles: their descriptors in the order of wire/agent.h, from ret_fds[0] on. The caller

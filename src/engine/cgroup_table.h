@@ -34,7 +34,6 @@ int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *gro
                           int flags, int *ret_fd, struct silt_error *e);
 int silt_cgroup_put(const struct silt_cgroups *c, int dir, const char *group, const char *file,
                     const char *text, struct silt_error *e);
-/* Writes unless the file says so already. */
 int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,
                            const char *file, uint64_t number, struct silt_error *e);
 /* The first number of the file, or the one that follows `key `; "max" is UINT64_MAX. */

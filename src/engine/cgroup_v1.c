@@ -89,24 +89,21 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
     return 0;
 }
 
-/* The kernel insists on memory <= memory + swap at every moment, so growing starts with the second. The
- * second exists only where swap is counted. */
+/* The kernel insists on memory <= memory + swap at every moment, so what shrinks starts with the first
+ * and what grows with the second. The second exists only where swap is counted. */
 static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t bytes,
                         struct silt_error *e)
 {
-    static const char *const files[] = {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"};
-    uint64_t now, want = bytes & ~4095ULL; /* the kernel counts pages */
-    if (silt_cgroup_get(c, c->dirs[MEMORY], name, files[0], NULL, &now, e) < 0)
+    static const char both[] = "memory.memsw.limit_in_bytes";
+    static const char alone[] = "memory.limit_in_bytes";
+    struct silt_error ignored;
+    int memory = c->dirs[MEMORY];
+    if (silt_cgroup_put_number(c, memory, name, alone, bytes, e) == 0)
+        return silt_cgroup_put_number(c, memory, name, both, bytes, e) < 0 && e->sys != ENOENT ? -1 : 0;
+    if (e->sys != EINVAL)
         return -1;
-    if (now == want)
-        return 0;
-    for (int i = 0; i < 2; i++) {
-        const char *file = files[want > now ? 1 - i : i];
-        if (silt_cgroup_put_number(c, c->dirs[MEMORY], name, file, want, e) < 0
-            && (file == files[0] || e->sys != ENOENT))
-            return -1;
-    }
-    return 0;
+    (void)silt_cgroup_put_number(c, memory, name, both, bytes, &ignored);
+    return silt_cgroup_put_number(c, memory, name, alone, bytes, e);
 }
 
 static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,

@@ -87,13 +87,10 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
 static int limit_cpu(const struct silt_cgroups *c, const char *group, uint32_t milli,
                      struct silt_error *e)
 {
-    struct silt_error ignored;
     char text[48];
-    uint64_t now, quota = (uint64_t)milli * (PERIOD_US / 1000);
+    uint64_t quota = (uint64_t)milli * (PERIOD_US / 1000);
     if (quota < QUOTA_LEAST_US)
         quota = QUOTA_LEAST_US;
-    if (silt_cgroup_get(c, c->dirs[0], group, "cpu.max", NULL, &now, &ignored) == 0 && now == quota)
-        return 0;
     (void)snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, PERIOD_US);
     return silt_cgroup_put(c, c->dirs[0], group, "cpu.max", text, e);
 }
@@ -102,10 +99,9 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
                  struct silt_error *e)
 {
     char guest[SILT_CGROUP_NAME_SIZE];
-    uint64_t memory = l->memory_bytes & ~4095ULL; /* the kernel counts pages */
     (void)snprintf(guest, sizeof(guest), "s%u/guest", slot);
     if (!silt_without("memory_limit")) {
-        if (silt_cgroup_put_number(c, c->dirs[0], guest, "memory.max", memory, e) < 0)
+        if (silt_cgroup_put_number(c, c->dirs[0], guest, "memory.max", l->memory_bytes, e) < 0)
             return -1;
         if (silt_cgroup_put_number(c, c->dirs[0], guest, "memory.swap.max", 0, e) < 0
             && e->sys != ENOENT) /* only where swap is counted */

@@ -26,7 +26,7 @@ int silt_child_become_root(struct silt_error *e)
         return silt_fail_errno(e, "become root inside");
     if (setsid() < 0)
         return silt_fail_errno(e, "make a terminal session");
-    for (int i = 1; i < NSIG; i++)
+    for (int i = 1; i < SIGRTMIN; i++)
         (void)signal(i, SIG_DFL); /* refused for SIGKILL, SIGSTOP and libc's own */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -44,22 +44,23 @@ static int join_groups(const struct silt_launch *l, struct silt_error *e)
 static const struct {
     const char *file, *value;
 } user_limits[] = {
-    {"sys/user/max_user_namespaces", "0"},   {"sys/user/max_mnt_namespaces", "0"},
-    {"sys/user/max_pid_namespaces", "0"},    {"sys/user/max_net_namespaces", "0"},
-    {"sys/user/max_ipc_namespaces", "0"},    {"sys/user/max_uts_namespaces", "0"},
-    {"sys/user/max_cgroup_namespaces", "0"}, {"sys/user/max_time_namespaces", "0"},
+    {"max_user_namespaces", "0"},   {"max_mnt_namespaces", "0"},
+    {"max_pid_namespaces", "0"},    {"max_net_namespaces", "0"},
+    {"max_ipc_namespaces", "0"},    {"max_uts_namespaces", "0"},
+    {"max_cgroup_namespaces", "0"}, {"max_time_namespaces", "0"},
 };
 
-/* In this user namespace and for all below it. What the kernel does not know needs no limit. */
-static int limit_user(int proc, struct silt_error *e)
+/* In this user namespace and for all below it. What the kernel does not know needs no limit. From here
+ * on not even we make mounts: a detached one has a mount namespace of its own. */
+static int limit_user(int user, struct silt_error *e)
 {
-    if (silt_fd_put(proc, "sys/user/max_inotify_instances", "128", e) < 0
-        || silt_fd_put(proc, "sys/user/max_inotify_watches", "65536", e) < 0)
+    if (silt_fd_put(user, "max_inotify_instances", "128", e) < 0
+        || silt_fd_put(user, "max_inotify_watches", "65536", e) < 0)
         return -1;
     if (silt_without("userns_limit"))
         return 0;
     for (size_t i = 0; i < SILT_COUNT(user_limits); i++)
-        if (silt_fd_put(proc, user_limits[i].file, user_limits[i].value, e) < 0 && e->sys != ENOENT)
+        if (silt_fd_put(user, user_limits[i].file, user_limits[i].value, e) < 0 && e->sys != ENOENT)
             return -1;
     return 0;
 }
@@ -107,9 +108,11 @@ static int cover(int mount, const struct mask *list, size_t count, struct silt_e
         silt_auto_fd with = -1;
         if (silt_without("masks") || silt_without(list[i].protection))
             continue;
+        if (faccessat(mount, list[i].path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            continue; /* this kernel does not have it; a clone for nothing costs 80 us to drop */
         if (silt_mnt_clone(AT_FDCWD, list[i].cover, &with, e) < 0)
             return -1;
-        if (silt_mnt_attach(with, mount, list[i].path, e) < 0 && e->sys != ENOENT)
+        if (silt_mnt_attach(with, mount, list[i].path, e) < 0)
             return silt_because(e, "cover %s", list[i].path);
     }
     return 0;
@@ -136,18 +139,21 @@ static int make_proc(int *ret_fd, struct silt_error *e)
 
 static int mount_proc(int root, struct silt_error *e)
 {
-    silt_auto_fd at = -1, proc = -1;
+    silt_auto_fd at = -1, proc = -1, user = -1;
     if (silt_mnt_target(root, "proc", &at, e) < 0)
         return -1;
     if (make_proc(&proc, e) < 0)
         return -1;
-    if (limit_user(proc, e) < 0)
-        return -1;
+    user = openat(proc, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC); /* writable, also when covered */
+    if (user < 0)
+        return silt_fail_errno(e, "open /proc/sys/user");
     if (silt_mnt_attach(proc, at, "", e) < 0)
         return -1;
     if (make_sysctl_read_only(proc, e) < 0)
         return -1;
-    return cover(proc, proc_masks, SILT_COUNT(proc_masks), e);
+    if (cover(proc, proc_masks, SILT_COUNT(proc_masks), e) < 0)
+        return -1;
+    return limit_user(user, e);
 }
 
 /* /sys, made together with the network namespace it shows */
@@ -218,7 +224,7 @@ static int build_root(const struct silt_launch *l, struct silt_error *e)
         return -1;
     if (mount_sys(l, l->root, e) < 0)
         return -1;
-    return mount_proc(l->root, e);
+    return mount_proc(l->root, e); /* the last: it ends with limit_user */
 }
 
 static int enter_root(const struct silt_launch *l, struct silt_error *e)

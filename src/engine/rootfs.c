@@ -60,7 +60,17 @@ static int open_userns(uint32_t inside, uint32_t outside, int *ret_fd, struct si
     return silt_userns_make(map, ret_fd, e);
 }
 
-int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, struct silt_error *e)
+static int mount_over(const struct silt_rootfs *r, int lower, int *ret_mount, struct silt_error *e)
+{
+    if (make_overlay(lower, r->volume, r->ephemeral, ret_mount, e) == 0)
+        return 0;
+    if (e->sys != EINVAL)
+        return -1;
+    return make_overlay_attached(lower, r->volume, r->ephemeral, ret_mount, e);
+}
+
+int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int *ret_layer,
+                      struct silt_error *e)
 {
     silt_auto_fd userns = -1, lower = -1;
     if (clear_volatile_mark(r->volume, e) < 0)
@@ -69,11 +79,10 @@ int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, struct silt_e
         return -1;
     if (silt_mnt_clone_as(r->image, "", userns, &lower, e) < 0)
         return -1;
-    if (make_overlay(lower, r->volume, r->ephemeral, ret_mount, e) == 0)
-        return 0;
-    if (e->sys != EINVAL)
-        return -1;
-    return make_overlay_attached(lower, r->volume, r->ephemeral, ret_mount, e);
+    if (mount_over(r, lower, ret_mount, e) < 0)
+        return silt_because(e, "mount the root");
+    *ret_layer = silt_take_fd(&lower);
+    return 0;
 }
 
 int silt_rootfs_usr(uint32_t ids, int *ret_mount, struct silt_error *e)

@@ -16,6 +16,9 @@ struct silt_rootfs {
     bool ephemeral;      /* fsync does nothing, and unmounting waits for no disk */
 };
 
-int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, struct silt_error *e);
+/* *ret_layer is what the image was mounted as meanwhile: nobody needs it any more, but closing it waits for
+ * a grace period (70 us), so the caller does that when nobody waits. */
+int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int *ret_layer,
+                      struct silt_error *e);
 /* The machine's /usr, read-only, its first 65,536 ids moved into the sandbox's range. */
 int silt_rootfs_usr(uint32_t ids, int *ret_mount, struct silt_error *e);

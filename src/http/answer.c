@@ -13,9 +13,9 @@
 #include <time.h>
 
 enum {
-    HEAD_ROOM = 256,                 /* status line and our own fields */
-    BATCH_KEPT = 2 * SILT_HTTP_MARK, /* memory of the batch that is kept for the next one */
-    DATE_MS = 250,                   /* how old the Date may be */
+    HEAD_ROOM = 256,        /* status line and our own fields */
+    BATCH_KEPT = 64 * 1024, /* memory of the batch that is kept for the next one */
+    DATE_MS = 250,          /* how old the Date may be */
 };
 
 size_t silt_http_answer_pending(const struct silt_http_conn *c)

@@ -447,6 +447,12 @@ void silt_http_conn_resume(struct silt_http_conn *c)
 static void on_ready(struct silt_watch *w, uint32_t events)
 {
     struct silt_http_conn *c = silt_container_of(w, struct silt_http_conn, watch);
+    if (!silt_list_empty(&c->todo)) { /* what is there already comes before what is new */
+        silt_list_remove(&c->todo);
+        silt_http_conn_resume(c);
+    }
+    if (c->intake == SILT_HTTP_CLOSED)
+        return;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
         silt_http_conn_lose(c);
         return;
@@ -483,7 +489,7 @@ static void on_time(struct silt_timer *t)
 /* All is written. */
 static void part(struct silt_http_conn *c)
 {
-    if (c->clean) {
+    if (c->clean && c->in.len == 0) {
         silt_http_conn_close(c);
         return;
     }

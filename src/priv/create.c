@@ -111,7 +111,7 @@ static int make_groups(const struct silt_priv_unit *u, uint32_t slot,
     return silt_cgroup_handles(&u->cgroups, slot, c->handles, m->handle_fds, &m->nhandle_fds, e);
 }
 
-static int mount_root(const struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
+static int mount_root(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
                       struct making *m, struct silt_error *e)
 {
     uint32_t ids = silt_priv_unit_ids(u, slot);
@@ -122,7 +122,7 @@ static int mount_root(const struct silt_priv_unit *u, uint32_t slot, const struc
                                  .ids = ids,
                                  .ids_images = u->ids_images,
                                  .ephemeral = (c->flags & SILT_CREATE_EPHEMERAL) != 0};
-    if (silt_rootfs_mount(&rootfs, &m->root, e) < 0)
+    if (silt_rootfs_mount(&rootfs, &m->root, &u->later, e) < 0)
         return -1;
     if ((c->flags & SILT_CREATE_HOST_USR) != 0)
         return silt_rootfs_usr(ids, &m->usr, e);

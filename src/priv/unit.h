@@ -22,6 +22,7 @@ struct silt_priv_unit {
     int fetch; /* program silt-fetch */
     int home_net, home_uts;
     int janitor; /* channel */
+    int later; /* to be closed when the answer is out; -1: nothing */
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
     uint32_t nnets, nets_wanted;
 };

@@ -33,6 +33,7 @@ static void answer(struct silt_priv_unit *u, int siltd, struct silt_priv_job *jo
     if (silt_fd_send(siltd, &job->out, &e) < 0)
         silt_priv_ops_undo(u, job);
     silt_parcel_close(&job->out);
+    silt_close_fd(&u->later);
 }
 
 int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_error *e)

@@ -71,7 +71,7 @@ static bool is_loopback(const struct sockaddr_storage *at)
 static int describe(int fd, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
 {
     char host[INET6_ADDRSTRLEN], port[8];
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = {0};
     socklen_t len = sizeof(at);
     if (getsockname(fd, (struct sockaddr *)&at, &len) < 0)
         return silt_fail_errno(e, "read the socket's address");

@@ -5,8 +5,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/allocator_interface.h>
+#endif
 
 enum { MIB = 1 << 20 };
 
@@ -192,8 +204,12 @@ void rig_start(void)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     address =
         (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (rig.limits.connections == 0)
-        rig_limits();
+    struct silt_http_limits limits = rig.limits;
+    size_t flood_size = rig.flood_size;
+    rig_limits();
+    if (limits.connections > 0)
+        rig.limits = limits;
+    rig.flood_size = flood_size;
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(listen(fd, 1024), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
@@ -216,6 +232,16 @@ void rig_turn(void)
 int64_t rig_clock(void)
 {
     return silt_clock_ms();
+}
+
+size_t rig_memory(void)
+{
+#ifdef WITH_ASAN
+    return __sanitizer_get_current_allocated_bytes();
+#else
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+#endif
 }
 
 void rig_connect(struct rig_client *c)

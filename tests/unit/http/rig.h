@@ -45,6 +45,7 @@ void rig_turn(void);
         }                                                                                          \
     } while (0)
 int64_t rig_clock(void);
+size_t rig_memory(void); /* bytes of the heap in use */
 
 void rig_connect(struct rig_client *c);
 void rig_say(struct rig_client *c, const char *text);

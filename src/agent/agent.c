@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent.h"
+#include "agent/exec.h"
+#include "agent/folder.h"
+#include "agent/state.h"
+#include "base/own.h"
+
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+void silt_agent_say_failed(struct silt_agent *a, uint64_t id, const struct silt_error *e)
+{
+    struct silt_say s = {.type = SILT_AGENT_FAILED, .id = id, .head = {(const char *)e, sizeof(*e)}};
+    silt_channel_say(&a->channel, &s);
+}
+
+static void on_lonely(struct silt_timer *t)
+{
+    (void)t;
+    _exit(0); /* and the kernel ends the sandbox with us */
+}
+
+/* silt-super keeps the other end open across restarts of siltd: when it is closed, nobody comes back. */
+static void on_gone(struct silt_channel *c)
+{
+    struct silt_agent *a = silt_container_of(c, struct silt_agent, channel);
+    a->lonely.on_time = on_lonely;
+    silt_loop_after(&a->loop, &a->lonely, SILT_PEER_GRACE_MS);
+    silt_list_each(it, &a->execs)
+        silt_outlet_drop(&silt_container_of(it, struct silt_exec, link)->outlet);
+}
+
+static void on_need(struct silt_handles *all, unsigned how_many)
+{
+    struct silt_agent *a = silt_container_of(all, struct silt_agent, handles);
+    struct silt_say s = {.type = SILT_AGENT_NEED_HANDLES, .flags = how_many};
+    silt_channel_say(&a->channel, &s);
+}
+
+static void on_reaped(struct silt_children *all)
+{
+    struct silt_agent *a = silt_container_of(all, struct silt_agent, children);
+    silt_purge_poke(&a->purges);
+    silt_handles_poke(&a->handles);
+}
+
+/* Nothing of the guest may look into us, and nothing of ours may leak into the guest. */
+static int close_doors(struct silt_error *e)
+{
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        return silt_fail_errno(e, "become undumpable");
+    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        return silt_fail_errno(e, "mark descriptors close-on-exec");
+    /* A counter that is missing leaves no hole that a descriptor of a command could fall into: it reads
+     * as empty. */
+    for (int fd = SILT_AGENT_FD_OOM; fd < SILT_AGENT_FD_FIRST; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && dup3(STDIN_FILENO, fd, O_CLOEXEC) < 0)
+            return silt_fail_errno(e, "fill descriptor %d", fd);
+    (void)umask(022);
+    return 0;
+}
+
+static void take_descriptors(struct silt_agent *a, size_t joins, size_t handles)
+{
+    int fds[SILT_HANDLES_MAX * SILT_HANDLE_FDS_V2];
+    int next = SILT_AGENT_FD_FIRST;
+    size_t count = handles * (a->handles.mode == 1 ? SILT_HANDLE_FDS_V1 : SILT_HANDLE_FDS_V2);
+    for (a->joins.count = 0; a->joins.count < joins; a->joins.count++)
+        a->joins.fds[a->joins.count] = next++;
+    for (size_t i = 0; i < count; i++)
+        fds[i] = next++;
+    silt_handles_add(&a->handles, fds, count);
+}
+
+int silt_agent_open(struct silt_agent *a, int mode, size_t joins, size_t handles,
+                    struct silt_error *e)
+{
+    silt_list_init(&a->execs);
+    silt_list_init(&a->sessions);
+    silt_list_init(&a->purges);
+    a->meter = (struct silt_meter){
+        .oom = SILT_AGENT_FD_OOM, .peak = SILT_AGENT_FD_PEAK, .pids = SILT_AGENT_FD_PIDS};
+    a->channel.on_frame = silt_ask_frame;
+    a->channel.on_gone = on_gone;
+    a->children.on_reaped = on_reaped;
+    a->handles.on_need = on_need;
+    if (close_doors(e) < 0 || silt_loop_open(&a->loop, e) < 0)
+        return -1;
+    silt_handles_init(&a->handles, &a->loop, mode);
+    silt_drains_init(&a->drains, &a->loop);
+    take_descriptors(a, joins, handles);
+    if (silt_folder_open(&a->folder, e) < 0 || silt_state_install(a->folder, e) < 0)
+        return -1;
+    if (silt_children_open(&a->children, &a->loop, e) < 0)
+        return -1;
+    return silt_channel_open(&a->channel, &a->loop, SILT_AGENT_FD_CHANNEL, e);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ask: what siltd may ask of us, one row each. A frame that breaks the contract is siltd's bug: it is
+ * answered with FAILED where there is something to answer, and otherwise passed over. */
+#include "agent/session.h"
+#include "base/own.h"
+
+#include <signal.h>
+
+struct asked {
+    struct silt_agent *agent;
+    const struct silt_frame *frame;
+    size_t body_len;
+    struct silt_parcel *parcel;
+};
+
+static uint64_t number(const struct asked *q)
+{
+    uint64_t n;
+    memcpy(&n, q->frame->body, sizeof(n));
+    return n;
+}
+
+static void say_epoch(const struct asked *q, uint32_t type)
+{
+    uint64_t epoch = number(q);
+    struct silt_say s = {.type = type, .head = {(const char *)&epoch, sizeof(epoch)}};
+    silt_channel_say(&q->agent->channel, &s);
+}
+
+static void say_exec_info(const struct silt_exec *x)
+{
+    struct silt_agent_exec_info info = {
+        .session = x->start.head.session,
+        .mode = x->start.head.mode,
+        .pid = x->pid,
+    };
+    struct silt_say s = {.type = SILT_AGENT_EXEC_INFO,
+                         .id = x->id,
+                         .head = {(const char *)&info, sizeof(info)}};
+    silt_channel_say(&x->agent->channel, &s);
+}
+
+static void on_hello(const struct asked *q)
+{
+    struct silt_agent *a = q->agent;
+    silt_channel_forget(&a->channel);
+    say_epoch(q, SILT_AGENT_WELCOME);
+    silt_list_each(it, &a->sessions) {
+        struct silt_session *s = silt_container_of(it, struct silt_session, link);
+        if (s->state != SILT_SESSION_CLOSING)
+            silt_session_say_info(s);
+    }
+    silt_list_each(it, &a->execs) {
+        struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
+        say_exec_info(x);
+        silt_outlet_renew(&x->outlet);
+    }
+    say_epoch(q, SILT_AGENT_READY);
+    a->handles.asked = false; /* of the siltd before */
+}
+
+static void on_handles(const struct asked *q)
+{
+    int count = q->parcel->nfds;
+    q->parcel->nfds = 0; /* taken */
+    silt_handles_add(&q->agent->handles, q->parcel->fds, (size_t)count);
+}
+
+static void on_open(const struct asked *q)
+{
+    struct silt_start start;
+    struct silt_error e;
+    if (silt_start_parse(&start, q->frame, q->body_len, q->parcel, &e) < 0)
+        silt_agent_say_failed(q->agent, q->frame->id, &e);
+    else
+        silt_session_open(q->agent, q->frame->id, &start);
+}
+
+static void on_close(const struct asked *q)
+{
+    struct silt_session *s = silt_session_find(q->agent, q->frame->id);
+    struct silt_say closed = {.type = SILT_AGENT_CLOSED, .id = q->frame->id};
+    if (s != NULL)
+        silt_session_close(s);
+    else
+        silt_channel_say(&q->agent->channel, &closed); /* it ended by itself meanwhile */
+}
+
+static int check_exec(const struct asked *q, const struct silt_start *start,
+                      struct silt_session **ret_session, struct silt_error *e)
+{
+    size_t count = 0;
+    silt_list_each(it, &q->agent->execs)
+        count++;
+    if (count >= SILT_HANDLES_MAX + SILT_SESSIONS_MAX)
+        return silt_fail(e, SILT_LIMIT, "%zu commands run in this sandbox already", count);
+    if (silt_exec_find(q->agent, q->frame->id) != NULL)
+        return silt_fail(e, SILT_PROTOCOL, "exec %llu runs already", (unsigned long long)q->frame->id);
+    if (start->head.mode == SILT_EXEC_PLAIN)
+        return 0;
+    *ret_session = silt_session_find(q->agent, start->head.session);
+    if (*ret_session == NULL)
+        return silt_fail(e, SILT_GONE, "the session's shell ended");
+    return 0;
+}
+
+static void on_exec(const struct asked *q)
+{
+    struct silt_session *session = NULL;
+    struct silt_start start;
+    struct silt_error e;
+    if (silt_start_parse(&start, q->frame, q->body_len, q->parcel, &e) < 0
+        || check_exec(q, &start, &session, &e) < 0) {
+        silt_start_fini(&start);
+        silt_agent_say_failed(q->agent, q->frame->id, &e);
+        return;
+    }
+    struct silt_exec *x = silt_exec_new(q->agent, q->frame->id, &start);
+    if (session != NULL)
+        silt_session_exec(session, x);
+    else
+        silt_run_start(x);
+}
+
+static void on_credit(const struct asked *q)
+{
+    struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
+    if (x != NULL)
+        silt_outlet_credit(&x->outlet, number(q));
+}
+
+static void on_detach(const struct asked *q)
+{
+    struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
+    if (x != NULL)
+        silt_outlet_drop(&x->outlet);
+}
+
+static void on_kill(const struct asked *q)
+{
+    struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
+    uint32_t signal;
+    memcpy(&signal, q->frame->body, sizeof(signal));
+    if (x != NULL && x->start.head.mode != SILT_EXEC_FOREGROUND && signal >= 1 && signal < NSIG)
+        silt_run_signal(x, (int)signal);
+}
+
+static const struct ask {
+    size_t body; /* at least */
+    void (*run)(const struct asked *q);
+} asks[SILT_AGENT_ASK_MAX] = {
+    [SILT_AGENT_HELLO] = {sizeof(uint64_t), on_hello},
+    [SILT_AGENT_HANDLES] = {0, on_handles},
+    [SILT_AGENT_OPEN] = {0, on_open},
+    [SILT_AGENT_CLOSE] = {0, on_close},
+    [SILT_AGENT_EXEC] = {0, on_exec},
+    [SILT_AGENT_CREDIT] = {sizeof(uint64_t), on_credit},
+    [SILT_AGENT_DETACH] = {0, on_detach},
+    [SILT_AGENT_KILL] = {sizeof(uint32_t), on_kill},
+};
+
+void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,
+                    struct silt_parcel *p)
+{
+    struct asked q = {
+        .agent = silt_container_of(c, struct silt_agent, channel),
+        .frame = f,
+        .body_len = body_len,
+        .parcel = p,
+    };
+    if (f->type < SILT_AGENT_ASK_MAX && asks[f->type].run != NULL && body_len >= asks[f->type].body) {
+        asks[f->type].run(&q);
+        return;
+    }
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_PROTOCOL, "frame of type %u with %zu bytes", f->type, body_len);
+    silt_agent_say_failed(q.agent, f->id, &e);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: one bash that lives across commands. We write lines to its input; a command's output comes
+ * through two FIFOs and its status through a third, which the shell opens by name, so that no
+ * descriptor of ours is ever inherited by what the user runs. */
+#pragma once
+
+#include "agent/exec.h"
+
+/*   WAITING -handle-> IDLE -command-> RUNNING -status or death-> ENDING -output is dry-> IDLE
+ *                      | \                \--time is over--> EXPIRED -all dead-> RELOADING -> ENDING
+ *                      |  \--background command--> SAVING -state is written-> IDLE
+ *                      \---close, from every state--> CLOSING -> GONE            */
+enum silt_session_state {
+    SILT_SESSION_WAITING,
+    SILT_SESSION_IDLE,
+    SILT_SESSION_RUNNING,
+    SILT_SESSION_ENDING,
+    SILT_SESSION_SAVING,
+    SILT_SESSION_EXPIRED,
+    SILT_SESSION_RELOADING,
+    SILT_SESSION_CLOSING,
+    SILT_SESSION_GONE,
+};
+
+struct silt_fifo {
+    int read;  /* owned; -1: to be made */
+    int write; /* owned; held while a command runs, so that the reading end never looks ended */
+};
+
+struct silt_session {
+    struct silt_link link;
+    struct silt_agent *agent; /* borrowed */
+    uint64_t id;
+    unsigned slot;
+    enum silt_session_state state;
+    struct silt_start start; /* until the shell runs; the note stays */
+    silt_slice note;         /* owned */
+
+    struct silt_handle *handle;
+    struct silt_handle_wait wait;
+    struct silt_launch shell;
+    bool opened;                 /* siltd was told */
+    bool dead;                   /* the shell was reaped */
+    struct silt_agent_end death; /* how */
+    int in;                      /* the shell's input, owned */
+
+    struct silt_watch status; /* fd owned */
+    char text[PATH_MAX + 64]; /* of it, so far */
+    size_t text_len;
+    uint32_t mark; /* what we wait for */
+    struct silt_fifo out[2];
+
+    struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
+    bool in_file;           /* its text lies in a file */
+    char *cwd;              /* owned: the last one told */
+    struct silt_timer timer;
+    int doubts; /* looks at which the shell had read everything and not answered */
+    struct silt_purge purge;
+    struct silt_id_set before; /* who was here before a command that has a deadline */
+    struct silt_limits limits; /* of the shell when the time was over */
+    struct silt_grave grave;
+};
+
+/* Takes the start. */
+void silt_session_open(struct silt_agent *a, uint64_t id, struct silt_start *start);
+struct silt_session *silt_session_find(struct silt_agent *a, uint64_t id);
+void silt_session_close(struct silt_session *s);
+/* x is new; from here on it is the session's until it ends, or run.c's. */
+void silt_session_exec(struct silt_session *s, struct silt_exec *x);
+void silt_session_say_info(const struct silt_session *s);
+/* An exec of this session has ended. */
+void silt_session_exec_left(struct silt_agent *a, uint64_t id);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/row.h"
+
+#include <stddef.h>
+
+const struct silt_row silt_rows[SILT_ROW_COUNT] = {
+#define FIELD(field) offsetof(struct silt_config, field), sizeof(((struct silt_config *)0)->field)
+    {"instance", SILT_ROW_TEXT, "silt", 1, 6, NULL, FIELD(instance),
+     "Name of this instance, a-z and 0-9. It prefixes control groups and locks, so that several "
+     "instances live on one machine."},
+    {"listen", SILT_ROW_TEXT, "127.0.0.1:7458", 1, 63, NULL, FIELD(listen),
+     "Address and port of the HTTP API. Port 0 takes a free one; `<run>/address` tells which."},
+    {"state", SILT_ROW_PATH, "/var/lib/silt", 0, 0, NULL, FIELD(state),
+     "Folder of everything that must survive a restart: database, images, files of sandboxes."},
+    {"run", SILT_ROW_PATH, "/run/silt", 0, 0, NULL, FIELD(run),
+     "Folder of the files `address` and `pid` of a running instance."},
+    {"images", SILT_ROW_PATH, "", 0, 0, NULL, FIELD(images),
+     "Folder of the images; `<state>/images` when not set."},
+    {"token_file", SILT_ROW_PATH, "/etc/silt/token", 0, 0, NULL, FIELD(token_file),
+     "File with the API token, at least 16 characters. Made with a random token when missing."},
+    {"user", SILT_ROW_TEXT, "silt", 1, 63, NULL, FIELD(user),
+     "User, by name or number, that the daemon facing the network runs as. When a user named silt "
+     "does not exist, number 64998 is taken."},
+    {"ids.base", SILT_ROW_NUMBER, "268435456", SILT_CONFIG_BLOCK_IDS, 0xff000000, NULL,
+     FIELD(ids_base),
+     "First uid and gid of the sandboxes, a multiple of 16777216. No other user or container tool "
+     "may use the range."},
+    {"ids.count", SILT_ROW_NUMBER, "16384", 256, 65280, NULL, FIELD(ids_count),
+     "Largest number of sandboxes, a multiple of 256; each owns 65536 ids."},
+    {"ids.images", SILT_ROW_NUMBER, "267386880", SILT_CONFIG_SLOT_IDS, 0xffff0000, NULL,
+     FIELD(ids_images), "First of the 65536 ids that images are stored with, a multiple of 65536."},
+    {"image", SILT_ROW_TEXT, "base", 1, 64, NULL, FIELD(image),
+     "Image of a sandbox that does not ask for another one."},
+    {"image.apt_source", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(image_apt_source),
+     "What apt inside a built image uses: an http address or a whole `deb` line, without "
+     "credentials. When not set, this machine's entries that anybody may see."},
+    {"type", SILT_ROW_CHOICE, "standard-1", 0, 0,
+     "lite|basic|standard-1|standard-2|standard-3|standard-4", FIELD(type),
+     "Instance type of a sandbox that does not ask for another one."},
+    {"pool.sandboxes", SILT_ROW_NUMBER, "8", 0, 4096, NULL, FIELD(pool_sandboxes),
+     "How many sandboxes of the default image are kept ready."},
+    {"pool.namespaces", SILT_ROW_NUMBER, "2", 0, 64, NULL, FIELD(pool_namespaces),
+     "How many network namespaces each worker keeps ready."},
+    {"workers", SILT_ROW_NUMBER, "2", 1, 64, NULL, FIELD(workers),
+     "How many privileged workers create and end sandboxes side by side."},
+    {"disk.pool", SILT_ROW_BYTES, "64G", 1ULL << 28, 1ULL << 50, NULL, FIELD(disk_pool),
+     "Largest size of the pool file that holds the files of all sandboxes; it grows with use. Not "
+     "used where the state folder itself is on btrfs."},
+    {"cgroup", SILT_ROW_PATH, "/sys/fs/cgroup", 0, 0, NULL, FIELD(cgroup),
+     "Where the control groups are mounted."},
+    {"log.level", SILT_ROW_LEVEL, "info", 0, 0, "debug|info|warn|error", FIELD(log_level),
+     "The least important events that are logged."},
+    {"http.connections", SILT_ROW_NUMBER, "10000", 16, 1000000, NULL, FIELD(http_connections),
+     "Open connections of the API; more are closed at once."},
+    {"http.head_timeout_ms", SILT_ROW_NUMBER, "10000", 100, 3600000, NULL,
+     FIELD(http_head_timeout_ms), "How long the head of a request may take."},
+    {"http.body_timeout_ms", SILT_ROW_NUMBER, "30000", 100, 3600000, NULL,
+     FIELD(http_body_timeout_ms), "How long a sender may be silent inside a body."},
+    {"http.idle_timeout_ms", SILT_ROW_NUMBER, "255000", 100, 86400000, NULL,
+     FIELD(http_idle_timeout_ms), "How long a connection may be idle between requests."},
+#undef FIELD
+};
+
+const struct silt_row *silt_row_find(silt_slice name)
+{
+    for (size_t i = 0; i < SILT_ROW_COUNT; i++)
+        if (silt_slice_eq(silt_slice_of(silt_rows[i].name), name))
+            return &silt_rows[i];
+    return NULL;
+}
+
+/* Which of "a|b|c" the text is, or -1. */
+static int choice_of(const char *choices, silt_slice text)
+{
+    silt_slice rest = silt_slice_of(choices), one;
+    for (int i = 0; silt_slice_split(&rest, '|', &one); i++)
+        if (silt_slice_eq(one, text))
+            return i;
+    return -1;
+}
+
+/* "64G": the power of 1024 behind the digits, which stay in *text. */
+static uint64_t unit_of(silt_slice *text)
+{
+    static const char units[] = "KMGT";
+    const char *unit = text->len > 0 ? strchr(units, text->data[text->len - 1]) : NULL;
+    if (unit == NULL || *unit == 0)
+        return 1;
+    text->len--;
+    return 1ULL << (10 * (unit - units + 1));
+}
+
+static int number_of(const struct silt_row *r, silt_slice text, uint64_t *ret, struct silt_error *e)
+{
+    uint64_t unit = r->kind == SILT_ROW_BYTES ? unit_of(&text) : 1, value;
+    if (silt_slice_to_u64(text, 0, UINT64_MAX, &value, e) < 0)
+        return -1;
+    if (__builtin_mul_overflow(value, unit, &value) || value < r->min || value > r->max)
+        return silt_fail(e, SILT_INVALID, "not between %llu and %llu", (unsigned long long)r->min,
+                         (unsigned long long)r->max);
+    *ret = value;
+    return 0;
+}
+
+static int set_text(const struct silt_row *r, struct silt_config *c, silt_slice text,
+                    struct silt_error *e)
+{
+    if (r->kind == SILT_ROW_PATH && (text.len == 0 || text.data[0] != '/'))
+        return silt_fail(e, SILT_INVALID, "not an absolute path");
+    if (r->kind == SILT_ROW_TEXT && (text.len < r->min || text.len > r->max))
+        return silt_fail(e, SILT_INVALID, "has %zu bytes, not %d to %d", text.len, (int)r->min,
+                         (int)r->max);
+    if (r->kind == SILT_ROW_CHOICE && choice_of(r->choices, text) < 0)
+        return silt_fail(e, SILT_INVALID, "not one of %s", r->choices);
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ')
+            return silt_fail(e, SILT_INVALID, "holds a control character");
+    return silt_slice_to_cstr(text, (char *)c + r->at, r->size, e);
+}
+
+static int set_number(const struct silt_row *r, struct silt_config *c, silt_slice text,
+                      struct silt_error *e)
+{
+    uint64_t wide;
+    if (number_of(r, text, &wide, e) < 0)
+        return -1;
+    uint32_t narrow = (uint32_t)wide;
+    if (r->size == sizeof(wide))
+        memcpy((char *)c + r->at, &wide, sizeof(wide));
+    else
+        memcpy((char *)c + r->at, &narrow, sizeof(narrow));
+    return 0;
+}
+
+int silt_row_set(const struct silt_row *r, struct silt_config *c, const char *value,
+                 struct silt_error *e)
+{
+    silt_slice text = silt_slice_of(value);
+    int level;
+    switch (r->kind) {
+    case SILT_ROW_TEXT:
+    case SILT_ROW_PATH:
+    case SILT_ROW_CHOICE:
+        return set_text(r, c, text, e);
+    case SILT_ROW_NUMBER:
+    case SILT_ROW_BYTES:
+        return set_number(r, c, text, e);
+    case SILT_ROW_LEVEL:
+        level = choice_of(r->choices, text);
+        if (level < 0)
+            return silt_fail(e, SILT_INVALID, "not one of %s", r->choices);
+        c->log_level = (enum silt_log_level)level;
+        return 0;
+    }
+    return silt_fail(e, SILT_INTERNAL, "setting of unknown kind");
+}

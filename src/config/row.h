@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* row: one setting, and the table of all of them. Private to this folder. */
+#pragma once
+
+#include "base/slice.h"
+#include "config/config.h"
+
+enum {
+    SILT_ROW_NAME_MAX = 40,
+    SILT_ROW_COUNT = 23, /* of silt_rows; the compiler compares */
+};
+
+#define SILT_ROW_DEFAULT_FILE "/etc/silt/silt.conf"
+
+enum silt_row_kind {
+    SILT_ROW_TEXT,
+    SILT_ROW_PATH,
+    SILT_ROW_CHOICE,
+    SILT_ROW_NUMBER,
+    SILT_ROW_BYTES,
+    SILT_ROW_LEVEL
+};
+
+struct silt_row {
+    const char *name;
+    enum silt_row_kind kind;
+    const char *preset;  /* the default, as a user would write it; "": see help */
+    uint64_t min, max;   /* NUMBER, BYTES: bounds; TEXT: length */
+    const char *choices; /* CHOICE, LEVEL: "a|b|c" */
+    size_t at, size;     /* the field */
+    const char *help;
+};
+
+extern const struct silt_row silt_rows[SILT_ROW_COUNT];
+
+const struct silt_row *silt_row_find(silt_slice name);
+int silt_row_set(const struct silt_row *r, struct silt_config *c, const char *value,
+                 struct silt_error *e);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes out of the rows: help, the reference page, an argument vector. */
+#include "config/row.h"
+
+enum { FLAG_MAX = PATH_MAX + 64 };
+
+static void print_wrapped(FILE *out, const char *text, size_t width)
+{
+    while (*text != 0) {
+        size_t n = strlen(text);
+        if (n > width)
+            for (n = width; n > 0 && text[n] != ' '; n--)
+                ;
+        (void)fprintf(out, "      %.*s\n", (int)n, text);
+        text += n;
+        while (*text == ' ')
+            text++;
+    }
+}
+
+void silt_config_help(FILE *out)
+{
+    (void)fprintf(out,
+                  "Settings, each also as a line in %s and as SILT_<NAME> in the\n"
+                  "environment; --config=FILE takes another file.\n\n",
+                  SILT_ROW_DEFAULT_FILE);
+    for (size_t i = 0; i < SILT_ROW_COUNT; i++) {
+        const struct silt_row *r = &silt_rows[i];
+        (void)fprintf(out, "  --%s=%s\n", r->name, r->preset);
+        print_wrapped(out, r->help, 74);
+        if (r->choices != NULL)
+            (void)fprintf(out, "      One of %s.\n", r->choices);
+    }
+}
+
+/* "a|b" would end a table cell. */
+static void print_choices(FILE *out, const char *choices)
+{
+    silt_slice rest = silt_slice_of(choices), one;
+    const char *comma = "";
+    while (silt_slice_split(&rest, '|', &one)) {
+        (void)fprintf(out, "%s`%.*s`", comma, (int)one.len, one.data);
+        comma = ", ";
+    }
+}
+
+static void print_allowed(FILE *out, const struct silt_row *r)
+{
+    switch (r->kind) {
+    case SILT_ROW_TEXT:
+        (void)fprintf(out, "text, %s%llu characters", r->min > 0 ? "1 to " : "up to ",
+                      (unsigned long long)r->max);
+        return;
+    case SILT_ROW_PATH:
+        (void)fputs("absolute path", out);
+        return;
+    case SILT_ROW_CHOICE:
+    case SILT_ROW_LEVEL:
+        print_choices(out, r->choices);
+        return;
+    case SILT_ROW_NUMBER:
+        (void)fprintf(out, "%llu to %llu", (unsigned long long)r->min, (unsigned long long)r->max);
+        return;
+    case SILT_ROW_BYTES:
+        (void)fprintf(out, "%lluM to %lluT (bytes, or with K, M, G, T)",
+                      (unsigned long long)(r->min >> 20), (unsigned long long)(r->max >> 40));
+        return;
+    }
+}
+
+void silt_config_reference(FILE *out)
+{
+    (void)fprintf(out,
+                  "# Settings\n\n"
+                  "Every setting has one name. It can stand in the file `%s`\n"
+                  "(`name = value`, or `[http]` and then `connections = 100`), in the environment\n"
+                  "(`SILT_` and the name in capitals, dots as `_`: `SILT_HTTP_CONNECTIONS`) and as "
+                  "a flag of\n"
+                  "`silt-super` (`--http.connections=100`). The flag wins over the environment, "
+                  "the environment\n"
+                  "over the file. `--config=FILE` or `SILT_CONFIG` names another file. An unknown "
+                  "name is an\n"
+                  "error. Settings are read once, at the start.\n\n"
+                  "`silt-super --help` prints the same rows; this page is made from them\n"
+                  "(`silt-super --reference`).\n\n"
+                  "| name | default | allowed | what it does |\n| --- | --- | --- | --- |\n",
+                  SILT_ROW_DEFAULT_FILE);
+    for (size_t i = 0; i < SILT_ROW_COUNT; i++) {
+        const struct silt_row *r = &silt_rows[i];
+        if (r->preset[0] != 0)
+            (void)fprintf(out, "| `%s` | `%s` | ", r->name, r->preset);
+        else
+            (void)fprintf(out, "| `%s` | | ", r->name);
+        print_allowed(out, r);
+        (void)fprintf(out, " | %s |\n", r->help);
+    }
+}
+
+static int level_text(const struct silt_config *c, const struct silt_row *r, char *out, size_t size)
+{
+    silt_slice rest = silt_slice_of(r->choices), one = {0};
+    for (int i = 0; i <= (int)c->log_level; i++)
+        (void)silt_slice_split(&rest, '|', &one);
+    return snprintf(out, size, "--%s=%.*s", r->name, (int)one.len, one.data);
+}
+
+static int number_text(const struct silt_config *c, const struct silt_row *r, char *out,
+                       size_t size)
+{
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+    if (r->size == sizeof(wide))
+        memcpy(&wide, (const char *)c + r->at, sizeof(wide));
+    else
+        memcpy(&narrow, (const char *)c + r->at, sizeof(narrow));
+    return snprintf(out, size, "--%s=%llu", r->name, (unsigned long long)(wide + narrow));
+}
+
+static char *to_flag(const struct silt_config *c, const struct silt_row *r)
+{
+    char text[FLAG_MAX];
+    int n = 0;
+    switch (r->kind) {
+    case SILT_ROW_TEXT:
+    case SILT_ROW_PATH:
+    case SILT_ROW_CHOICE:
+        n = snprintf(text, sizeof(text), "--%s=%s", r->name, (const char *)c + r->at);
+        break;
+    case SILT_ROW_NUMBER:
+    case SILT_ROW_BYTES:
+        n = number_text(c, r, text, sizeof(text));
+        break;
+    case SILT_ROW_LEVEL:
+        n = level_text(c, r, text, sizeof(text));
+        break;
+    }
+    if (n < 0 || (size_t)n >= sizeof(text))
+        abort();
+    return strdup(text);
+}
+
+char **silt_config_to_args(const struct silt_config *c, const char *program, const char *more)
+{
+    char **args = calloc(SILT_ROW_COUNT + 4, sizeof(char *));
+    if (args == NULL)
+        abort();
+    size_t n = 0;
+    args[n++] = strdup(program);
+    args[n++] = strdup("--config="); /* everything is said here: no file */
+    for (size_t i = 0; i < SILT_ROW_COUNT; i++)
+        args[n++] = to_flag(c, &silt_rows[i]);
+    if (more != NULL)
+        args[n++] = strdup(more);
+    for (size_t i = 0; i < n; i++)
+        if (args[i] == NULL)
+            abort();
+    return args;
+}
+
+void silt_config_args_free(char **args)
+{
+    for (size_t i = 0; args != NULL && args[i] != NULL; i++)
+        free(args[i]);
+    free(args);
+}

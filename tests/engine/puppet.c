@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* puppet: the PID 1 of the engine's tests, in the place of silt-init. It obeys one line of text per message
+ * on descriptor 3 and answers with one message of text. Static: the images of the tests hold no program. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHANNEL = 3, FIRST = 7, ROOM = 32768 };
+
+static char answer[ROOM];
+static int version, joins, handles;
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    va_list args;
+    size_t used = strlen(answer);
+    va_start(args, format);
+    (void)vsnprintf(answer + used, ROOM - used, format, args);
+    va_end(args);
+}
+
+static void do_read(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    if (fd < 0) {
+        say("errno %d", errno);
+        return;
+    }
+    char text[ROOM / 2];
+    ssize_t n, len = 0;
+    while ((n = read(fd, text + len, sizeof(text) - 1 - (size_t)len)) > 0)
+        len += n;
+    if (n < 0)
+        say("errno %d", errno);
+    text[len] = 0;
+    say("%s", text);
+    (void)close(fd);
+}
+
+static void do_write(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT, 0644);
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        say("errno %d", errno);
+    else
+        say("ok");
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+/* How many MiB fit, and what stopped it. */
+static void do_fill(const char *path, long most)
+{
+    static char mib[1 << 20];
+    memset(mib, 'x', sizeof(mib));
+    int fd = open(path, O_WRONLY | O_CREAT, 0644);
+    long done = 0;
+    int why = 0;
+    while (done < most) {
+        if (write(fd, mib, sizeof(mib)) != (ssize_t)sizeof(mib)) {
+            why = errno;
+            break;
+        }
+        done++;
+    }
+    if (why == 0 && fsync(fd) < 0)
+        why = errno;
+    say("%ld errno %d", done, why);
+    (void)close(fd);
+}
+
+static void do_list(const char *path)
+{
+    DIR *d = opendir(path);
+    if (d == NULL) {
+        say("errno %d", errno);
+        return;
+    }
+    for (struct dirent *it = readdir(d); it != NULL; it = readdir(d))
+        if (it->d_name[0] != '.')
+            say("%s ", it->d_name);
+    (void)closedir(d);
+}
+
+static void do_stat(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        say("errno %d", errno);
+    else
+        say("%o %u:%u", st.st_mode, st.st_uid, st.st_gid);
+}
+
+static void do_fds(void)
+{
+    char to[256];
+    for (int i = 0; i < 1024; i++) {
+        char path[32];
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+        ssize_t n = readlink(path, to, sizeof(to) - 1);
+        if (n < 0)
+            continue;
+        to[n] = 0;
+        say("%d=%s ", i, to);
+    }
+}
+
+static void join_guest(int handle)
+{
+    for (int i = 0; i < joins; i++)
+        if (write(FIRST + i, "0", 1) < 0)
+            _exit(101);
+    if (handle >= 0 && version == 1 && write(FIRST + joins + 2 * handle, "0", 1) < 0)
+        _exit(102);
+}
+
+static void pause_forever(void)
+{
+    for (;;)
+        (void)pause();
+}
+
+/* A child of the guest, in handle `handle`, that sleeps. */
+static void do_sleeper(int handle)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        join_guest(handle);
+        pause_forever();
+    }
+    say("%d", pid);
+}
+
+static void do_freeze(int handle)
+{
+    if (write(FIRST + joins + 2 * handle + 1, "FROZEN", 6) < 0)
+        say("errno %d", errno);
+    else
+        say("ok");
+}
+
+static void tell_status(pid_t pid)
+{
+    int status = 0;
+    (void)waitpid(pid, &status, 0);
+    if (WIFSIGNALED(status))
+        say("signal %d", WTERMSIG(status));
+    else
+        say("exit %d", WEXITSTATUS(status));
+}
+
+static void do_eat(long mib)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        join_guest(-1);
+        for (long i = 0; i < mib; i++) {
+            char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (p == MAP_FAILED)
+                _exit(7);
+            memset(p, 1, 1 << 20);
+        }
+        _exit(0);
+    }
+    tell_status(pid);
+}
+
+/* How many processes the guest's group takes, the first included. */
+static void do_forks(int most)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        join_guest(-1);
+        int n = 1;
+        for (; n < most; n++) {
+            pid_t child = fork();
+            if (child == 0)
+                pause_forever();
+            if (child < 0)
+                break;
+        }
+        (void)signal(SIGTERM, SIG_IGN);
+        _exit(n > 255 ? 255 : n);
+    }
+    tell_status(pid);
+    (void)kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+}
+
+static void do_call(long number)
+{
+    long got = syscall(number, -1L, -1L, -1L, -1L, -1L, -1L);
+    say("%ld errno %d", got, got < 0 ? errno : 0);
+}
+
+static void do_socket(int family, int type, int protocol)
+{
+    int fd = socket(family, type, protocol);
+    say("%s %d", fd < 0 ? "errno" : "ok", fd < 0 ? errno : 0);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static void do_name(void)
+{
+    struct utsname u;
+    (void)uname(&u);
+    say("%s", u.nodename);
+}
+
+static void do_uptime(void)
+{
+    struct timespec mono;
+    (void)clock_gettime(CLOCK_MONOTONIC, &mono);
+    say("%lld", (long long)mono.tv_sec);
+}
+
+static void obey(char *line)
+{
+    char *rest = strchr(line, ' ');
+    int a = 0, b = 0, c = 0;
+    if (rest != NULL)
+        *rest++ = 0;
+    else
+        rest = line + strlen(line);
+    char *second = strchr(rest, ' ');
+    if (strcmp(line, "ping") == 0) {
+        say("pong %d %d %d %d %d", getpid(), getppid(), version, joins, handles);
+    } else if (strcmp(line, "read") == 0) {
+        do_read(rest);
+    } else if (strcmp(line, "list") == 0) {
+        do_list(rest);
+    } else if (strcmp(line, "stat") == 0) {
+        do_stat(rest);
+    } else if (strcmp(line, "fds") == 0) {
+        do_fds();
+    } else if (strcmp(line, "sleeper") == 0) {
+        do_sleeper((int)strtol(rest, NULL, 10));
+    } else if (strcmp(line, "freeze") == 0) {
+        do_freeze((int)strtol(rest, NULL, 10));
+    } else if (strcmp(line, "eat") == 0) {
+        do_eat(strtol(rest, NULL, 10));
+    } else if (strcmp(line, "forks") == 0) {
+        do_forks((int)strtol(rest, NULL, 10));
+    } else if (strcmp(line, "call") == 0) {
+        do_call(strtol(rest, NULL, 10));
+    } else if (strcmp(line, "name") == 0) {
+        do_name();
+    } else if (strcmp(line, "uptime") == 0) {
+        do_uptime();
+    } else if (strcmp(line, "mkdir") == 0) {
+        say("%s %d", mkdir(rest, 0755) == 0 ? "ok" : "errno", errno);
+    } else if (strcmp(line, "socket") == 0 && sscanf(rest, "%d %d %d", &a, &b, &c) == 3) {
+        do_socket(a, b, c);
+    } else if (strcmp(line, "exit") == 0) {
+        _exit((int)strtol(rest, NULL, 10));
+    } else if (second != NULL) {
+        *second++ = 0;
+        if (strcmp(line, "write") == 0)
+            do_write(rest, second);
+        else if (strcmp(line, "fill") == 0)
+            do_fill(rest, strtol(second, NULL, 10));
+        else if (strcmp(line, "rename") == 0)
+            say("%s %d", rename(rest, second) == 0 ? "ok" : "errno", errno);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static char line[ROOM];
+    if (argc != 4)
+        return 100;
+    version = (int)strtol(argv[1], NULL, 10);
+    joins = (int)strtol(argv[2], NULL, 10);
+    handles = (int)strtol(argv[3], NULL, 10);
+    for (;;) {
+        ssize_t n = recv(CHANNEL, line, sizeof(line) - 1, 0);
+        if (n <= 0)
+            return 0;
+        line[n] = 0;
+        answer[0] = 0;
+        obey(line);
+        if (send(CHANNEL, answer, strlen(answer) + 1, MSG_NOSIGNAL) < 0)
+            return 0;
+    }
+}
