@@ -66,7 +66,9 @@ void silt_loop_watch(struct silt_loop *l, struct silt_watch *w, uint32_t events)
         silt_loop_forget(l, w);
         return;
     }
-    struct epoll_event ev = {.events = events, .data.fd = w->fd};
+    if (w->events == 0)
+        w->serial = ++l->serials;
+    struct epoll_event ev = {.events = events, .data.u64 = (uint64_t)w->serial << 32 | (uint32_t)w->fd};
     int op = w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(l->epoll, op, w->fd, &ev) < 0)
         abort();
@@ -162,6 +164,17 @@ static int wait_ms(const struct silt_loop *l, int timeout_ms)
     return left > 60000 ? 60000 : (int)left;
 }
 
+static void deliver(struct silt_loop *l, const struct epoll_event *ev)
+{
+    /* An earlier callback of this batch may have ended this watch, or even given its number to another:
+     * what was queued for the one before is not for that one. Level triggering brings back whatever is
+     * passed over here. */
+    struct silt_watch *w = l->live[(uint32_t)ev->data.u64];
+    bool same = w != NULL && w->serial == (uint32_t)(ev->data.u64 >> 32);
+    if (same && (ev->events & (w->events | EPOLLERR | EPOLLHUP)) != 0)
+        w->on_ready(w, ev->events);
+}
+
 static void ring(struct silt_loop *l)
 {
     while (l->timers > 0 && l->heap[1]->at_ms <= l->now_ms) {
@@ -178,14 +191,8 @@ int silt_loop_turn(struct silt_loop *l, int timeout_ms, struct silt_error *e)
     if (n < 0 && errno != EINTR)
         return silt_fail_errno(e, "wait for events");
     l->now_ms = silt_clock_ms();
-    for (int i = 0; i < n; i++) {
-        /* An earlier callback of this batch may have ended this watch, or even reused its number:
-         * level triggering brings back whatever is passed over here. */
-        struct silt_watch *w = l->live[events[i].data.fd];
-        uint32_t got = events[i].events;
-        if (w != NULL && (got & (w->events | EPOLLERR | EPOLLHUP)) != 0)
-            w->on_ready(w, got);
-    }
+    for (int i = 0; i < n; i++)
+        deliver(l, &events[i]);
     ring(l);
     empty_graves(l);
     return 0;

@@ -16,6 +16,7 @@ struct silt_loop;
 struct silt_watch {
     int fd;          /* borrowed; -1: not watching */
     uint32_t events; /* what is asked for; 0: not watching */
+    uint32_t serial; /* the loop's: tells it from an earlier watch of the same number */
     void (*on_ready)(struct silt_watch *w, uint32_t events);
 };
 
@@ -40,6 +41,7 @@ struct silt_loop {
     struct silt_grave *graves;
     struct silt_watch **live; /* by fd: who is watching it now */
     size_t live_cap;
+    uint32_t serials; /* given to watches so far */
 };
 
 int silt_loop_open(struct silt_loop *l, struct silt_error *e);

@@ -15,6 +15,7 @@ import { until, within } from './wait.mjs';
 const START_MS = 20_000;
 const STOP_MS = 30_000;
 const TRIES = 8;
+const USER = 64_998; // siltd's uid in tests: no account is needed
 
 export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.meta.dirname, '../../build'));
 
@@ -65,6 +66,7 @@ export class Daemon {
 			state: this.state,
 			run: this.run,
 			token_file: path.join(home, 'token'),
+			user: USER,
 			'ids.base': randomInt(0x40, 0xde) * 2 ** 24,
 			'ids.count': 512,
 			'disk.pool': '8G',
@@ -75,7 +77,20 @@ export class Daemon {
 			...options.flags,
 		};
 		this.instance = this.#flags.instance;
+		if (process.env.SILT_TEST_SEED && options.images !== false && !options.home)
+			this.#seed(process.env.SILT_TEST_SEED);
 		fs.writeFileSync(path.join(home, 'flags.json'), JSON.stringify(this.#flags));
+	}
+
+	/** The names of the shared images are rows of a database that script/test made. */
+	#seed(file) {
+		const folder = path.join(this.state, 'db');
+		const target = path.join(folder, 'silt.db');
+		fs.mkdirSync(folder, { recursive: true });
+		fs.copyFileSync(file, target);
+		fs.chmodSync(target, 0o600);
+		for (const name of [folder, target])
+			fs.chownSync(name, USER, USER);
 	}
 
 	async start() {
@@ -209,6 +224,8 @@ export class Daemon {
 		try {
 			assert.ok(killed, `silt-super was alive until it was stopped: ${JSON.stringify(end)}\n${this.log().slice(-2000)}`);
 			assert.deepEqual(end, { code: 0, signal: null }, 'silt-super ends with 0');
+			const bad = this.log().split('\n').filter(line => /AddressSanitizer|runtime error:|LeakSanitizer|Assertion/.test(line));
+			assert.deepEqual(bad, [], `a program of ours is broken:\n${this.log().slice(-4000)}`);
 			await this.#nothingLeft();
 		} finally {
 			if (!keep)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "super/child.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "wire/super.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* What we tell the programs */
+
+/* false: the channel is full. A channel whose peer is gone swallows everything: its end is near. */
+static bool tell(struct silt_child *p, enum silt_super_message type, uint32_t key,
+                 const struct silt_parcel *fds)
+{
+    struct silt_super_note note = {.type = type, .key = key};
+    struct silt_parcel parcel = fds != NULL ? *fds : (struct silt_parcel){0};
+    struct silt_error e;
+    parcel.data = &note;
+    parcel.len = sizeof(note);
+    return silt_fd_send(p->channel, &parcel, &e) == 0 || e.sys != EAGAIN;
+}
+
+static bool tell_kept(struct silt_super *s, struct silt_child *siltd)
+{
+    for (; s->next_kept < s->keep.count; s->next_kept++) {
+        const struct silt_kept *k = &s->keep.items[s->next_kept];
+        struct silt_parcel fds = {.fds = {k->channel, k->pidfd}, .nfds = 2};
+        if (k->channel >= 0 && !tell(siltd, SILT_SUPER_KEPT, s->next_kept, &fds))
+            return false;
+    }
+    if (s->next_kept == s->keep.count) {
+        if (!tell(siltd, SILT_SUPER_KEPT_ALL, 0, NULL))
+            return false;
+        s->next_kept++;
+    }
+    return true;
+}
+
+static bool tell_peer(struct silt_child *p)
+{
+    struct silt_parcel fds = {.fds = {p->end}, .nfds = 1};
+    if (p->end < 0)
+        return true;
+    if (!tell(p, SILT_SUPER_PEER, 0, &fds))
+        return false;
+    silt_close_fd(&p->end);
+    return true;
+}
+
+/* Says what waits to be said. Nothing is read before all is said: what siltd keeps anew does not
+ * mix with what it is being handed. */
+void silt_child_pump(struct silt_child *p)
+{
+    if (p->channel < 0)
+        return;
+    bool said = p->which != SILT_PROGRAM_SILTD || tell_kept(p->super, p);
+    said = said && tell_peer(p);
+    silt_loop_watch(&p->super->loop, &p->watch, said ? EPOLLIN : EPOLLOUT);
+}
+
+/* What siltd tells us; it faces the network, so every number is checked */
+
+static void on_keep(struct silt_super *s, uint32_t key, struct silt_parcel *fds)
+{
+    if (key >= s->keep.count || fds->nfds != 2) {
+        silt_log(SILT_LOG_WARN, "keep.refused", "key=%u descriptors=%d", key, fds->nfds);
+        return;
+    }
+    silt_keep_put(&s->keep, key, silt_take_fd(&fds->fds[0]), silt_take_fd(&fds->fds[1]));
+}
+
+static void on_note(struct silt_super *s, const struct silt_super_note *note,
+                    struct silt_parcel *fds)
+{
+    switch ((enum silt_super_message)note->type) {
+    case SILT_SUPER_KEEP:
+        on_keep(s, note->key, fds);
+        return;
+    case SILT_SUPER_DROP:
+        if (note->key < s->keep.count)
+            silt_keep_drop(&s->keep, note->key);
+        return;
+    case SILT_SUPER_READY:
+        silt_super_on_ready(s);
+        return;
+    case SILT_SUPER_KEPT:
+    case SILT_SUPER_KEPT_ALL:
+    case SILT_SUPER_PEER:
+    case SILT_SUPER_MESSAGE_MAX:
+        break;
+    }
+    silt_log(SILT_LOG_WARN, "note.refused", "type=%u", note->type);
+}
+
+void silt_child_hang_up(struct silt_child *p)
+{
+    silt_loop_forget(&p->super->loop, &p->watch);
+    silt_close_fd(&p->channel);
+}
+
+/* Its pid stays its own until we reap it. To pid 0 a signal would hit ourselves. */
+void silt_child_signal(const struct silt_child *p, int signo)
+{
+    if (p->pid > 0)
+        (void)kill(p->pid, signo);
+}
+
+/* It is dying, and its death is on the way, or it has lost its mind. */
+static void on_channel_lost(struct silt_child *p)
+{
+    silt_child_hang_up(p);
+    if (p->super->state <= SILT_INSTANCE_SERVING)
+        silt_child_signal(p, SIGKILL);
+}
+
+static void on_channel(struct silt_watch *w, uint32_t events)
+{
+    struct silt_child *p = silt_container_of(w, struct silt_child, watch);
+    struct silt_super_note note;
+    struct silt_parcel in = {.data = &note, .len = sizeof(note)};
+    struct silt_error e;
+    if ((events & EPOLLIN) == 0) {
+        if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+            on_channel_lost(p);
+        else
+            silt_child_pump(p);
+        return;
+    }
+    int got = silt_fd_recv(p->channel, &in, &e);
+    /* SILT_PROTOCOL also when RLIMIT_NOFILE leaves no room to keep more. */
+    if (got < 0 && e.code == SILT_PROTOCOL)
+        silt_log(SILT_LOG_WARN, "note.refused", "error=\"%s\"", e.text);
+    else if (got == 0 || (got < 0 && e.sys != EAGAIN))
+        on_channel_lost(p);
+    else if (got > 0 && in.len == sizeof(note) && p->which == SILT_PROGRAM_SILTD)
+        on_note(p->super, &note, &in);
+    silt_parcel_close(&in);
+}
+
+void silt_child_greet(struct silt_child *p)
+{
+    p->watch = (struct silt_watch){.fd = p->channel, .on_ready = on_channel};
+    if (p->which == SILT_PROGRAM_SILTD)
+        p->super->next_kept = 0;
+    silt_child_pump(p);
+}
