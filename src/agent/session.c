@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -99,8 +100,8 @@ static void say_end(const struct silt_session *s, uint32_t type)
 static void died(struct silt_session *s)
 {
     (void)kill_background(s);
-    say_end(s, SILT_AGENT_DIED);
     leave(s);
+    say_end(s, SILT_AGENT_DIED);
 }
 
 /* ---- the shell's input and output ---- */
@@ -286,8 +287,8 @@ static void close_if_empty(struct silt_session *s)
 {
     if (s->state != SILT_SESSION_CLOSING || s->purge.running || !s->dead || kill_background(s) > 0)
         return;
-    say_end(s, SILT_AGENT_CLOSED);
     leave(s);
+    say_end(s, SILT_AGENT_CLOSED);
 }
 
 static void on_clean(struct silt_purge *p)
@@ -443,16 +444,21 @@ static void on_answer(struct silt_session *s, const char *code, silt_slice cwd)
     end_command(s);
 }
 
-/* One answer is three terminated fields: mark, code, directory. */
+/* One answer is three terminated fields: mark, code, directory. The guest can write to the FIFO as
+ * well: what stands before our mark is skipped. */
 static bool take_answer(struct silt_session *s)
 {
-    silt_slice rest = {s->text, s->text_len};
+    char mark[16];
+    int len = snprintf(mark, sizeof(mark), "%u", s->mark);
+    const char *at = memmem(s->text, s->text_len, mark, (size_t)len + 1);
+    if (at == NULL)
+        return false;
+    silt_slice rest = {at, s->text_len - (size_t)(at - s->text)};
     silt_slice fields[3];
     for (int i = 0; i < 3; i++)
         if (!silt_slice_split(&rest, 0, &fields[i]) || rest.data == NULL)
             return false;
-    if (strtoul(fields[0].data, NULL, 10) == s->mark)
-        on_answer(s, fields[1].data, fields[2]);
+    on_answer(s, fields[1].data, fields[2]);
     memmove(s->text, rest.data, rest.len);
     s->text_len = rest.len;
     return true;
@@ -461,6 +467,7 @@ static bool take_answer(struct silt_session *s)
 static void on_status(struct silt_watch *w, uint32_t events)
 {
     struct silt_session *s = silt_container_of(w, struct silt_session, status);
+    enum { TAIL = 16 }; /* may be the beginning of an answer */
     (void)events;
     ssize_t n = read(w->fd, s->text + s->text_len, sizeof(s->text) - s->text_len);
     if (n <= 0)
@@ -468,8 +475,10 @@ static void on_status(struct silt_watch *w, uint32_t events)
     s->text_len += (size_t)n;
     while (s->state != SILT_SESSION_GONE && take_answer(s))
         ;
-    if (s->text_len == sizeof(s->text))
-        s->text_len = 0; /* no answer of ours is that long */
+    if (s->text_len == sizeof(s->text)) {
+        memmove(s->text, s->text + sizeof(s->text) - TAIL, TAIL);
+        s->text_len = TAIL;
+    }
 }
 
 /* ---- requests ---- */

@@ -12,6 +12,7 @@
  * variables, because one of them may have the name of a builtin; aliases after functions, because a
  * function's text is already expanded. The first lines undo silt_state_env. */
 static const char fork_text[] =
+    "\\command echo declare +x HOME LANG LC_ALL PATH SHELL TERM\n"
     "${HOME+:} \\command echo unset -v HOME\n"
     "${LANG+:} \\command echo unset -v LANG\n"
     "${LC_ALL+:} \\command echo unset -v LC_ALL\n"

@@ -20,6 +20,11 @@ const silt_slice silt_api_cors = {
 
 static bool has_token(const struct silt_api *api, const struct silt_http_request *r)
 {
+    size_t fields = 0;
+    for (size_t i = 0; i < r->head->count; i++)
+        fields += silt_slice_ieq(r->head->fields[i].name, SILT_LIT("authorization"));
+    if (fields != 1)
+        return false;
     silt_slice value = silt_http_field(r->head, SILT_LIT("authorization"));
     silt_slice scheme;
     if (!silt_slice_split(&value, ' ', &scheme) || !silt_slice_ieq(scheme, SILT_LIT("bearer")))
@@ -74,8 +79,11 @@ void silt_api_on_refusal(void *context, int status, struct silt_buf *b)
                           : status == 408 ? "The request took too long to arrive"
                           : status == 414 ? "The request target is too long"
                           : status == 431 ? "The request head is too large"
+                          : status == 503 ? "Too many request bodies are in memory now; try again"
                                           : "The request is not well-formed HTTP/1.1";
-    const char *code = status == 413 ? "BODY_TOO_LARGE" : "VALIDATION_FAILED";
+    const char *code = status == 413   ? "BODY_TOO_LARGE"
+                       : status == 503 ? "LIMIT_REACHED"
+                                       : "VALIDATION_FAILED";
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("code"));
     silt_json_string(b, silt_slice_of(code));
@@ -251,7 +259,7 @@ static bool add_variable(struct silt_call *c, const char *name, struct silt_buf 
     return true;
 }
 
-bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret)
+bool silt_body_env(struct silt_call *c, const char *name, size_t max, silt_slice *ret)
 {
     const struct silt_json *v = field(c, name);
     if (v == NULL)
@@ -261,16 +269,28 @@ bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret)
         return false;
     }
     silt_auto_buf b;
-    silt_buf_init(&b, SILT_START_MAX);
+    silt_buf_init(&b, max);
     for (const struct silt_json *item = v->items.first; item != NULL; item = item->next)
         if (!add_variable(c, name, &b, item))
             return false;
-    char *copy = b.broken ? NULL : silt_arena_dup(c->request->arena, silt_buf_slice(&b));
+    bool fits = !b.broken && v->items.count <= SILT_ENV_COUNT_MAX;
+    char *copy = fits ? silt_arena_dup(c->request->arena, silt_buf_slice(&b)) : NULL;
     if (copy == NULL) {
-        silt_api_refuse_field(c->request, name, "is too large");
+        char why[96];
+        (void)snprintf(why, sizeof(why), "is more than %zu bytes or more than %d variables", max,
+                       SILT_ENV_COUNT_MAX);
+        silt_api_refuse_field(c->request, name, why);
         return false;
     }
     *ret = (silt_slice){copy, b.len};
+    return true;
+}
+
+bool silt_is_blank(silt_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (strchr(" \t\r\n\f\v", s.data[i]) == NULL)
+            return false;
     return true;
 }
 
@@ -279,20 +299,22 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-silt_slice silt_query_decode(struct silt_http_request *r, silt_slice raw)
+bool silt_query_decode(struct silt_http_request *r, silt_slice raw, silt_slice *ret)
 {
     char *out = silt_arena_dup(r->arena, raw);
     size_t n = 0;
-    if (out == NULL)
-        return raw;
-    for (size_t i = 0; i < raw.len; i++) {
-        bool escaped = raw.data[i] == '%' && i + 2 < raw.len && hex(raw.data[i + 1]) >= 0
-                       && hex(raw.data[i + 2]) >= 0;
-        out[n++] = escaped ? (char)(hex(raw.data[i + 1]) * 16 + hex(raw.data[i + 2]))
-                   : raw.data[i] == '+' ? ' ' : raw.data[i];
-        i += escaped ? 2 : 0;
+    for (size_t i = 0; out != NULL && i < raw.len; i++) {
+        if (raw.data[i] != '%') {
+            out[n++] = raw.data[i] == '+' ? ' ' : raw.data[i];
+            continue;
+        }
+        if (i + 2 >= raw.len || hex(raw.data[i + 1]) < 0 || hex(raw.data[i + 2]) < 0)
+            return false;
+        out[n++] = (char)(hex(raw.data[i + 1]) * 16 + hex(raw.data[i + 2]));
+        i += 2;
     }
-    return (silt_slice){out, n};
+    *ret = (silt_slice){out, n};
+    return out != NULL;
 }
 
 silt_slice silt_query(const struct silt_http_request *r, silt_slice name)

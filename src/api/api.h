@@ -7,7 +7,13 @@
 #include "sandbox/exec.h"
 #include "sandbox/registry.h"
 
-enum { SILT_TOKEN_MAX = 256, SILT_BODY_MAX = 128 << 20, SILT_JSON_BODY_MAX = 48 << 20 };
+enum {
+    SILT_TOKEN_MAX = 256,
+    SILT_BODY_MAX = 128 << 20,
+    SILT_ENV_MAX = 2 << 20,           /* of one command or session: the kernel takes no more at exec */
+    SILT_SANDBOX_ENV_MAX = 128 << 10, /* of a sandbox, which keeps it */
+    SILT_ENV_COUNT_MAX = 8192,
+};
 
 struct silt_api {
     struct silt_registry *registry; /* borrowed */
@@ -60,9 +66,11 @@ void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
 bool silt_body_string(struct silt_call *c, const char *name, silt_slice *ret);
 bool silt_body_bool(struct silt_call *c, const char *name, bool *ret);
 bool silt_body_ms(struct silt_call *c, const char *name, uint32_t *ret);
-/* An object of strings as NAME=value\0…; null values are left out. */
-bool silt_body_env(struct silt_call *c, const char *name, silt_slice *ret);
-silt_slice silt_query_decode(struct silt_http_request *r, silt_slice raw); /* %XX and +; in the arena */
+/* An object of strings as NAME=value\0…, of at most `max` bytes; null values are left out. */
+bool silt_body_env(struct silt_call *c, const char *name, size_t max, silt_slice *ret);
+bool silt_is_blank(silt_slice s); /* nothing but white space */
+/* %XX and +; the result is in the arena; false: a bad escape. */
+bool silt_query_decode(struct silt_http_request *r, silt_slice raw, silt_slice *ret);
 silt_slice silt_query(const struct silt_http_request *r, silt_slice name); /* raw; {NULL,0} if absent */
 
 /* "digest":"sha256:…" */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/choice.h"
 
-static bool is_blank(silt_slice s)
+/* False: a bad escape. */
+static bool from_query(struct silt_call *c, silt_slice name, silt_slice *ret)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (!strchr(" \t\r\n\f\v", s.data[i]))
-            return false;
-    return true;
+    silt_slice raw = silt_query(c->request, name);
+    return raw.len == 0 || silt_query_decode(c->request, raw, ret);
 }
 
 bool silt_choice_read(struct silt_call *c, struct silt_choice *ret)
@@ -16,17 +15,16 @@ bool silt_choice_read(struct silt_call *c, struct silt_choice *ret)
         return false;
     if (name.len == 0)
         name = silt_http_field(c->request->head, SILT_LIT("x-session-id"));
-    if (name.len == 0)
-        name = silt_query(c->request, SILT_LIT("session"));
-    if (name.len == 0)
-        name = silt_query(c->request, SILT_LIT("sessionId"));
-    if (name.len > SILT_SESSION_NAME_MAX) {
-        silt_api_refuse_field(c->request, "sessionId", "is longer than 256 bytes");
+    bool good = name.len > 0 || from_query(c, SILT_LIT("session"), &name);
+    good = good && (name.len > 0 || from_query(c, SILT_LIT("sessionId"), &name));
+    if (!good || name.len > SILT_SESSION_NAME_MAX || silt_slice_has_byte(name, 0)) {
+        silt_api_refuse_field(c->request, "sessionId",
+                              "is longer than 256 bytes, holds a NUL character or is badly escaped");
         return false;
     }
     *ret = (struct silt_choice){.name = name, .given = name.len > 0};
     ret->plain = silt_slice_eq(name, SILT_LIT("__DISABLE_SESSION__"));
-    ret->blank = ret->given && is_blank(name);
+    ret->blank = ret->given && silt_is_blank(name);
     if (!ret->given)
         ret->name = SILT_LIT("default");
     return true;

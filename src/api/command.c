@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/command.h"
 
-static bool is_blank(silt_slice s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!strchr(" \t\r\n\f\v", s.data[i]))
-            return false;
-    return true;
-}
-
 bool silt_command_read(struct silt_call *c, struct silt_command *m)
 {
     *m = (struct silt_command){0};
     if (!silt_body_string(c, "command", &m->request.command)
-        || !silt_body_string(c, "cwd", &m->request.cwd) || !silt_body_env(c, "env", &m->request.env)
+        || !silt_body_string(c, "cwd", &m->request.cwd) || !silt_body_env(c, "env", SILT_ENV_MAX, &m->request.env)
         || !silt_body_ms(c, "timeoutMs", &m->request.timeout_ms)
         || !silt_body_bool(c, "background", &m->background) || !silt_choice_read(c, &m->choice))
         return false;
@@ -26,7 +18,7 @@ bool silt_command_read(struct silt_call *c, struct silt_command *m)
                         "command: %zu bytes, at most %d", m->request.command.len, SILT_COMMAND_MAX);
         return false;
     }
-    m->blank = is_blank(m->request.command);
+    m->blank = silt_is_blank(m->request.command);
     return true;
 }
 

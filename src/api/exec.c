@@ -69,8 +69,10 @@ static void add_prefix(struct collect *k, struct silt_buf *b)
         silt_json_open(b, '{');
         silt_json_key(b, SILT_LIT("command"));
         silt_json_string(b, k->command.request.command);
-        silt_json_key(b, SILT_LIT("cause"));
-        silt_json_string(b, SILT_LIT("disk"));
+        if (k->refusal == SILT_API_NO_SPACE) {
+            silt_json_key(b, SILT_LIT("cause"));
+            silt_json_string(b, SILT_LIT("disk"));
+        }
     } else {
         silt_json_open(b, '{');
         silt_json_key(b, SILT_LIT("success"));
@@ -85,11 +87,10 @@ static void add_prefix(struct collect *k, struct silt_buf *b)
 /* What we add to the command's own stderr. */
 static void add_remark(struct collect *k, struct silt_buf *b)
 {
-    char text[PATH_MAX + 64];
     silt_auto_buf plain;
+    silt_buf_init(&plain, PATH_MAX + 64);
     if (k->refusal != SILT_API_CODE_MAX)
         return;
-    silt_buf_init(&plain, sizeof(text));
     if (k->end.flags & SILT_END_NO_CWD)
         silt_buf_addf(&plain, "Failed to change directory to '%.*s'", (int)k->command.request.cwd.len,
                       k->command.request.cwd.data);
@@ -392,6 +393,11 @@ static void parse(struct silt_call *c)
         struct silt_error e;
         (void)silt_fail(&e, SILT_INVALID, "a session id cannot be blank");
         silt_command_refuse_failed(c->request, m, SILT_API_COMMAND_FAILED, &e);
+        return;
+    }
+    if (m->background && m->blank) {
+        silt_api_refuse(c->request, SILT_API_INVALID_COMMAND, (silt_slice){NULL, 0},
+                        "command: must not be blank");
         return;
     }
     c->own = m;

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { REFUSAL_MAX = 16 << 10 }; /* all of it but the context: a message of 1 KiB is 6 KiB at most */
+
 static const struct {
     const char *name;
     int status;
@@ -101,6 +103,11 @@ void silt_api_envelope_end(struct silt_buf *b, enum silt_api_code code)
 
 void silt_api_answer(struct silt_http_request *r, int status, const struct silt_buf *b)
 {
+    if (b->broken) {
+        silt_api_refuse(r, SILT_API_INTERNAL, (silt_slice){NULL, 0}, "The answer is larger than %zu bytes",
+                        b->max);
+        return;
+    }
     silt_http_reply(r, status, SILT_LIT("application/json"), (silt_slice){NULL, 0}, silt_buf_slice(b));
 }
 
@@ -113,7 +120,7 @@ void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_
     (void)vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     silt_auto_buf b;
-    silt_buf_init(&b, 64 << 20);
+    silt_buf_init(&b, context.len + REFUSAL_MAX);
     silt_api_envelope(&b, code, silt_slice_of(message));
     silt_json_raw(&b, context.len > 0 ? context : SILT_LIT("{}"));
     silt_api_envelope_end(&b, code);

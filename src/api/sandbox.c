@@ -8,7 +8,14 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-enum { PAGE_DEFAULT = 50, PAGE_MAX = 1000, LABELS_MAX = 64, LABEL_BYTES_MAX = 256, SLEEP_MAX_S = 31536000 };
+enum {
+    PAGE_DEFAULT = 50,
+    PAGE_MAX = 1000,
+    PAGE_BYTES_MAX = 16 << 20, /* a page of sandboxes with many labels ends earlier */
+    LABELS_MAX = 64,
+    LABEL_BYTES_MAX = 256,
+    SLEEP_MAX_S = 31536000,
+};
 
 /* One sandbox as JSON. */
 
@@ -206,26 +213,42 @@ SILT_HANDLER(silt_api_sandbox_get)
 
 /* List. */
 
-static bool label_fits(struct silt_http_request *r, const struct silt_sandbox *s, silt_slice label)
+struct filter {
+    size_t count;
+    silt_slice keys[LABELS_MAX], values[LABELS_MAX];
+};
+
+static bool read_filter(struct silt_http_request *r, struct filter *f)
 {
-    silt_slice key;
-    const struct silt_json *labels = NULL;
-    struct silt_error e;
-    silt_slice value = label;
-    if (!silt_slice_split(&value, '=', &key) || s->row.labels == NULL
-        || silt_json_read(r->arena, silt_slice_of(s->row.labels), &labels, &e) < 0)
-        return false;
-    const struct silt_json *v = silt_json_get(labels, key);
-    return v != NULL && v->type == SILT_JSON_STRING && silt_slice_eq(v->string, value);
+    silt_slice rest = r->head->query, pair, name, label;
+    while (rest.len > 0 && silt_slice_split(&rest, '&', &pair)) {
+        if (!silt_slice_split(&pair, '=', &name) || !silt_slice_eq(name, SILT_LIT("label")))
+            continue;
+        if (f->count == LABELS_MAX || !silt_query_decode(r, pair, &label)
+            || !silt_slice_split(&label, '=', &f->keys[f->count]) || label.data == NULL) {
+            silt_api_refuse_field(r, "label", "must be key=value, at most 64 times");
+            return false;
+        }
+        f->values[f->count++] = label;
+    }
+    return true;
 }
 
-static bool labels_fit(struct silt_http_request *r, const struct silt_sandbox *s)
+static bool labels_fit(const struct silt_sandbox *s, const struct filter *f)
 {
-    silt_slice rest = r->head->query, pair, key;
-    while (rest.len > 0 && silt_slice_split(&rest, '&', &pair))
-        if (silt_slice_split(&pair, '=', &key) && silt_slice_eq(key, SILT_LIT("label"))
-            && !label_fits(r, s, silt_query_decode(r, pair)))
+    const struct silt_json *labels = NULL;
+    struct silt_error e;
+    silt_auto_arena a;
+    silt_arena_init(&a, 1 << 20);
+    if (f->count == 0)
+        return true;
+    if (s->row.labels == NULL || silt_json_read(&a, silt_slice_of(s->row.labels), &labels, &e) < 0)
+        return false;
+    for (size_t i = 0; i < f->count; i++) {
+        const struct silt_json *v = silt_json_get(labels, f->keys[i]);
+        if (v == NULL || v->type != SILT_JSON_STRING || !silt_slice_eq(v->string, f->values[i]))
             return false;
+    }
     return true;
 }
 
@@ -236,7 +259,10 @@ SILT_HANDLER(silt_api_sandbox_list)
     uint64_t limit = PAGE_DEFAULT;
     silt_slice text = silt_query(r, SILT_LIT("limit")), after = silt_query(r, SILT_LIT("after"));
     size_t count, shown = 0;
+    struct filter filter = {0};
     (void)args;
+    if (!read_filter(r, &filter))
+        return;
     if (text.data != NULL && silt_slice_to_u64(text, 1, PAGE_MAX, &limit, &e) < 0) {
         silt_api_refuse_field(r, "limit", e.text);
         return;
@@ -259,9 +285,9 @@ SILT_HANDLER(silt_api_sandbox_list)
         if (after.len > 0)
             memcpy(first, after.data, after.len);
         if (strcmp(id.data, first) <= 0 || all[i]->state == SILT_SANDBOX_DESTROYING
-            || !labels_fit(r, all[i]))
+            || !labels_fit(all[i], &filter))
             continue;
-        more = shown == limit;
+        more = shown == limit || b.len > PAGE_BYTES_MAX;
         if (more)
             break;
         add_sandbox(&b, all[i], NULL);
@@ -336,7 +362,7 @@ static bool read_limits(struct silt_call *c, struct silt_sandbox_options *o)
         || !read_number(c, limits, "diskMiB", 16, 1 << 28, &disk))
         return false;
     o->type[0] = 0;
-    o->limits = (struct silt_priv_limits){.cpu_milli = (uint32_t)(cpu * 1000),
+    o->limits = (struct silt_priv_limits){.cpu_milli = (uint32_t)(cpu * 1000 + 1e-6), /* 1.001 is 1001 */
                                           .memory_bytes = (uint64_t)memory * MIB,
                                           .pids = (uint32_t)pids,
                                           .disk_bytes = (uint64_t)disk * MIB};
@@ -436,11 +462,11 @@ static void parse_create(struct silt_call *c)
         abort();
     *q = (struct creation){0};
     if (!read_id(c, q) || !silt_body_string(c, "image", &q->options.image) || !read_type(c, &q->options)
-        || !read_limits(c, &q->options) || !silt_body_env(c, "env", &q->options.env)
+        || !read_limits(c, &q->options) || !silt_body_env(c, "env", SILT_SANDBOX_ENV_MAX, &q->options.env)
         || !read_labels(c, &q->options) || !read_sleep(c, &q->options)
         || !silt_body_bool(c, "ephemeral", &q->options.ephemeral))
         return;
-    if (q->options.image.len > 0 && silt_id_check_image(q->options.image, &e) < 0) {
+    if (q->options.image.data != NULL && silt_id_check_image(q->options.image, &e) < 0) {
         silt_api_refuse_field(c->request, "image", e.text);
         return;
     }

@@ -81,7 +81,7 @@ static void create(struct silt_call *c)
     struct create *from = c->own;
     struct silt_error e;
     struct silt_session *old = silt_session_find(c->sandbox, from->name);
-    if (old != NULL && old->state != SILT_SESSION_DEAD) {
+    if (old != NULL && silt_session_is_live(old)) {
         silt_auto_buf b;
         silt_buf_init(&b, 8192);
         add_ids(&b, from->name);
@@ -112,12 +112,16 @@ static void parse_create(struct silt_call *c)
     if (q == NULL)
         abort();
     *q = (struct create){0};
-    if (!silt_body_string(c, "id", &q->name) || !silt_body_env(c, "env", &q->options.env)
+    if (!silt_body_string(c, "id", &q->name) || !silt_body_env(c, "env", SILT_ENV_MAX, &q->options.env)
         || !silt_body_string(c, "cwd", &q->options.cwd)
         || !silt_body_ms(c, "commandTimeoutMs", &q->options.timeout_ms))
         return;
-    if (q->name.len > SILT_SESSION_NAME_MAX) {
-        silt_api_refuse_field(c->request, "id", "is longer than 256 bytes");
+    if (q->name.len > SILT_SESSION_NAME_MAX || (q->name.len > 0 && silt_is_blank(q->name))) {
+        silt_api_refuse_field(c->request, "id", "is longer than 256 bytes, or blank");
+        return;
+    }
+    if (q->options.cwd.len >= PATH_MAX) {
+        silt_api_refuse_field(c->request, "cwd", "is longer than 4095 bytes");
         return;
     }
     if (silt_slice_eq(q->name, SILT_LIT("__DISABLE_SESSION__"))) {

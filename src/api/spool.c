@@ -25,7 +25,7 @@ struct silt_spool {
     struct silt_loop *loop;        /* borrowed */
     struct silt_worker *worker;    /* borrowed */
     struct silt_priv_ask *priv;    /* borrowed */
-    uint32_t slot;
+    struct silt_sandbox *sandbox;  /* borrowed, as long as there is a sink */
     struct silt_spool_sink *sink;  /* borrowed; NULL: nobody wants it any more */
     enum state state;
     struct stream streams[2];
@@ -48,7 +48,7 @@ struct silt_spool *silt_spool_new(struct silt_sandbox *sandbox, struct silt_spoo
     s->loop = sandbox->registry->loop;
     s->worker = sandbox->registry->worker;
     s->priv = sandbox->registry->priv;
-    s->slot = sandbox->row.slot;
+    s->sandbox = sandbox;
     s->sink = sink;
     for (int i = 0; i < 2; i++) {
         s->streams[i].fd = -1;
@@ -78,9 +78,11 @@ void silt_spool_free(struct silt_spool *s)
         destroy(s);
 }
 
+/* Also when not a byte could be stored: then what came first is still here. */
 bool silt_spool_in_memory(const struct silt_spool *s)
 {
-    return s->state == MEMORY;
+    return s->state == MEMORY
+           || (s->state == BROKEN && s->streams[0].stored == 0 && s->streams[1].stored == 0);
 }
 
 silt_slice silt_spool_memory(const struct silt_spool *s, int stream)
@@ -91,7 +93,7 @@ silt_slice silt_spool_memory(const struct silt_spool *s, int stream)
 uint64_t silt_spool_size(const struct silt_spool *s, int stream)
 {
     const struct stream *t = &s->streams[stream - 1];
-    return s->state == MEMORY ? t->waiting.len : t->stored;
+    return silt_spool_in_memory(s) ? t->waiting.len : t->stored;
 }
 
 static void settle(struct silt_spool *s)
@@ -106,15 +108,14 @@ static int store_all(struct stream *t, struct silt_error *e)
 {
     size_t done = 0;
     while (done < t->storing.len) {
-        ssize_t n = pwrite(t->fd, t->storing.data + done, t->storing.len - done,
-                           (off_t)(t->stored + done));
+        ssize_t n = pwrite(t->fd, t->storing.data + done, t->storing.len - done, (off_t)t->stored);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return silt_fail_errno(e, "store the command's output in the sandbox's disk");
         done += (size_t)n;
+        t->stored += (size_t)n; /* the part so far counts also when the rest finds no room */
     }
-    t->stored += done;
     return 0;
 }
 
@@ -130,6 +131,20 @@ static void run_store(struct silt_job *j)
 
 static void pump(struct silt_spool *s);
 
+static void swap(struct stream *t)
+{
+    struct silt_buf full = t->waiting;
+    t->waiting = t->storing;
+    t->storing = full;
+}
+
+static void give_up(struct silt_spool *s)
+{
+    s->failed = true;
+    s->state = BROKEN;
+    settle(s);
+}
+
 static void on_stored(struct silt_job *j)
 {
     struct silt_spool *s = silt_container_of(j, struct silt_spool, job);
@@ -139,22 +154,16 @@ static void on_stored(struct silt_job *j)
         destroy(s);
         return;
     }
-    silt_buf_clear(&s->streams[0].storing);
-    silt_buf_clear(&s->streams[1].storing);
     if (s->failed) {
-        s->state = BROKEN;
-        settle(s);
+        swap(&s->streams[0]); /* if nothing was stored, the first bytes are the answer */
+        swap(&s->streams[1]);
+        give_up(s);
         return;
     }
+    silt_buf_clear(&s->streams[0].storing);
+    silt_buf_clear(&s->streams[1].storing);
     s->sink->stored(s->sink, n);
     pump(s);
-}
-
-static void swap(struct stream *t)
-{
-    struct silt_buf full = t->waiting;
-    t->waiting = t->storing;
-    t->storing = full;
 }
 
 static void pump(struct silt_spool *s)
@@ -185,13 +194,11 @@ static void on_opened(void *context, const struct silt_priv_answer *a, int *fds,
         return;
     }
     if (!a->ok || nfds != 1) {
-        s->failed = true;
         if (a->ok)
             (void)silt_fail(&s->error, SILT_PROTOCOL, "silt-priv sent no spool file");
         else
             s->error = a->body.error;
-        s->state = BROKEN;
-        settle(s);
+        give_up(s);
         return;
     }
     s->streams[s->streams[0].fd < 0 ? 0 : 1].fd = fds[0];
@@ -205,7 +212,12 @@ static void open_next(struct silt_spool *s)
         pump(s);
         return;
     }
-    struct silt_priv_request q = {.op = SILT_PRIV_SPOOL, .slot = s->slot};
+    if (s->sandbox->gone) { /* the slot may be another's by now */
+        (void)silt_fail(&s->error, SILT_GONE, "sandbox '%s' was destroyed", s->sandbox->row.id);
+        give_up(s);
+        return;
+    }
+    struct silt_priv_request q = {.op = SILT_PRIV_SPOOL, .slot = s->sandbox->row.slot};
     s->busy = true;
     silt_priv_ask(s->priv, &q, NULL, 0, on_opened, s);
 }

@@ -68,12 +68,12 @@ static void send_event(struct stream *t, struct silt_buf *b)
 static void begin(struct stream *t, int32_t pid)
 {
     silt_auto_buf b;
+    silt_buf_init(&b, EVENT_MAX);
     if (t->begun)
         return;
     t->begun = true;
     silt_http_begin(t->request, 200, SILT_LIT("text/event-stream"),
                     SILT_LIT("Cache-Control: no-cache\r\n"));
-    silt_buf_init(&b, EVENT_MAX);
     open_event(&b, "start");
     silt_json_key(&b, SILT_LIT("command"));
     silt_json_string(&b, t->command.request.command);

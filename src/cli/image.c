@@ -68,12 +68,12 @@ static void on_progress(uint64_t sent, uint64_t total)
     static int shown = -1;
     bool live = isatty(STDERR_FILENO) == 1;
     int percent = (int)(sent * 100 / total);
+    char size[SILT_CLI_SIZE_TEXT];
     if (percent == shown || (!live && percent % 20 != 0))
         return;
     shown = percent;
-    (void)fprintf(stderr,
-                  live ? "\rimporting: %3d %% of %llu MiB%s" : "importing: %d %% of %llu MiB%s",
-                  percent, (unsigned long long)(total >> 20), live && percent < 100 ? "" : "\n");
+    (void)fprintf(stderr, "%simporting: %d %% of %s%s", live ? "\r" : "", percent,
+                  silt_cli_size((int64_t)total, size), live && percent < 100 ? "" : "\n");
 }
 
 static int import(const char *name, const char *tar, struct silt_client *c, struct silt_error *e)

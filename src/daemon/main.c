@@ -25,6 +25,7 @@ struct daemon {
     struct silt_api api;
     struct silt_watch super;
     struct silt_watch signals;
+    bool stopping;
     char token[SILT_TOKEN_MAX + 1];
 };
 
@@ -82,7 +83,7 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
         p->nfds = 0;
     } else if (note->type == SILT_SUPER_KEPT_ALL && d->registry.recovering) {
         silt_registry_adopted_all(&d->registry);
-        if (serve(d, &e) < 0)
+        if (!d->stopping && serve(d, &e) < 0)
             give_up(d, &e);
     } else if (note->type == SILT_SUPER_PEER && p->nfds == 1) {
         silt_priv_ask_replace(d->registry.priv, p->fds[0]);
@@ -104,7 +105,9 @@ static void on_super(struct silt_watch *w, uint32_t events)
             return;
         if (got == 0)
             (void)silt_fail(&e, SILT_GONE, "silt-super is gone");
-        if (got <= 0 || p.len != sizeof(note)) {
+        if (got > 0 && p.len != sizeof(note))
+            got = silt_fail(&e, SILT_PROTOCOL, "silt-super sent %zu bytes", p.len);
+        if (got <= 0) {
             give_up(d, &e);
             return;
         }
@@ -125,6 +128,9 @@ static void on_signal(struct silt_watch *w, uint32_t events)
     (void)events;
     if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
+    if (d->stopping)
+        return; /* asked twice: silt-super loses its patience first */
+    d->stopping = true;
     silt_log(SILT_LOG_INFO, "stopping", "signal=%u", info.ssi_signo);
     if (d->api.server != NULL)
         silt_http_server_drain(d->api.server, DRAIN_MS, on_drained, d);

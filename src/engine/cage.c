@@ -22,7 +22,8 @@
 
 /* Opened before the clone. */
 struct birth {
-    int out;  /* detached mount of the output folder: a clone can only be made where its source is attached */
+    int out;  /* detached mount of the output folder: a clone can only be made where its source is
+                 attached */
     int into; /* cgroup v2, or -1 */
     int tasks[SILT_CGROUP_DIRS_MAX];
     int count;
@@ -58,7 +59,8 @@ static int copy_links(int root, struct silt_error *e)
 
 static int build_root(const struct birth *b, struct silt_error *e)
 {
-    static const struct silt_mnt_option options[] = {{"mode", "0755"}, {"size", "16k"}, {NULL, NULL}};
+    static const struct silt_mnt_option options[] = {
+        {"mode", "0755"}, {"size", "16k"}, {NULL, NULL}};
     silt_auto_fd root = -1, usr = -1;
     if (silt_mnt_make("tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, options, &root, e) < 0
         || silt_mnt_clone(AT_FDCWD, SILT_STAGE_USR, &usr, e) < 0
@@ -67,7 +69,8 @@ static int build_root(const struct birth *b, struct silt_error *e)
     if (mkdirat(root, "usr", 0755) < 0 || mkdirat(root, "out", 0755) < 0)
         return silt_fail_errno(e, "make the cage's folders");
     if (copy_links(root, e) < 0 || silt_mnt_attach(usr, root, "usr", e) < 0
-        || silt_mnt_attach(b->out, root, "out", e) < 0 || silt_mnt_set(root, MOUNT_ATTR_RDONLY, e) < 0)
+        || silt_mnt_attach(b->out, root, "out", e) < 0
+        || silt_mnt_set(root, MOUNT_ATTR_RDONLY, e) < 0)
         return -1;
     if (fchdir(root) < 0)
         return silt_fail_errno(e, "enter the cage");
@@ -147,8 +150,8 @@ static int start_child(const struct silt_cage *c, const struct birth *b, int syn
 {
     int pidfd = -1;
     struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET
-                 | CLONE_PIDFD,
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
+                 | CLONE_NEWNET | CLONE_PIDFD,
         .pidfd = (uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };

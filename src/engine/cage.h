@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cage: how silt-fetch is started: root of a user namespace whose ids are those of images, without
- * network, with a root that holds the machine's /usr (for its libraries) and one folder to write to. */
+ * network, with a root that holds the machine's /usr (for its libraries) and one folder to write
+ * to. */
 #pragma once
 
 #include "engine/cgroup.h"
@@ -8,10 +9,10 @@
 
 /* All borrowed. */
 struct silt_cage {
-    uint32_t ids;   /* first id of images */
-    int folder;     /* becomes its current folder */
-    int input;      /* its descriptor 0 */
-    int result;     /* its descriptor 3 */
+    uint32_t ids; /* first id of images */
+    int folder;   /* becomes its current folder */
+    int input;    /* its descriptor 0 */
+    int result;   /* its descriptor 3 */
     int program;
     const struct silt_cgroups *cgroups;
     const struct silt_seccomp *seccomp;

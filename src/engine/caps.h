@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* caps: the capabilities a process of ours keeps inside its user namespace. By raw system calls: runs
- * between clone and exec, where nothing may allocate. */
+/* caps: the capabilities a process of ours keeps inside its user namespace. By raw system calls:
+ * runs between clone and exec, where nothing may allocate. */
 #pragma once
 
 #include "base/error.h"

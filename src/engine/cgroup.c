@@ -22,7 +22,7 @@ enum {
     READ_MAX = 4096,
     REMOVE_WAIT_MS = 2000, /* a dead process leaves its group within microseconds */
     REMOVE_STEP_US = 100,
-    KILL_AGAIN = 20, /* steps: by then whoever is left was not on its way out */
+    KILL_AGAIN = 20,       /* steps: by then whoever is left was not on its way out */
     CLEAR_WAIT_MS = 10000, /* hundreds of sandboxes at once */
 };
 
@@ -31,8 +31,8 @@ void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE])
     (void)snprintf(name, SILT_CGROUP_NAME_SIZE, "s%u", slot);
 }
 
-int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group, const char *file,
-                          int flags, int *ret_fd, struct silt_error *e)
+int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group,
+                          const char *file, int flags, int *ret_fd, struct silt_error *e)
 {
     char path[NAME_MAX];
     (void)snprintf(path, sizeof(path), "%s/%s", group, file);
@@ -104,8 +104,8 @@ int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *gr
     return silt_cgroup_put(c, dir, group, file, text, e);
 }
 
-/* A pid may be someone else's by the time it is looked at: the pidfd holds on to one process, its ids
- * tell whether it is one of ours. */
+/* A pid may be someone else's by the time it is looked at: the pidfd holds on to one process, its
+ * ids tell whether it is one of ours. */
 static void kill_one(const struct silt_cgroups *c, uint64_t pid)
 {
     char path[32];
@@ -175,7 +175,8 @@ int silt_cgroups_open(struct silt_cgroups *c, const struct silt_cgroups_config *
     *c = (struct silt_cgroups){.ids_base = config->ids_base,
                                .ids_count = config->ids_count,
                                .ids_images = config->ids_images};
-    if (silt_slice_to_cstr(silt_slice_of(config->instance), c->instance, sizeof(c->instance), e) < 0)
+    if (silt_slice_to_cstr(silt_slice_of(config->instance), c->instance, sizeof(c->instance), e)
+        < 0)
         return -1;
     bool v2 = faccessat(root, "cgroup.controllers", F_OK, 0) == 0;
     c->version = v2 ? 2 : 1;
@@ -187,7 +188,8 @@ int silt_cgroups_open(struct silt_cgroups *c, const struct silt_cgroups_config *
     return 0;
 }
 
-/* Below an instance's folder: s<slot>, and the names `agents`, `fetch`, and (v2) `priv`, our own. */
+/* Below an instance's folder: s<slot>, and the names `agents`, `fetch`, and (v2) `priv`, our own.
+ */
 static int sweep_sandbox(void *context, const char *name)
 {
     const struct silt_cgroups *c = context;
@@ -222,6 +224,14 @@ static unsigned sandboxes_left(const struct silt_cgroups *c)
     return left;
 }
 
+/* v1: silt-inits are in a group that all sandboxes share. */
+static bool agents_left(const struct silt_cgroups *c)
+{
+    char byte;
+    silt_auto_fd fd = openat(c->dirs[0], "agents/cgroup.procs", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, &byte, 1) > 0;
+}
+
 static void nap(void)
 {
     (void)nanosleep(&(struct timespec){.tv_nsec = REMOVE_STEP_US * 1000}, NULL);
@@ -233,12 +243,13 @@ int silt_cgroups_clear(struct silt_cgroups *c, struct silt_error *e)
     do {
         for (int i = 0; i < c->ndirs; i++)
             (void)silt_cgroup_each(c->dirs[i], ".", sweep_sandbox, c);
-        if (sandboxes_left(c) == 0)
+        if (sandboxes_left(c) == 0 && !agents_left(c))
             return 0;
         for (int i = 0; i < 50; i++)
             nap();
     } while (silt_clock_ms() < until);
-    return silt_fail(e, SILT_TIMEOUT, "%u cgroups of sandboxes are still in use", sandboxes_left(c));
+    return silt_fail(e, SILT_TIMEOUT, "%u cgroups of sandboxes are still in use",
+                     sandboxes_left(c));
 }
 
 int silt_cgroups_remove(struct silt_cgroups *c, struct silt_error *e)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup: the control groups of one instance, on version 1 (one folder per hierarchy) and version 2 (one
- * folder in all) behind one table.
- *     v1  <root>/<controller>/<instance>/s<slot>      the guest's processes, limits
- *         <root>/<controller>/<instance>/agents       every silt-init
+/* cgroup: the control groups of one instance, on version 1 (one folder per hierarchy) and version 2
+ * (one folder in all) behind one table. v1  <root>/<controller>/<instance>/s<slot>      the guest's
+ * processes, limits <root>/<controller>/<instance>/agents       every silt-init
  *         <root>/<controller>/<instance>/fetch        silt-fetch
  *         <root>/freezer/<instance>/s<slot>/h<k>      handles
  *     v2  <root>/<instance>/s<slot>/{agent,guest,guest/h<k>}, <root>/<instance>/fetch
- * A process joins at birth: v1 by writing 0 to `tasks` itself, v2 by CLONE_INTO_CGROUP. Nobody writes a
- * pid to cgroup.procs: that waits for a grace period (7 to 12 ms). */
+ * A process joins at birth: v1 by writing 0 to `tasks` itself, v2 by CLONE_INTO_CGROUP. Nobody
+ * writes a pid to cgroup.procs: that waits for a grace period (7 to 12 ms). */
 #pragma once
 
 #include "base/error.h"
@@ -47,10 +46,10 @@ struct silt_cgroups_config {
 
 /* What the first process of a sandbox is born with; the descriptors are the holder's. */
 struct silt_cgroup_birth {
-    int into;                         /* v2: folder for CLONE_INTO_CGROUP; else -1 */
-    int joins[SILT_CGROUP_DIRS_MAX];  /* v1: `tasks` of the guest's groups, the freezer's last */
-    int njoins;                       /* v2: 0 */
-    int oom, peak, pids;              /* for silt-init, as in wire/agent.h */
+    int into;                        /* v2: folder for CLONE_INTO_CGROUP; else -1 */
+    int joins[SILT_CGROUP_DIRS_MAX]; /* v1: `tasks` of the guest's groups, the freezer's last */
+    int njoins;                      /* v2: 0 */
+    int oom, peak, pids;             /* for silt-init, as in wire/agent.h */
 };
 
 int silt_cgroups_open(struct silt_cgroups *c, const struct silt_cgroups_config *config,
@@ -68,8 +67,8 @@ int silt_cgroup_birth_open(const struct silt_cgroups *c, uint32_t slot,
 void silt_cgroup_birth_close(struct silt_cgroup_birth *b);
 int silt_cgroup_limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
                       struct silt_error *e);
-/* Adds `count` handles: their descriptors in the order of wire/agent.h, from ret_fds[0] on. The caller
- * gives room for count * SILT_CGROUP_FDS_PER_HANDLE. */
+/* Adds `count` handles: their descriptors in the order of wire/agent.h, from ret_fds[0] on. The
+ * caller gives room for count * SILT_CGROUP_FDS_PER_HANDLE. */
 int silt_cgroup_handles(const struct silt_cgroups *c, uint32_t slot, uint32_t count, int *ret_fds,
                         int *ret_nfds, struct silt_error *e);
 /* Leaves what concerns the disk alone. SILT_NOT_FOUND when the sandbox has no groups. */
@@ -79,6 +78,7 @@ int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_pr
 void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot);
 /* Waits a little for the last process to be gone, then kills it. Fine when there is nothing. */
 int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
-/* Group of silt-fetch: v1 `tasks` to write 0 to (ret_fds, at most SILT_CGROUP_DIRS_MAX), v2 ret_into. */
+/* Group of silt-fetch: v1 `tasks` to write 0 to (ret_fds, at most SILT_CGROUP_DIRS_MAX), v2
+ * ret_into. */
 int silt_cgroup_fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
                       struct silt_error *e);

@@ -30,8 +30,8 @@ enum { SILT_CGROUP_NAME_SIZE = 32 };
 void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE]);
 
 /* `group/file` below dir. */
-int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group, const char *file,
-                          int flags, int *ret_fd, struct silt_error *e);
+int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group,
+                          const char *file, int flags, int *ret_fd, struct silt_error *e);
 int silt_cgroup_put(const struct silt_cgroups *c, int dir, const char *group, const char *file,
                     const char *text, struct silt_error *e);
 int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,

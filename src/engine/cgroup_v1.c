@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup_v1: hierarchies of version 1, also in the hybrid layout. Controllers that are mounted together
- * (cpu,cpuacct) are one folder. */
+/* cgroup_v1: hierarchies of version 1, also in the hybrid layout. Controllers that are mounted
+ * together (cpu,cpuacct) are one folder. */
 #include "base/fd.h"
 #include "base/own.h"
 #include "engine/cgroup_table.h"
@@ -15,7 +15,8 @@ enum { MEMORY, PIDS, CPU, CPUACCT, FREEZER, CONTROLLERS };
 enum { PERIOD_US = 100000, QUOTA_LEAST_US = 1000 };
 
 static const char *const names[CONTROLLERS] = {
-    [MEMORY] = "memory", [PIDS] = "pids", [CPU] = "cpu", [CPUACCT] = "cpuacct", [FREEZER] = "freezer",
+    [MEMORY] = "memory",   [PIDS] = "pids",       [CPU] = "cpu",
+    [CPUACCT] = "cpuacct", [FREEZER] = "freezer",
 };
 
 /* dirs[] holds each hierarchy once; the freezer is always the last. */
@@ -79,6 +80,18 @@ static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *co
     return 0;
 }
 
+/* Only in test builds (engine/without.h). */
+static int give_away(const struct silt_cgroups *c, uint32_t slot, const char *name,
+                     struct silt_error *e)
+{
+    char path[NAME_MAX];
+    uid_t owner = c->ids_base + slot * SILT_SLOT_IDS;
+    (void)snprintf(path, sizeof(path), "%s/notify_on_release", name);
+    if (fchownat(c->dirs[MEMORY], path, owner, owner, 0) < 0)
+        return silt_fail_errno(e, "give away %s", path);
+    return 0;
+}
+
 static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
 {
     char name[SILT_CGROUP_NAME_SIZE];
@@ -86,11 +99,13 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
     for (int i = 0; i < c->ndirs; i++)
         if (mkdirat(c->dirs[i], name, 0755) < 0)
             return silt_fail_errno(e, "make cgroup %s", name);
+    if (silt_without("cgroup_ro"))
+        return give_away(c, slot, name, e);
     return 0;
 }
 
-/* The kernel insists on memory <= memory + swap at every moment, so what shrinks starts with the first
- * and what grows with the second. The second exists only where swap is counted. */
+/* The kernel insists on memory <= memory + swap at every moment, so what shrinks starts with the
+ * first and what grows with the second. The second exists only where swap is counted. */
 static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t bytes,
                         struct silt_error *e)
 {
@@ -99,7 +114,8 @@ static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t
     struct silt_error ignored;
     int memory = c->dirs[MEMORY];
     if (silt_cgroup_put_number(c, memory, name, alone, bytes, e) == 0)
-        return silt_cgroup_put_number(c, memory, name, both, bytes, e) < 0 && e->sys != ENOENT ? -1 : 0;
+        return silt_cgroup_put_number(c, memory, name, both, bytes, e) < 0 && e->sys != ENOENT ? -1
+                                                                                               : 0;
     if (e->sys != EINVAL)
         return -1;
     (void)silt_cgroup_put_number(c, memory, name, both, bytes, &ignored);
@@ -131,7 +147,8 @@ static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup
             return -1;
         ret->njoins++;
     }
-    if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.oom_control", O_RDONLY, &ret->oom, e)
+    if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.oom_control", O_RDONLY, &ret->oom,
+                              e)
         < 0)
         return -1;
     if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.max_usage_in_bytes", O_RDONLY,
@@ -176,7 +193,8 @@ static int stat_v1(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
         return -1;
     if (silt_cgroup_get(c, cpuacct_of(c), name, "cpuacct.usage", NULL, &cpu_ns, e) < 0)
         return -1;
-    if (silt_cgroup_get(c, memory, name, "memory.oom_control", "oom_kill", &ret->oom_kills, &ignored)
+    if (silt_cgroup_get(c, memory, name, "memory.oom_control", "oom_kill", &ret->oom_kills,
+                        &ignored)
         < 0)
         ret->oom_kills = 0; /* kernels before 4.13 do not count */
     ret->pids = (uint32_t)pids;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup_v2: the unified hierarchy. A folder whose children have controllers may hold no process itself,
- * so silt-priv lives in `priv`, silt-init in s<slot>/agent and the guest in s<slot>/guest; handles below
- * `guest` have no controllers of their own. silt-init moves its children by CLONE_INTO_CGROUP, for which
- * it must be allowed to write cgroup.procs of the handle and of the common ancestor s<slot>. */
+/* cgroup_v2: the unified hierarchy. A folder whose children have controllers may hold no process
+ * itself, so silt-priv lives in `priv`, silt-init in s<slot>/agent and the guest in s<slot>/guest;
+ * handles below `guest` have no controllers of their own. silt-init moves its children by
+ * CLONE_INTO_CGROUP, for which it must be allowed to write cgroup.procs of the handle and of the
+ * common ancestor s<slot>. */
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -27,9 +28,10 @@ static void enable(const struct silt_cgroups *c, int dir, const char *group)
                      wanted[i] + 1, e.text);
 }
 
-/* From inside, paths begin at the instance's folder. It can only become the root of a cgroup namespace
- * while it may hold a process: before its children get controllers. A silt-priv that is started again
- * comes too late for that; its sandboxes then see the whole path, which names nothing secret. */
+/* From inside, paths begin at the instance's folder. It can only become the root of a cgroup
+ * namespace while it may hold a process: before its children get controllers. A silt-priv that is
+ * started again comes too late for that; its sandboxes then see the whole path, which names nothing
+ * secret. */
 static int settle(struct silt_cgroups *c, struct silt_error *e)
 {
     struct silt_error ignored;
@@ -125,7 +127,8 @@ static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup
     if (silt_cgroup_open_file(c, c->dirs[0], guest, "memory.events", O_RDONLY, &ret->oom, e) < 0)
         return -1;
     if (silt_cgroup_open_file(c, c->dirs[0], guest, "memory.peak", O_RDONLY, &ret->peak, e) < 0
-        && silt_cgroup_open_file(c, c->dirs[0], guest, "memory.current", O_RDONLY, &ret->peak, e) < 0)
+        && silt_cgroup_open_file(c, c->dirs[0], guest, "memory.current", O_RDONLY, &ret->peak, e)
+               < 0)
         return -1;
     return silt_cgroup_open_file(c, c->dirs[0], guest, "pids.events", O_RDONLY, &ret->pids, e);
 }

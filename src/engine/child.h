@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child: steps that every process of ours takes between clone and exec. Nothing here allocates, locks or
- * logs. */
+/* child: steps that every process of ours takes between clone and exec. Nothing here allocates,
+ * locks or logs. */
 #pragma once
 
 #include "base/error.h"
@@ -20,7 +20,7 @@ struct silt_child_fds {
     int count;
 };
 void silt_child_pass(struct silt_child_fds *p, int fd);
-/* fds[i] becomes descriptor first + i; everything above closes at exec. *sync and *program stay open until
- * then and get new numbers. */
+/* fds[i] becomes descriptor first + i; everything above closes at exec. *sync and *program stay
+ * open until then and get new numbers. */
 int silt_child_place(const struct silt_child_fds *p, int first, int *sync, int *program,
                      struct silt_error *e);

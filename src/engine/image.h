@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image: read-only root file systems, one folder each, named by digest, owned by the ids.images range.
- * One that is being unpacked is `.staging-<n>`; one that is being deleted `.trash-<n>`. */
+/* image: read-only root file systems, one folder each, named by digest, owned by the ids.images
+ * range. One that is being unpacked is `.staging-<n>`; one that is being deleted `.trash-<n>`. */
 #pragma once
 
 #include "base/error.h"
@@ -16,8 +16,8 @@ int silt_image_open(int images, const uint8_t digest[SILT_DIGEST_SIZE], int *ret
                     struct silt_error *e);
 /* An empty staging folder; one of the same number goes to the trash. */
 int silt_image_stage(int images, uint32_t staging, uid_t owner, int *ret_fd, struct silt_error *e);
-/* The staging folder becomes the image, at once or not at all, also over a power cut. Fine when the image
- * exists: the staging folder goes. */
+/* The staging folder becomes the image, at once or not at all, also over a power cut. Fine when the
+ * image exists: the staging folder goes. */
 int silt_image_commit(int images, uint32_t staging, const uint8_t digest[SILT_DIGEST_SIZE],
                       struct silt_error *e);
 int silt_image_discard(int images, uint32_t staging, struct silt_error *e);

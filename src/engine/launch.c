@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "engine/launch_child.h"
 #include "engine/sync.h"
+#include "engine/unsafe.h"
 #include "engine/userns.h"
 #include "engine/volume.h"
 #include "engine/without.h"
@@ -70,8 +71,9 @@ static uint64_t clone_flags(const struct silt_launch *l)
     return flags;
 }
 
-/* The user namespace belongs to whoever makes it: under the range's first uid each sandbox has inotify
- * and namespace counters of its own. By raw calls: glibc would ask every thread, and there is one. */
+/* The user namespace belongs to whoever makes it: under the range's first uid each sandbox has
+ * inotify and namespace counters of its own. By raw calls: glibc would ask every thread, and there
+ * is one. */
 static long clone_as(uint32_t owner, struct clone_args *args)
 {
     if (syscall(SYS_setresuid, -1, owner, -1) < 0)
@@ -123,7 +125,7 @@ static int release_child(const struct silt_launch *l, pid_t pid, int sync, struc
     return silt_sync_tell(sync, SYNC_IDS_MAPPED, e);
 }
 
-int silt_launch(const struct silt_launch *l, int *ret_pidfd, struct silt_error *e)
+static int launch(const struct silt_launch *l, int *ret_pidfd, struct silt_error *e)
 {
     int pair[2];
     pid_t pid;
@@ -144,6 +146,18 @@ int silt_launch(const struct silt_launch *l, int *ret_pidfd, struct silt_error *
     return 0;
 }
 
+int silt_launch(const struct silt_launch *l, int *ret_pidfd, struct silt_error *e)
+{
+    if (!silt_without("proc_exe"))
+        return launch(l, ret_pidfd, e);
+    silt_auto_fd init = -1;
+    struct silt_launch other = *l;
+    if (silt_unsafe_program(l->init, l->ids, &init, e) < 0)
+        return -1;
+    other.init = init;
+    return launch(&other, ret_pidfd, e);
+}
+
 static int fill_copy(int to, const char *path, struct silt_error *e)
 {
     silt_auto_fd from = open(path, O_RDONLY | O_CLOEXEC);
@@ -160,8 +174,8 @@ static int fill_copy(int to, const char *path, struct silt_error *e)
 }
 
 /* Execute-only for everybody: a program that its own process may not read makes that process
- * undumpable, so the guest cannot trace PID 1 nor look through its /proc entries (fs/exec.c, would_dump).
- * Opened again by name: exec refuses a file that somebody holds open for writing. */
+ * undumpable, so the guest cannot trace PID 1 nor look through its /proc entries (fs/exec.c,
+ * would_dump). Opened again by name: exec refuses a file that somebody holds open for writing. */
 int silt_launch_copy_program(const char *path, int *ret_fd, struct silt_error *e)
 {
     silt_auto_fd copy = memfd_create("silt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);

@@ -9,6 +9,7 @@
 
 /* All borrowed. */
 struct silt_launch {
+    uint32_t slot;
     uint32_t ids; /* first id of the sandbox's range */
     int root;     /* detached mount */
     int usr;      /* detached mount of the machine's /usr, or -1 */

@@ -7,6 +7,7 @@
 #include "engine/rlimit.h"
 #include "engine/stage.h"
 #include "engine/sync.h"
+#include "engine/unsafe.h"
 #include "engine/without.h"
 #include "wire/agent.h"
 
@@ -26,8 +27,8 @@ static unsigned attributes(unsigned wanted)
     return silt_without("nnp") ? wanted & ~(unsigned)MOUNT_ATTR_NOSUID : wanted;
 }
 
-/* Through the guest's groups into those of the agents: the cgroup namespace, made on the way, then begins
- * at the guest's. On version 2 the clone itself put us where we belong. */
+/* Through the guest's groups into those of the agents: the cgroup namespace, made on the way, then
+ * begins at the guest's. On version 2 the clone itself put us where we belong. */
 static int join_groups(const struct silt_launch *l, struct silt_error *e)
 {
     if (l->birth->njoins == 0)
@@ -44,14 +45,13 @@ static int join_groups(const struct silt_launch *l, struct silt_error *e)
 static const struct {
     const char *file, *value;
 } user_limits[] = {
-    {"max_user_namespaces", "0"},   {"max_mnt_namespaces", "0"},
-    {"max_pid_namespaces", "0"},    {"max_net_namespaces", "0"},
-    {"max_ipc_namespaces", "0"},    {"max_uts_namespaces", "0"},
+    {"max_user_namespaces", "0"},   {"max_mnt_namespaces", "0"},  {"max_pid_namespaces", "0"},
+    {"max_net_namespaces", "0"},    {"max_ipc_namespaces", "0"},  {"max_uts_namespaces", "0"},
     {"max_cgroup_namespaces", "0"}, {"max_time_namespaces", "0"},
 };
 
-/* In this user namespace and for all below it. What the kernel does not know needs no limit. From here
- * on not even we make mounts: a detached one has a mount namespace of its own. */
+/* In this user namespace and for all below it. What the kernel does not know needs no limit. From
+ * here on not even we make mounts: a detached one has a mount namespace of its own. */
 static int limit_user(int user, struct silt_error *e)
 {
     if (silt_fd_put(user, "max_inotify_instances", "128", e) < 0
@@ -144,7 +144,8 @@ static int mount_proc(int root, struct silt_error *e)
         return -1;
     if (make_proc(&proc, e) < 0)
         return -1;
-    user = openat(proc, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC); /* writable, also when covered */
+    user = openat(proc, "sys/user",
+                  O_PATH | O_DIRECTORY | O_CLOEXEC); /* writable, also when covered */
     if (user < 0)
         return silt_fail_errno(e, "open /proc/sys/user");
     if (silt_mnt_attach(proc, at, "", e) < 0)
@@ -165,6 +166,8 @@ static int mount_sys(const struct silt_launch *l, int root, struct silt_error *e
         return -1;
     if (silt_mnt_attach(l->net->sysfs, at, "", e) < 0)
         return -1;
+    if (silt_without("cgroup_ro") && silt_unsafe_show_groups(l->net->sysfs, e) < 0)
+        return -1;
     return cover(l->net->sysfs, sys_masks, SILT_COUNT(sys_masks), e);
 }
 
@@ -179,15 +182,16 @@ static int mount_in(int dev, const char *name, const char *type, unsigned flags,
     return silt_mnt_attach(mount, dev, name, e);
 }
 
-/* All of /dev but these four mounts is one read-only template that every sandbox shares. /dev/silt is
- * silt-init's own: pipes and files between it and the shells it runs. */
+/* All of /dev but these four mounts is one read-only template that every sandbox shares. /dev/silt
+ * is silt-init's own: pipes and files between it and the shells it runs. */
 static int mount_dev(const struct silt_launch *l, int root, struct silt_error *e)
 {
     char shm[24];
     (void)snprintf(shm, sizeof(shm), "%llu", (unsigned long long)l->shm_bytes);
-    const struct silt_mnt_option pts[] = {{"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"},
-                                          {"gid", "5"},          {NULL, NULL}};
-    const struct silt_mnt_option shared[] = {{"source", "shm"}, {"mode", "1777"}, {"size", shm}, {NULL, NULL}};
+    const struct silt_mnt_option pts[] = {
+        {"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {NULL, NULL}};
+    const struct silt_mnt_option shared[] = {
+        {"source", "shm"}, {"mode", "1777"}, {"size", shm}, {NULL, NULL}};
     const struct silt_mnt_option own[] = {
         {"source", "silt"}, {"mode", "0700"}, {"size", "96m"}, {NULL, NULL}};
     silt_auto_fd at = -1, dev = -1;
@@ -216,6 +220,8 @@ static int mount_usr(const struct silt_launch *l, int root, struct silt_error *e
 
 static int build_root(const struct silt_launch *l, struct silt_error *e)
 {
+    if (silt_unsafe_prepare(l->slot, e) < 0)
+        return -1;
     if (silt_mnt_attach(l->root, AT_FDCWD, SILT_STAGE_NEW, e) < 0)
         return -1;
     if (mount_usr(l, l->root, e) < 0)
@@ -229,6 +235,8 @@ static int build_root(const struct silt_launch *l, struct silt_error *e)
 
 static int enter_root(const struct silt_launch *l, struct silt_error *e)
 {
+    if (silt_without("pivot"))
+        return silt_unsafe_chroot(l->root, e);
     if (fchdir(l->root) < 0)
         return silt_fail_errno(e, "enter the root");
     return silt_mnt_pivot(e);
@@ -263,7 +271,8 @@ static int join_count(const struct silt_launch *l)
 }
 
 /* As in wire/agent.h. */
-static int place_descriptors(const struct silt_launch *l, int *sync, int *init, struct silt_error *e)
+static int place_descriptors(const struct silt_launch *l, int *sync, int *init,
+                             struct silt_error *e)
 {
     struct silt_child_fds p = {.count = 0};
     silt_child_pass(&p, l->channel);
@@ -276,6 +285,8 @@ static int place_descriptors(const struct silt_launch *l, int *sync, int *init, 
         silt_child_pass(&p, l->handle_fds[i]);
     *init = l->init;
     if (silt_child_place(&p, SILT_AGENT_FD_CHANNEL, sync, init, e) < 0)
+        return -1;
+    if (silt_without("close_fds") && silt_unsafe_leak(e) < 0)
         return -1;
     return open_null(e);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch_child: the life of a sandbox's first process between clone and exec. Nothing here allocates,
- * locks or logs. */
+/* launch_child: the life of a sandbox's first process between clone and exec. Nothing here
+ * allocates, locks or logs. */
 #pragma once
 
 #include "engine/launch.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net: a sandbox's network namespace. It belongs to the machine's user namespace, so that root inside has no
- * rights over it, and is made ahead of time: making one is the dearest step of a create. */
+/* net: a sandbox's network namespace. It belongs to the machine's user namespace, so that root
+ * inside has no rights over it, and is made ahead of time: making one is the dearest step of a
+ * create. */
 #pragma once
 
 #include "base/error.h"

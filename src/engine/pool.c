@@ -18,7 +18,7 @@
 enum {
     QUOTA_ENABLE = 1,        /* BTRFS_QUOTA_CTL_ENABLE */
     QUOTA_ENABLE_SIMPLE = 4, /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, kernel 6.7 */
-    LOOP_TRIES = 64,         /* a free loop device may be taken between the question and the answer */
+    LOOP_TRIES = 64, /* a free loop device may be taken between the question and the answer */
     LOOP_SEARCH_MAX = 4096,
 };
 
@@ -57,8 +57,8 @@ static int make_file_system(const char *path, struct silt_error *e)
             (void)dup2(null, STDOUT_FILENO);
         (void)execvpe("mkfs.btrfs",
                       (char *[]){(char[]){"mkfs.btrfs"}, (char[]){"-q"}, (char[]){"-K"},
-                                 (char[]){"-m"}, (char[]){"single"}, (char[]){"-L"}, (char[]){"silt"},
-                                 (char *)(uintptr_t)path, NULL},
+                                 (char[]){"-m"}, (char[]){"single"}, (char[]){"-L"},
+                                 (char[]){"silt"}, (char *)(uintptr_t)path, NULL},
                       env);
         _exit(127);
     }
@@ -141,7 +141,8 @@ static int find_loop(const struct stat *image)
     return -1;
 }
 
-/* Direct I/O keeps the pool's pages from being cached twice; not every file system below can do it. */
+/* Direct I/O keeps the pool's pages from being cached twice; not every file system below can do it.
+ */
 static int configure(int loop, int image)
 {
     struct loop_config config = {
@@ -193,7 +194,8 @@ static int loop_of(int image, int *ret_loop, struct silt_error *e)
     return 0;
 }
 
-/* The loop descriptor stays open until the mount holds the device: it clears itself on last close. */
+/* The loop descriptor stays open until the mount holds the device: it clears itself on last close.
+ */
 static int mount_loop(int loop, const char *at, struct silt_error *e)
 {
     struct stat st;
@@ -214,7 +216,8 @@ static int mount_loop(int loop, const char *at, struct silt_error *e)
 static void use_whole_device(int pool)
 {
     struct btrfs_ioctl_vol_args whole = {.name = "max"};
-    (void)ioctl(pool, BTRFS_IOC_RESIZE, &whole); /* fails harmlessly when there is nothing to gain */
+    (void)ioctl(pool, BTRFS_IOC_RESIZE,
+                &whole); /* fails harmlessly when there is nothing to gain */
 }
 
 /* A mount point when the folder and its parent are different file systems. */

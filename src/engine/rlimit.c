@@ -10,9 +10,9 @@ struct row {
     rlim_t hard;
 };
 
-/* A core limit of exactly 1 also keeps a core_pattern that begins with `|` from starting the machine's
- * helper (fs/coredump.c); 0 would not. silt-init's data segment is bounded softly: it lives outside of the
- * guest's memory group, and what it starts takes the limit off again. */
+/* A core limit of exactly 1 also keeps a core_pattern that begins with `|` from starting the
+ * machine's helper (fs/coredump.c); 0 would not. silt-init's data segment is bounded softly: it
+ * lives outside of the guest's memory group, and what it starts takes the limit off again. */
 static const struct row sandbox[] = {
     {RLIMIT_CORE, 1, 1},
     {RLIMIT_DATA, 16 << 20, RLIM_INFINITY},

@@ -12,18 +12,19 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-/* A mark that a volatile overlay leaves, so that nobody mounts its layer after a crash without thinking.
- * We have thought: such a sandbox was promised nothing. */
+/* A mark that a volatile overlay leaves, so that nobody mounts its layer after a crash without
+ * thinking. We have thought: such a sandbox was promised nothing. */
 static int clear_volatile_mark(int volume, struct silt_error *e)
 {
-    silt_auto_fd work = openat(volume, "work/work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    silt_auto_fd work =
+        openat(volume, "work/work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (work < 0)
         return errno == ENOENT ? 0 : silt_fail_errno(e, "open the overlay's work folder");
     return silt_remove(work, "incompat", e);
 }
 
-/* Layers are named through /proc/self/fd: works on every kernel with idmapped layers, and shows no path
- * of ours in the guest's /proc/mounts. */
+/* Layers are named through /proc/self/fd: works on every kernel with idmapped layers, and shows no
+ * path of ours in the guest's /proc/mounts. */
 static int make_overlay(int lower, int volume, bool ephemeral, int *ret, struct silt_error *e)
 {
     char lowerdir[48], upperdir[48], workdir[48];
@@ -31,9 +32,8 @@ static int make_overlay(int lower, int volume, bool ephemeral, int *ret, struct 
     (void)snprintf(upperdir, sizeof(upperdir), "/proc/self/fd/%d/upper", volume);
     (void)snprintf(workdir, sizeof(workdir), "/proc/self/fd/%d/work", volume);
     struct silt_mnt_option options[] = {
-        {"source", "root"},      {"lowerdir", lowerdir},
-        {"upperdir", upperdir},  {"workdir", workdir},
-        {"redirect_dir", "on"},  {ephemeral ? "volatile" : NULL, NULL},
+        {"source", "root"},   {"lowerdir", lowerdir}, {"upperdir", upperdir},
+        {"workdir", workdir}, {"redirect_dir", "on"}, {ephemeral ? "volatile" : NULL, NULL},
         {NULL, NULL},
     };
     unsigned attributes = MOUNT_ATTR_NODEV;

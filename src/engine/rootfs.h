@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rootfs: a sandbox's root: the image, read-only and with its ids moved into the sandbox's range, under
- * the layer of what the sandbox has written. Mounted detached: it never appears in our own mount table. */
+/* rootfs: a sandbox's root: the image, read-only and with its ids moved into the sandbox's range,
+ * under the layer of what the sandbox has written. Mounted detached: it never appears in our own
+ * mount table. */
 #pragma once
 
 #include "base/error.h"
@@ -16,8 +17,8 @@ struct silt_rootfs {
     bool ephemeral;      /* fsync does nothing, and unmounting waits for no disk */
 };
 
-/* *ret_layer is what the image was mounted as meanwhile: nobody needs it any more, but closing it waits for
- * a grace period (70 us), so the caller does that when nobody waits. */
+/* *ret_layer is what the image was mounted as meanwhile: nobody needs it any more, but closing it
+ * waits for a grace period (70 us), so the caller does that when nobody waits. */
 int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int *ret_layer,
                       struct silt_error *e);
 /* The machine's /usr, read-only, its first 65,536 ids moved into the sandbox's range. */

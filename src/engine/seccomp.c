@@ -21,8 +21,8 @@
 /* Numbers that libseccomp 2.5 has no names for; the same on every architecture. */
 enum {
     NR_OPEN_TREE_ATTR = 467,
-    /* The last system call (file_setattr, Linux 6.17) that was looked at when this list was made: what
-     * a newer kernel adds answers ENOSYS until somebody has thought about it. */
+    /* The last system call (file_setattr, Linux 6.17) that was looked at when this list was made:
+     * what a newer kernel adds answers ENOSYS until somebody has thought about it. */
     NR_KNOWN_MAX = 469,
 };
 
@@ -113,7 +113,8 @@ static const struct row rows[] = {
 };
 
 static const uint64_t new_namespaces[] = {
-    CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET,
+    CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+    CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET,
 };
 static const uint64_t NEWTIME = 0x80; /* unshare only: to clone it is part of the exit signal */
 
@@ -169,14 +170,15 @@ static int refuse_socket_families(scmp_filter_ctx f)
         for (size_t i = 0; i < SILT_COUNT(netlink_kept); i++)
             kept = kept || netlink_kept[i] == protocol;
         if (!kept)
-            bad |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
-                                    SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, protocol));
+            bad |=
+                seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                                 SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, protocol));
     }
     return bad;
 }
 
-/* The core limit stays 1 (see rlimit.c): lowering it to 0 would bring the machine's core helper back. A
- * program that forbids its own dumps is told that it worked, for it has. */
+/* The core limit stays 1 (see rlimit.c): lowering it to 0 would bring the machine's core helper
+ * back. A program that forbids its own dumps is told that it worked, for it has. */
 static int keep_core_limit(scmp_filter_ctx f)
 {
     int bad = seccomp_rule_add(f, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1,
@@ -218,8 +220,8 @@ static int fill(scmp_filter_ctx f, bool clone3_stays)
     return bad;
 }
 
-/* Jumps are relative, so instructions may be put before what libseccomp compiled. Numbers of x32 (bit
- * 30) are left to what follows. */
+/* Jumps are relative, so instructions may be put before what libseccomp compiled. Numbers of x32
+ * (bit 30) are left to what follows. */
 static const struct sock_filter ceiling[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 2, 0),

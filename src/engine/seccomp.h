@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seccomp: the system calls that no process of a sandbox gets, on any ABI. Compiled once when silt-priv
- * starts; loading it is one system call. */
+/* seccomp: the system calls that no process of a sandbox gets, on any ABI. Compiled once when
+ * silt-priv starts; loading it is one system call. */
 #pragma once
 
 #include "base/error.h"

@@ -2,6 +2,7 @@
 #include "engine/stage.h"
 #include "base/own.h"
 #include "engine/mnt.h"
+#include "engine/unsafe.h"
 #include "engine/without.h"
 
 #include <errno.h>
@@ -21,20 +22,21 @@ static const struct node nodes[] = {
     {"dev/random", 1, 8}, {"dev/urandom", 1, 9}, {"dev/tty", 5, 0},
 };
 static const struct node unsafe_nodes[] = {
-    {"dev/kmsg", 1, 11}, {"dev/fuse", 10, 229}, {"dev/kvm", 10, 232},
+    {"dev/kmsg", 1, 11},
+    {"dev/fuse", 10, 229},
+    {"dev/kvm", 10, 232},
 };
 
 static const char *const folders[] = {
-    "pool", "images", "usr", "proc", "new", "empty", "dev", "dev/pts", "dev/shm", "dev/mqueue", "dev/silt",
+    "pool", "images",  "usr",     "proc",       "new",      "empty",
+    "dev",  "dev/pts", "dev/shm", "dev/mqueue", "dev/silt",
 };
 
 static const struct {
     const char *to, *name;
 } links[] = {
-    {"pts/ptmx", "dev/ptmx"},
-    {"/proc/self/fd", "dev/fd"},
-    {"/proc/self/fd/0", "dev/stdin"},
-    {"/proc/self/fd/1", "dev/stdout"},
+    {"pts/ptmx", "dev/ptmx"},          {"/proc/self/fd", "dev/fd"},
+    {"/proc/self/fd/0", "dev/stdin"},  {"/proc/self/fd/1", "dev/stdout"},
     {"/proc/self/fd/2", "dev/stderr"},
 };
 
@@ -78,8 +80,7 @@ static int furnish(int root, struct silt_error *e)
         return silt_fail_errno(e, "make file mask");
     if (make_nodes(root, nodes, SILT_COUNT(nodes), e) < 0)
         return -1;
-    if (silt_without("devices")
-        && make_nodes(root, unsafe_nodes, SILT_COUNT(unsafe_nodes), e) < 0)
+    if (silt_without("devices") && make_nodes(root, unsafe_nodes, SILT_COUNT(unsafe_nodes), e) < 0)
         return -1;
     return copy_usr_links(root, e);
 }
@@ -117,19 +118,20 @@ static int clone_parts(const struct silt_stage *s, struct parts *p, struct silt_
     return clone_part("/usr", MOUNT_ATTR_RDONLY, &p->usr, e);
 }
 
-/* A procfs with nothing mounted over it: the kernel lets a sandbox mount its own only where a whole one is
- * to be seen. */
+/* A procfs with nothing mounted over it: the kernel lets a sandbox mount its own only where a whole
+ * one is to be seen. */
 static int attach_proc(int root, struct silt_error *e)
 {
     silt_auto_fd proc = -1;
-    if (silt_mnt_make("proc", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, NULL, &proc, e)
+    if (silt_mnt_make("proc", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, NULL, &proc,
+                      e)
         < 0)
         return -1;
     return silt_mnt_attach(proc, root, "proc", e);
 }
 
-/* The tmpfs is attached (over the pool's folder, which we hold already) before anything goes into it:
- * kernels before 6.15 do not attach to what is detached. */
+/* The tmpfs is attached (over the pool's folder, which we hold already) before anything goes into
+ * it: kernels before 6.15 do not attach to what is detached. */
 static int build(const struct silt_stage *s, const struct parts *p, int root, struct silt_error *e)
 {
     if (silt_mnt_attach(root, AT_FDCWD, s->pool, e) < 0)
@@ -140,6 +142,8 @@ static int build(const struct silt_stage *s, const struct parts *p, int root, st
     int done = furnish(root, e);
     (void)umask(old);
     if (done < 0)
+        return -1;
+    if (silt_unsafe_stage(root, s->cgroup, e) < 0)
         return -1;
     if (silt_mnt_attach(p->pool, root, "pool", e) < 0
         || silt_mnt_attach(p->images, root, "images", e) < 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stage: the mount namespace that silt-priv lives in: a small read-only tmpfs with the few mounts it needs
- * and templates of what every sandbox gets. Nothing else of the machine can be reached from it by name, and
- * copying it for a new sandbox is cheap. */
+/* stage: the mount namespace that silt-priv lives in: a small read-only tmpfs with the few mounts
+ * it needs and templates of what every sandbox gets. Nothing else of the machine can be reached
+ * from it by name, and copying it for a new sandbox is cheap. */
 #pragma once
 
 #include "base/error.h"
@@ -10,13 +10,15 @@
 #define SILT_STAGE_IMAGES "/images"
 #define SILT_STAGE_USR "/usr"
 #define SILT_STAGE_DEV "/dev"     /* template of every sandbox's /dev */
-#define SILT_STAGE_EMPTY "/empty" /* covers folders of proc and sysfs that are nobody's business */
+#define SILT_STAGE_EMPTY "/empty" /* covers folders of proc and sysfs that are nobody's business   \
+                                   */
 #define SILT_STAGE_MASK "/mask"   /* covers files of them */
 #define SILT_STAGE_NEW "/new"     /* a mount point for the moment */
 
 struct silt_stage {
-    const char *pool;   /* folders of the machine */
+    const char *pool; /* folders of the machine */
     const char *images;
+    const char *cgroup; /* of the instance's memory groups: test builds only */
 };
 
 /* Cannot be undone. Descriptors that are open stay usable. */

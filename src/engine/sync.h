@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync: what a parent and the child it has cloned tell each other until the child's exec, on a seqpacket
- * socket pair that closes at exec. A peer that closes is a failure. */
+/* sync: what a parent and the child it has cloned tell each other until the child's exec, on a
+ * seqpacket socket pair that closes at exec. A peer that closes is a failure. */
 #pragma once
 
 #include "base/error.h"

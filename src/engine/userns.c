@@ -50,8 +50,8 @@ static int open_of(pid_t pid, struct silt_userns_map map, int *ret_fd, struct si
     return 0;
 }
 
-/* A namespace needs a process to be born with. Sharing memory and descriptors makes that process cost
- * nothing to copy; SIGCHLD is ignored, so nobody has to wait for it. */
+/* A namespace needs a process to be born with. Sharing memory and descriptors makes that process
+ * cost nothing to copy; SIGCHLD is ignored, so nobody has to wait for it. */
 int silt_userns_make(struct silt_userns_map map, int *ret_fd, struct silt_error *e)
 {
     static _Alignas(16) char stack[PARK_STACK];

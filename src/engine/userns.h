@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* userns: user namespaces: the maps of a sandbox's own, and nameless ones that only give an idmapped mount
- * its map. */
+/* userns: user namespaces: the maps of a sandbox's own, and nameless ones that only give an
+ * idmapped mount its map. */
 #pragma once
 
 #include "base/error.h"

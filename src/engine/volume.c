@@ -118,7 +118,8 @@ int silt_volume_make(const struct silt_volumes *v, uint32_t slot, uid_t owner, i
 }
 
 /* Also what silt-priv itself writes there counts: state/ is part of the subvolume. */
-int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes, struct silt_error *e)
+int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes,
+                      struct silt_error *e)
 {
     if (!v->btrfs)
         return 0;
@@ -178,7 +179,8 @@ static int usage_on_disk(int volume, uint64_t id, uint64_t *ret, struct silt_err
     struct btrfs_ioctl_search_header head;
     struct btrfs_qgroup_info_item item;
     if (search.args.key.nr_items == 0)
-        return silt_fail(e, SILT_NOT_FOUND, "volume %llu has no quota item", (unsigned long long)id);
+        return silt_fail(e, SILT_NOT_FOUND, "volume %llu has no quota item",
+                         (unsigned long long)id);
     memcpy(&head, search.room, sizeof(head));
     if (head.type != BTRFS_QGROUP_INFO_KEY || head.len < sizeof(item))
         return silt_fail(e, SILT_INTERNAL, "quota item of type %u, %u bytes", head.type, head.len);

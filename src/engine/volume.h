@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volume: what one sandbox has written, a btrfs subvolume `s/<slot>` of the pool with a limit of its own:
- *     upper/  the writable layer, owned by the sandbox's first id
- *     work/   overlayfs's own
+/* volume: what one sandbox has written, a btrfs subvolume `s/<slot>` of the pool with a limit of
+ * its own: upper/  the writable layer, owned by the sandbox's first id work/   overlayfs's own
  *     state/  ours, outside of the guest's view: spools, and `init`, the pid of its first process
  * Where the pool is not on btrfs it is a plain folder and nothing bounds it. */
 #pragma once
@@ -27,11 +26,15 @@ int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, str
 /* A new one; what lies in the way goes to the trash. *ret_fd: its folder. */
 int silt_volume_make(const struct silt_volumes *v, uint32_t slot, uid_t owner, int *ret_fd,
                      struct silt_error *e);
-int silt_volume_open(const struct silt_volumes *v, uint32_t slot, int *ret_fd, struct silt_error *e);
+int silt_volume_open(const struct silt_volumes *v, uint32_t slot, int *ret_fd,
+                     struct silt_error *e);
 /* `volume` is a folder from the two above. */
-int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes, struct silt_error *e);
-int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret, struct silt_error *e);
-int silt_volume_spool(int volume, int *ret_fd, struct silt_error *e); /* a nameless file in state/ */
+int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes,
+                      struct silt_error *e);
+int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret,
+                      struct silt_error *e);
+int silt_volume_spool(int volume, int *ret_fd,
+                      struct silt_error *e); /* a nameless file in state/ */
 /* Out of the way at once, deleted by the janitor. Fine when it is not there. */
 int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e);
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e);

@@ -135,7 +135,32 @@ static struct question *find_sent(struct silt_priv_ask *a, uint64_t seq)
     return NULL;
 }
 
-static void on_message(struct silt_priv_ask *a, const struct silt_priv_answer *got,
+/* What silt-priv did not find, or found in its way, is no fault of the caller who asked us. */
+static void translate(struct silt_error *e)
+{
+    e->text[sizeof(e->text) - 1] = 0;
+    switch (e->code) {
+    case SILT_LIMIT:
+    case SILT_NO_SPACE:
+    case SILT_TIMEOUT:
+    case SILT_UNAVAILABLE:
+    case SILT_INTERRUPTED:
+        return;
+    case SILT_OK:
+    case SILT_INVALID:
+    case SILT_NOT_FOUND:
+    case SILT_CONFLICT:
+    case SILT_DENIED:
+    case SILT_GONE:
+    case SILT_PROTOCOL:
+    case SILT_INTERNAL:
+    case SILT_CODE_MAX:
+        break;
+    }
+    e->code = SILT_INTERNAL;
+}
+
+static void on_message(struct silt_priv_ask *a, struct silt_priv_answer *got,
                        struct silt_parcel *in)
 {
     struct question *q = find_sent(a, got->seq);
@@ -145,6 +170,8 @@ static void on_message(struct silt_priv_ask *a, const struct silt_priv_answer *g
     }
     int nfds = in->nfds;
     in->nfds = 0; /* the callee's from here */
+    if (!got->ok)
+        translate(&got->body.error);
     answer(q, got, in->fds, nfds);
 }
 
@@ -183,12 +210,14 @@ static int use(struct silt_priv_ask *a, int fd, struct silt_error *e)
     return 0;
 }
 
-int silt_priv_ask_open(struct silt_loop *loop, int fd, struct silt_priv_ask **ret, struct silt_error *e)
+int silt_priv_ask_open(struct silt_loop *loop, int fd, struct silt_priv_ask **ret,
+                       struct silt_error *e)
 {
     struct silt_priv_ask *a = calloc(1, sizeof(*a));
     if (a == NULL)
         abort();
-    *a = (struct silt_priv_ask){.loop = loop, .watch = {.fd = -1, .on_ready = on_ready}, .next_seq = 1};
+    *a = (struct silt_priv_ask){
+        .loop = loop, .watch = {.fd = -1, .on_ready = on_ready}, .next_seq = 1};
     silt_list_init(&a->waiting);
     silt_list_init(&a->sent);
     if (use(a, fd, e) < 0) {
@@ -226,8 +255,8 @@ void silt_priv_ask_replace(struct silt_priv_ask *a, int fd)
         silt_log(SILT_LOG_ERROR, "priv.channel", "error=\"%s\"", e.text);
 }
 
-void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, const int *fds, int nfds,
-                   silt_priv_answered *on_answer, void *context)
+void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, const int *fds,
+                   int nfds, silt_priv_answered *on_answer, void *context)
 {
     assert(nfds >= 0 && nfds <= SILT_FDS_MAX);
     struct question *new = calloc(1, sizeof(*new));

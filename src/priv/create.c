@@ -36,8 +36,10 @@ int silt_priv_check_hostname(const char name[SILT_HOSTNAME_SIZE], struct silt_er
     if (len == 0 || len == SILT_HOSTNAME_SIZE)
         return silt_fail(e, SILT_INVALID, "host name of %zu bytes", len);
     for (size_t i = 0; i < len; i++)
-        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", name[i]) == NULL)
-            return silt_fail(e, SILT_INVALID, "host name with other characters than letters, digits, -");
+        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", name[i])
+            == NULL)
+            return silt_fail(e, SILT_INVALID,
+                             "host name with other characters than letters, digits, -");
     return 0;
 }
 
@@ -47,7 +49,8 @@ static int check(const struct silt_priv_create *c, struct silt_error *e)
     if ((c->flags & ~known) != 0)
         return silt_fail(e, SILT_PROTOCOL, "unknown flags 0x%x", c->flags);
     if (c->handles > HANDLES_MAX)
-        return silt_fail(e, SILT_INVALID, "%u handles at birth, at most %d", c->handles, HANDLES_MAX);
+        return silt_fail(e, SILT_INVALID, "%u handles at birth, at most %d", c->handles,
+                         HANDLES_MAX);
     if (silt_priv_check_limits(&c->limits, e) < 0)
         return -1;
     return silt_priv_check_hostname(c->hostname, e);
@@ -91,7 +94,8 @@ static int open_volume(const struct silt_priv_unit *u, uint32_t slot,
     bool fresh = (c->flags & SILT_CREATE_FRESH) != 0;
     if (end_leftovers(u, slot, e) < 0)
         return -1;
-    if (fresh && silt_volume_make(&u->volumes, slot, silt_priv_unit_ids(u, slot), &m->volume, e) < 0)
+    if (fresh
+        && silt_volume_make(&u->volumes, slot, silt_priv_unit_ids(u, slot), &m->volume, e) < 0)
         return -1;
     if (!fresh) {
         if (silt_volume_open(&u->volumes, slot, &m->volume, e) < 0)
@@ -152,6 +156,7 @@ static int launch(const struct silt_priv_unit *u, uint32_t slot, const struct si
                   const struct making *m, int channel, int *ret_pidfd, struct silt_error *e)
 {
     struct silt_launch l = {
+        .slot = slot,
         .ids = silt_priv_unit_ids(u, slot),
         .root = m->root,
         .usr = m->usr,

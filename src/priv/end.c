@@ -16,8 +16,8 @@ enum {
     DEATH_MAX_MS = 10000, /* a process that waits for a disk or a dead server cannot be killed */
 };
 
-/* The noted pid may be that of a stranger by now. The pidfd holds on to one process; that its user is the
- * first of this slot's range, which no other sandbox has, makes it this slot's. */
+/* The noted pid may be that of a stranger by now. The pidfd holds on to one process; that its user
+ * is the first of this slot's range, which no other sandbox has, makes it this slot's. */
 int silt_priv_find_init(const struct silt_priv_unit *u, uint32_t slot, int volume, int *ret_pidfd,
                         struct silt_error *e)
 {
@@ -42,8 +42,8 @@ static int await_death(int pidfd, int wait_ms)
     return ready;
 }
 
-/* The death of PID 1 is the death of all: the kernel ends the others before it. What is frozen has to be
- * thawed first, hence the second look at the groups. */
+/* The death of PID 1 is the death of all: the kernel ends the others before it. What is frozen has
+ * to be thawed first, hence the second look at the groups. */
 static int end_init(const struct silt_priv_unit *u, uint32_t slot, int pidfd, struct silt_error *e)
 {
     int64_t until = silt_clock_ms() + DEATH_MAX_MS;

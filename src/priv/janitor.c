@@ -91,7 +91,8 @@ static void obey(struct janitor *j, const struct silt_janitor_note *note, struct
         j->since_ms = silt_clock_ms();
 }
 
-/* First the files, then the roots: what is deleted needs not be written to the disk by the unmount. */
+/* First the files, then the roots: what is deleted needs not be written to the disk by the unmount.
+ */
 static void clean(struct janitor *j)
 {
     struct silt_error e;

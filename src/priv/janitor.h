@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* janitor: the process of silt-priv that does what no request shall wait for. It holds the root of every
- * running sandbox, so that unmounting it (which writes the whole pool's dirty data to the disk) happens
- * here, and it deletes what lies in the trash. It keeps nothing that a successor would need. */
+/* janitor: the process of silt-priv that does what no request shall wait for. It holds the root of
+ * every running sandbox, so that unmounting it (which writes the whole pool's dirty data to the
+ * disk) happens here, and it deletes what lies in the trash. It keeps nothing that a successor
+ * would need. */
 #pragma once
 
 #include "engine/volume.h"

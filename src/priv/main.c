@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-priv: has all rights and faces only siltd. This process starts the workers and the janitor, starts
- * again what dies, and takes from silt-super the channels to new siltds; it serves no request itself. */
+/* silt-priv: has all rights and faces only siltd. This process starts the workers and the janitor,
+ * starts again what dies, and takes from silt-super the channels to new siltds; it serves no
+ * request itself. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -27,7 +28,7 @@
 enum {
     WORKERS_MAX = 64,
     JANITOR_ROOM = 8 << 20, /* notes that may wait while the janitor waits for the disk */
-    DEATHS_MAX = 20,        /* of workers, since the last quiet while: then silt-super shall think */
+    DEATHS_MAX = 20, /* of workers, since the last quiet while: then silt-super shall think */
     QUIET_MS = 5000,
     SWEEP_MAX_MS = 10000,
 };
@@ -113,8 +114,8 @@ static void start_janitor(struct priv *p)
         p->janitor = pid;
 }
 
-/* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but two
- * siltds do not know of each other. */
+/* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but
+ * two siltds do not know of each other. */
 static void serve_next(struct priv *p)
 {
     if (count_workers(p) > 0)
@@ -201,7 +202,8 @@ static enum what on_signal(struct priv *p)
 static enum what serve(struct priv *p)
 {
     for (;;) {
-        struct pollfd fds[] = {{.fd = p->super, .events = POLLIN}, {.fd = p->signals, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = p->super, .events = POLLIN},
+                               {.fd = p->signals, .events = POLLIN}};
         enum what next = GO_ON;
         if (poll(fds, SILT_COUNT(fds), -1) < 0 && errno != EINTR)
             return LEAVE;
@@ -264,8 +266,8 @@ static int open_janitor_channel(struct priv *p, struct silt_error *e)
     return 0;
 }
 
-/* A silt-priv that was killed may have left workers, which finish what they do: the lock is theirs too
- * and free when the last is gone. */
+/* A silt-priv that was killed may have left workers, which finish what they do: the lock is theirs
+ * too and free when the last is gone. */
 static int take_lock(struct priv *p, struct silt_error *e)
 {
     int64_t until = silt_clock_ms() + SWEEP_MAX_MS;

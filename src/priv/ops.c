@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/cage.h"
 #include "engine/image.h"
+#include "engine/without.h"
 #include "priv/create.h"
 #include "priv/end.h"
 #include "priv/janitor.h"
@@ -21,7 +22,8 @@ static void give(struct silt_priv_job *job, int fd)
 static int run_create(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     int pidfd;
-    if (silt_priv_create(u, job->request.slot, &job->request.body.create, job->in.fds[0], &pidfd, e) < 0)
+    if (silt_priv_create(u, job->request.slot, &job->request.body.create, job->in.fds[0], &pidfd, e)
+        < 0)
         return -1;
     give(job, pidfd);
     return 0;
@@ -29,6 +31,8 @@ static int run_create(struct silt_priv_unit *u, struct silt_priv_job *job, struc
 
 static int set_hostname(struct silt_priv_unit *u, int pidfd, const char *name, struct silt_error *e)
 {
+    if (silt_without("uts"))
+        return 0; /* it would be the machine's */
     if (setns(pidfd, CLONE_NEWUTS) < 0)
         return silt_fail_errno(e, "enter the sandbox's host name");
     int done = sethostname(name, strlen(name));
@@ -69,7 +73,8 @@ static int run_destroy(struct silt_priv_unit *u, struct silt_priv_job *job, stru
     return silt_priv_destroy(u, job->request.slot, e);
 }
 
-/* A sandbox that sleeps has files and no groups; one that is gone has neither: zeros are the truth. */
+/* A sandbox that sleeps has files and no groups; one that is gone has neither: zeros are the truth.
+ */
 static int run_stat(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     struct silt_priv_stat *stat = &job->answer.body.stat;
@@ -93,7 +98,8 @@ static int run_handles(struct silt_priv_unit *u, struct silt_priv_job *job, stru
     uint32_t most = SILT_FDS_MAX / SILT_CGROUP_FDS_PER_HANDLE;
     if (count == 0 || count > most)
         return silt_fail(e, SILT_INVALID, "%u handles at once, 1 to %u", count, most);
-    return silt_cgroup_handles(&u->cgroups, job->request.slot, count, job->out.fds, &job->out.nfds, e);
+    return silt_cgroup_handles(&u->cgroups, job->request.slot, count, job->out.fds, &job->out.nfds,
+                               e);
 }
 
 static int run_spool(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops: the table of what silt-priv may be asked, and how each is done. Every number is checked here; paths
- * are built from slots and digests only. */
+/* ops: the table of what silt-priv may be asked, and how each is done. Every number is checked
+ * here; paths are built from slots and digests only. */
 #pragma once
 
 #include "base/fd.h"

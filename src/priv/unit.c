@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -35,8 +36,12 @@ static int open_cgroups(struct silt_priv_unit *u, const struct silt_config *c, s
     return silt_cgroups_open(&u->cgroups, &config, e);
 }
 
+/* A host name of our own as well: whatever goes wrong when a sandbox's is set, it is not the
+ * machine's. */
 static int open_homes(struct silt_priv_unit *u, struct silt_error *e)
 {
+    if (unshare(CLONE_NEWUTS) < 0)
+        return silt_fail_errno(e, "make a namespace for the host name");
     u->home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     u->home_uts = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
     if (u->home_net < 0 || u->home_uts < 0)
@@ -49,7 +54,12 @@ static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, stru
     char pool[PATH_MAX];
     if (snprintf(pool, sizeof(pool), "%s/pool", c->state) >= (int)sizeof(pool))
         return silt_fail(e, SILT_INVALID, "folder name too long");
-    struct silt_stage stage = {.pool = pool, .images = c->images};
+    char groups[PATH_MAX];
+    const char *memory = u->cgroups.version == 1 ? "/memory" : "";
+    if (snprintf(groups, sizeof(groups), "%s%s/%s", c->cgroup, memory, c->instance)
+        >= (int)sizeof(groups))
+        return silt_fail(e, SILT_INVALID, "folder name too long");
+    struct silt_stage stage = {.pool = pool, .images = c->images, .cgroup = groups};
     int qgroups = silt_volumes_find_qgroups(pool);
     if (silt_stage_enter(&stage, e) < 0)
         return -1;
@@ -68,8 +78,8 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         .ids_base = c->ids_base,
         .ids_images = c->ids_images,
         .slots = c->ids_count,
-        .nets_wanted = c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces
-                                                                : SILT_PRIV_NETS_MAX,
+        .nets_wanted =
+            c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces : SILT_PRIV_NETS_MAX,
         .janitor = -1,
         .later = -1,
     };

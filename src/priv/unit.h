@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unit: all that a worker of silt-priv works with. Opened once by the main process; workers inherit it.
- * It remembers nothing about sandboxes: that is in the kernel and in their volumes. */
+/* unit: all that a worker of silt-priv works with. Opened once by the main process; workers inherit
+ * it. It remembers nothing about sandboxes: that is in the kernel and in their volumes. */
 #pragma once
 
 #include "config/config.h"
@@ -21,14 +21,14 @@ struct silt_priv_unit {
     int init;  /* program silt-init, sealed */
     int fetch; /* program silt-fetch */
     int home_net, home_uts;
-    int janitor; /* channel */
-    int later; /* to be closed when the answer is out; -1: nothing */
+    int janitor;                              /* channel */
+    int later;                                /* to be closed when the answer is out; -1: nothing */
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
     uint32_t nnets, nets_wanted;
 };
 
-/* `programs` is the folder of silt-init and silt-fetch. Sets the stage: afterwards the machine's files
- * are out of reach. */
+/* `programs` is the folder of silt-init and silt-fetch. Sets the stage: afterwards the machine's
+ * files are out of reach. */
 int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, const char *programs,
                         struct silt_error *e);
 /* At the start of an instance: ends and removes what an earlier one has left. */

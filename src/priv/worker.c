@@ -45,7 +45,7 @@ int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_error *e)
         prepare(u, siltd);
         job.in = (struct silt_parcel){.data = &job.request, .len = sizeof(job.request)};
         int got = silt_fd_recv(siltd, &job.in, e);
-        if (got == 0)
+        if (got == 0 || (got < 0 && e->code == SILT_GONE))
             return 0;
         if (got < 0 && e->code != SILT_PROTOCOL)
             return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker: one of the processes of silt-priv that answer requests, one at a time each. They wait on the
- * same socket; the kernel gives each message to one. */
+/* worker: one of the processes of silt-priv that answer requests, one at a time each. They wait on
+ * the same socket; the kernel gives each message to one. */
 #pragma once
 
 #include "priv/unit.h"

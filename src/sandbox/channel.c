@@ -8,10 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 
-enum { FRAMES_PER_TURN = 16, UNSENT_MAX = 8 << 20 };
+enum { FRAMES_PER_TURN = 16, UNSENT_MAX = 8 << 20, ENDING_MS = 1000 };
 
 struct unsent {
     struct silt_link link;
@@ -87,11 +86,21 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
     }
 }
 
+/* What a send failed of passes: the frame waits. Everything else means that the agent is gone. */
+static bool will_pass(int sys)
+{
+    return sys == EAGAIN || sys == ENOBUFS || sys == ENOMEM || sys == ETOOMANYREFS;
+}
+
 static void send_unsent(struct silt_sandbox *s);
 
 static void on_channel(struct silt_watch *w, uint32_t events)
 {
     struct silt_sandbox *s = silt_container_of(w, struct silt_sandbox, channel.watch);
+    if (s->channel.stuck) {
+        silt_sandbox_on_lost(s, "the agent does not read its channel");
+        return;
+    }
     if (events & EPOLLOUT)
         send_unsent(s);
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
@@ -103,8 +112,9 @@ static void on_channel(struct silt_watch *w, uint32_t events)
         if (got < 0 && e.sys == EAGAIN)
             return;
         silt_parcel_close(&p); /* silt-init has no descriptor that we would want */
-        if (got <= 0) {
-            silt_sandbox_on_lost(s, got == 0 ? "the agent closed its channel" : e.text);
+        if (got <= 0) { /* it is ending: its pidfd tells how, in a moment */
+            silt_loop_forget(s->registry->loop, w);
+            silt_loop_after(s->registry->loop, &s->channel.ending, ENDING_MS);
             return;
         }
         if (p.len < sizeof(struct silt_frame)) {
@@ -122,15 +132,23 @@ static void on_pidfd(struct silt_watch *w, uint32_t events)
     silt_sandbox_on_lost(s, "the sandbox's first process ended");
 }
 
+static void on_ending(struct silt_timer *t)
+{
+    silt_sandbox_on_lost(silt_container_of(t, struct silt_sandbox, channel.ending),
+                         "the agent closed its channel");
+}
+
 void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd)
 {
     struct silt_error e;
     (void)silt_fd_nonblock(channel, &e);
     s->channel.watch = (struct silt_watch){.fd = channel, .on_ready = on_channel};
     s->channel.pidfd = (struct silt_watch){.fd = pidfd, .on_ready = on_pidfd};
+    s->channel.ending = (struct silt_timer){.on_time = on_ending};
     silt_list_init(&s->channel.unsent);
     s->channel.unsent_bytes = 0;
     s->channel.welcome = false;
+    s->channel.stuck = false;
     silt_loop_watch(s->registry->loop, &s->channel.watch, EPOLLIN);
     silt_loop_watch(s->registry->loop, &s->channel.pidfd, EPOLLIN);
 }
@@ -149,6 +167,7 @@ void silt_channel_close(struct silt_sandbox *s)
     struct silt_channel *c = &s->channel;
     if (c->watch.fd < 0)
         return;
+    silt_loop_cancel(s->registry->loop, &c->ending);
     silt_loop_forget(s->registry->loop, &c->watch);
     silt_loop_forget(s->registry->loop, &c->pidfd);
     silt_close_fd(&c->watch.fd);
@@ -165,7 +184,7 @@ static void send_unsent(struct silt_sandbox *s)
         struct silt_parcel p = {.data = &u->frame, .len = u->len, .nfds = u->nfds};
         memcpy(p.fds, u->fds, sizeof(p.fds));
         if (silt_fd_send(s->channel.watch.fd, &p, &e) < 0) {
-            if (e.sys != EAGAIN)
+            if (!will_pass(e.sys))
                 silt_sandbox_on_lost(s, e.text);
             return;
         }
@@ -195,7 +214,7 @@ void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f)
         char bytes[SILT_FRAME_MAX];
     } out;
     struct silt_error e = {0};
-    if (s->channel.watch.fd < 0)
+    if (s->channel.watch.fd < 0 || s->channel.stuck)
         return;
     out.frame = (struct silt_frame){.type = f->type, .flags = f->flags, .id = f->id};
     if (f->head.len > 0)
@@ -210,12 +229,15 @@ void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f)
     bool waiting = !silt_list_empty(&s->channel.unsent);
     if (!waiting && silt_fd_send(s->channel.watch.fd, &p, &e) == 0)
         return;
-    if (!waiting && e.sys != EAGAIN)
+    if (!waiting && !will_pass(e.sys))
         return; /* the agent is gone: its pidfd tells soon */
-    if (s->channel.unsent_bytes + p.len > UNSENT_MAX)
-        silt_sandbox_on_lost(s, "the agent does not read its channel");
-    else
+    if (s->channel.unsent_bytes + p.len <= UNSENT_MAX) {
         keep_unsent(s, &p);
+        return;
+    }
+    /* Who sends is in the middle of something: the end comes from the loop, which hears the shutdown. */
+    s->channel.stuck = true;
+    (void)shutdown(s->channel.watch.fd, SHUT_RDWR);
 }
 
 void silt_channel_hello(struct silt_sandbox *s)

@@ -5,10 +5,15 @@
 #include "sandbox/start.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CREDIT_AT = SILT_EXEC_WINDOW / 4 };
+enum {
+    CREDIT_AT = SILT_EXEC_WINDOW / 4,
+    EXECS_MAX = 1024,          /* of one sandbox, running and waiting for their turn */
+    UNSTARTED_MAX = 256 << 20, /* bytes of commands that have not started, of all sandboxes */
+};
 
 /*   WAITING --its turn--> SENT --started--> RUNNING --ended--> DONE
  *        \--no session--/     \--failed------------------------/       */
@@ -24,6 +29,7 @@ struct silt_exec {
     uint64_t number;
     struct silt_start start; /* slices of `parts` until it is sent */
     char *parts;
+    size_t unstarted; /* bytes that count against UNSTARTED_MAX */
     size_t unacknowledged; /* output that came and was not credited back */
     size_t owed;           /* credit that is not sent yet */
     struct silt_grave grave;
@@ -44,12 +50,20 @@ static void leave_session(struct silt_exec *x)
         silt_session_leave(session, &x->turn);
 }
 
+static void is_started(struct silt_exec *x)
+{
+    x->sandbox->registry->unstarted_bytes -= x->unstarted;
+    x->unstarted = 0;
+}
+
 /* After this the exec is gone: the sink has been told, or there was none. */
 static void finish(struct silt_exec *x)
 {
     assert(x->state != DONE);
     x->state = DONE;
+    is_started(x);
     silt_list_remove(&x->link);
+    x->sandbox->exec_count--;
     silt_sandbox_release(x->sandbox);
     silt_loop_bury(x->sandbox->registry->loop, &x->grave);
 }
@@ -130,8 +144,14 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
     if (env.broken || q->command.len > SILT_COMMAND_MAX)
         return silt_fail(e, SILT_LIMIT, "command of %zu bytes, at most %d", q->command.len,
                          SILT_COMMAND_MAX);
+    if (s->exec_count >= EXECS_MAX)
+        return silt_fail(e, SILT_LIMIT, "%d commands run or wait in this sandbox already", EXECS_MAX);
+    size_t size = env.len + q->cwd.len + q->command.len;
+    if (size > UNSTARTED_MAX - s->registry->unstarted_bytes)
+        return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
+                         s->registry->unstarted_bytes);
     struct silt_exec *x = calloc(1, sizeof(*x));
-    char *at = malloc(env.len + q->cwd.len + q->command.len + 1);
+    char *at = malloc(size + 1);
     if (x == NULL || at == NULL)
         abort();
     *x = (struct silt_exec){.sandbox = s,
@@ -140,12 +160,15 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                             .turn = {.go = on_turn},
                             .number = silt_registry_number(s->registry),
                             .parts = at,
+                            .unstarted = size,
                             .grave = {.free = free_exec}};
     x->start = (struct silt_start){.mode = q->mode, .timeout_ms = q->timeout_ms};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
     x->start.cwd = copy_part(&at, q->cwd);
     x->start.command = copy_part(&at, q->command);
     silt_list_append(&s->execs, &x->link);
+    s->exec_count++;
+    s->registry->unstarted_bytes += size;
     silt_sandbox_hold(s);
     s->registry->counts.execs++;
     *ret = x; /* before anything can call the sink */
@@ -186,6 +209,16 @@ void silt_exec_drop_all(struct silt_sandbox *s, const struct silt_error *e)
     }
 }
 
+void silt_exec_forget_all(struct silt_sandbox *s)
+{
+    silt_list_each(it, &s->execs) {
+        struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
+        is_started(x);
+        free_exec(&x->grave);
+    }
+    silt_list_init(&s->execs);
+}
+
 static void on_output(struct silt_exec *x, const struct silt_frame *f, size_t len)
 {
     if (x->sink == NULL || len == 0)
@@ -217,27 +250,49 @@ static void note_death(struct silt_exec *x, const struct silt_agent_end *end)
     silt_sandbox_died(s, &d);
 }
 
-static void on_ended(struct silt_exec *x, const struct silt_frame *f, size_t len)
+static void end(struct silt_exec *x, const struct silt_agent_end *how)
 {
-    struct silt_agent_end end;
-    memcpy(&end, f->body, sizeof(end));
     struct silt_exec_sink *sink = x->sink;
     struct silt_session *session = x->session;
-    note_death(x, &end);
-    if (session != NULL && end.cwd_len > 0 && end.cwd_len == len - sizeof(end)) {
-        free(session->cwd);
-        session->cwd = strndup(f->body + sizeof(end), end.cwd_len);
-    }
     x->sink = NULL;
     finish(x);
-    if (session != NULL && (end.flags & SILT_END_SHELL)) {
+    if (session != NULL && (how->flags & SILT_END_SHELL)) {
         x->session = NULL;
         session->holder = NULL;
         silt_session_shell_ended(session);
     }
     leave_session(x);
     if (sink != NULL)
-        sink->ended(sink, &end);
+        sink->ended(sink, how);
+}
+
+static void on_ended(struct silt_exec *x, const struct silt_frame *f, size_t len)
+{
+    struct silt_agent_end how;
+    struct silt_session *session = x->session;
+    memcpy(&how, f->body, sizeof(how));
+    note_death(x, &how);
+    if (session != NULL && how.cwd_len > 0 && how.cwd_len < PATH_MAX && how.cwd_len == len - sizeof(how)) {
+        free(session->cwd);
+        session->cwd = strndup(f->body + sizeof(how), how.cwd_len);
+    }
+    end(x, &how);
+}
+
+static void on_failed(struct silt_exec *x, const struct silt_frame *f)
+{
+    struct silt_error e;
+    memcpy(&e, f->body, sizeof(e));
+    e.text[sizeof(e.text) - 1] = 0;
+    if ((unsigned)e.code >= SILT_CODE_MAX)
+        e.code = SILT_PROTOCOL;
+    if (e.code != SILT_GONE || x->session == NULL) {
+        fail(x, &e);
+        return;
+    }
+    /* The shell had ended when the command reached it: as if it had ended under it. */
+    struct silt_agent_end how = {.code = x->session->exit_code, .flags = SILT_END_SHELL};
+    end(x, &how);
 }
 
 static void on_started(struct silt_exec *x, const struct silt_frame *f)
@@ -247,6 +302,7 @@ static void on_started(struct silt_exec *x, const struct silt_frame *f)
     if (x->state != SENT)
         return;
     x->state = RUNNING;
+    is_started(x);
     if (x->start.mode == SILT_EXEC_BACKGROUND)
         leave_session(x);
     if (x->sink != NULL && x->sink->started != NULL)
@@ -286,11 +342,6 @@ void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size
     } else if (f->type == SILT_AGENT_ENDED) {
         on_ended(x, f, body_len);
     } else if (f->type == SILT_AGENT_FAILED) {
-        struct silt_error e;
-        memcpy(&e, f->body, sizeof(e));
-        e.text[sizeof(e.text) - 1] = 0;
-        if ((unsigned)e.code >= SILT_CODE_MAX)
-            e.code = SILT_PROTOCOL;
-        fail(x, &e);
+        on_failed(x, f);
     }
 }

@@ -21,7 +21,7 @@ struct silt_exec_request {
     uint32_t timeout_ms;
 };
 
-/* `session` is NULL for PLAIN. A foreground command holds the session until it ended, a background one
+/* SILT_LIMIT when too much waits already. `session` is NULL for PLAIN. A foreground command holds the session until it ended, a background one
  * until it started. Nothing of `q` is borrowed afterwards. */
 int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const struct silt_exec_request *q,
                     struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e);
@@ -30,4 +30,5 @@ void silt_exec_credit(struct silt_exec *x, size_t n);
 /* The sink goes; the command runs on, unread. */
 void silt_exec_leave(struct silt_exec *x);
 void silt_exec_drop_all(struct silt_sandbox *s, const struct silt_error *e);
+void silt_exec_forget_all(struct silt_sandbox *s); /* the daemon ends: nobody is told */
 

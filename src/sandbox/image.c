@@ -30,11 +30,11 @@ static bool same_digest(const uint8_t *a, const uint8_t *b)
 
 static bool in_use(const struct silt_registry *r, const uint8_t *digest)
 {
-    for (uint32_t i = 0; i < r->settings.slots; i++)
-        if (r->by_slot[i] != NULL && same_digest(r->by_slot[i]->row.digest, digest))
-            return true;
     silt_list_each(it, &r->images)
         if (same_digest(silt_container_of(it, struct silt_image, link)->row.digest, digest))
+            return true;
+    for (uint32_t i = 0; i < r->settings.slots; i++)
+        if (r->by_slot[i] != NULL && same_digest(r->by_slot[i]->row.digest, digest))
             return true;
     return false;
 }
@@ -48,10 +48,10 @@ static void on_forgotten(void *context, const struct silt_priv_answer *a, int *f
         silt_log(SILT_LOG_WARN, "image.forget", "error=%s", a->body.error.text);
 }
 
-/* The files of a digest that nothing names or uses any more. */
-static void forget_files(struct silt_registry *r, const uint8_t *digest)
+void silt_image_forget_unused(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
 {
-    if (in_use(r, digest))
+    static const uint8_t none[SILT_DIGEST_SIZE];
+    if (same_digest(digest, none) || in_use(r, digest))
         return;
     struct silt_priv_request q = {.op = SILT_PRIV_FORGET};
     memcpy(q.body.import.digest, digest, SILT_DIGEST_SIZE);
@@ -72,7 +72,14 @@ void silt_image_add(struct silt_registry *r, const struct silt_image_row *row)
     }
     memcpy(before, i->row.digest, sizeof(before));
     i->row = *row;
-    forget_files(r, before);
+    silt_image_forget_unused(r, before);
+}
+
+void silt_images_forget(struct silt_registry *r)
+{
+    silt_list_each(it, &r->images)
+        free(silt_container_of(it, struct silt_image, link));
+    silt_list_init(&r->images);
 }
 
 int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existed, struct silt_error *e)
@@ -90,7 +97,7 @@ int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existe
     if (silt_store_remove_image(r->store, i->row.name, e) < 0)
         return -1;
     silt_list_remove(&i->link);
-    forget_files(r, i->row.digest);
+    silt_image_forget_unused(r, i->row.digest);
     free(i);
     return 0;
 }
@@ -102,6 +109,7 @@ struct silt_import {
     struct silt_registry *registry; /* borrowed */
     struct silt_import_sink *sink;  /* borrowed; NULL: aborted */
     enum state state;
+    uint32_t asks; /* questions to silt-priv that are not answered */
     uint32_t staging;
     struct silt_watch feed;   /* write end of the tar pipe */
     struct silt_watch result; /* read end of the result pipe */
@@ -125,15 +133,37 @@ static void close_watch(struct silt_import *i, struct silt_watch *w)
     silt_close_fd(&w->fd);
 }
 
+static void discard(struct silt_import *i);
+
 static void on_discarded(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_import *i = context;
     (void)fds;
     (void)nfds;
+    i->asks--;
+    if (!a->ok && a->body.error.code == SILT_INTERRUPTED) {
+        discard(i);
+        return;
+    }
     if (!a->ok)
         silt_log(SILT_LOG_WARN, "image.discard", "error=%s", a->body.error.text);
     i->registry->stagings &= ~(1U << i->staging);
     silt_loop_bury(i->registry->loop, &i->grave);
+}
+
+static void ask(struct silt_import *i, const struct silt_priv_request *q, const int *fds, int nfds,
+                silt_priv_answered *on_answer)
+{
+    i->asks++;
+    silt_priv_ask(i->registry->priv, q, fds, nfds, on_answer, i);
+}
+
+/* The last thing, once nothing else is asked: silt-priv's workers do not wait for each other. */
+static void discard(struct silt_import *i)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = i->staging};
+    if (i->asks == 0)
+        ask(i, &q, NULL, 0, on_discarded);
 }
 
 static void finish(struct silt_import *i, const struct silt_error *e)
@@ -150,8 +180,7 @@ static void finish(struct silt_import *i, const struct silt_error *e)
         sink->failed(sink, e);
     else if (sink != NULL)
         sink->done(sink, &i->row);
-    struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = i->staging};
-    silt_priv_ask(i->registry->priv, &q, NULL, 0, on_discarded, i);
+    discard(i);
 }
 
 static void on_committed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
@@ -160,6 +189,7 @@ static void on_committed(void *context, const struct silt_priv_answer *a, int *f
     struct silt_error e;
     (void)fds;
     (void)nfds;
+    i->asks--;
     if (!a->ok) {
         e = a->body.error;
         finish(i, &e);
@@ -185,7 +215,8 @@ static void commit(struct silt_import *i)
     i->row.created_ms = silt_clock_wall_ms();
     close_watch(i, &i->feed);
     close_watch(i, &i->result);
-    silt_priv_ask(i->registry->priv, &q, NULL, 0, on_committed, i);
+    silt_loop_cancel(i->registry->loop, &i->deadline); /* the question has its own */
+    ask(i, &q, NULL, 0, on_committed);
 }
 
 static void on_result(struct silt_watch *w, uint32_t events)
@@ -194,7 +225,7 @@ static void on_result(struct silt_watch *w, uint32_t events)
     struct silt_error e;
     (void)events;
     ssize_t n = read(w->fd, &i->answer, sizeof(i->answer));
-    if (n < 0 && errno == EAGAIN)
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n != (ssize_t)sizeof(i->answer)) {
         (void)silt_fail(&e, SILT_INTERNAL, "unpack image %s: silt-fetch ended without a result",
@@ -232,6 +263,8 @@ static void pump(struct silt_import *i)
 {
     while (i->waiting.len > 0) {
         ssize_t n = write(i->feed.fd, i->waiting.data, i->waiting.len);
+        if (n < 0 && errno == EINTR)
+            continue;
         if (n < 0 && errno == EAGAIN) {
             silt_loop_watch(i->registry->loop, &i->feed, EPOLLOUT);
             return;
@@ -278,7 +311,8 @@ void silt_import_abort(struct silt_import *i)
     struct silt_error e;
     i->sink = NULL;
     (void)silt_fail(&e, SILT_GONE, "the sender went away");
-    finish(i, &e);
+    if (i->state != COMMITTING)
+        finish(i, &e);
 }
 
 static void on_import_started(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
@@ -286,7 +320,10 @@ static void on_import_started(void *context, const struct silt_priv_answer *a, i
     struct silt_import *i = context;
     for (int k = 0; k < nfds; k++)
         silt_close_fd(&fds[k]); /* its result pipe tells when it ends */
-    if (!a->ok)
+    i->asks--;
+    if (i->state == OVER)
+        discard(i);
+    else if (!a->ok && i->state != COMMITTING)
         finish(i, &a->body.error);
 }
 
@@ -341,6 +378,6 @@ int silt_import_start(struct silt_registry *r, silt_slice name, bool host_usr, s
     silt_loop_after(r->loop, &i->deadline, FETCH_DEADLINE_MS);
     *ret = i;
     struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
-    silt_priv_ask(r->priv, &q, (int[]){tar[0], result[1]}, 2, on_import_started, i);
+    ask(i, &q, (int[]){tar[0], result[1]}, 2, on_import_started);
     return 0;
 }

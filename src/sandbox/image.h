@@ -14,6 +14,10 @@ void silt_image_add(struct silt_registry *r, const struct silt_image_row *row);
 /* SILT_CONFLICT while sandboxes use its files. *ret_existed tells whether there was one. */
 int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existed, struct silt_error *e);
 
+/* The files of a digest go once nothing names or uses them any more. */
+void silt_image_forget_unused(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
+void silt_images_forget(struct silt_registry *r); /* the daemon ends: their memory goes */
+
 struct silt_import;
 struct silt_import_sink { /* borrowed: must outlive the import, or abort it */
     void (*drained)(struct silt_import_sink *sink); /* feed again */
@@ -26,4 +30,5 @@ int silt_import_start(struct silt_registry *r, silt_slice name, bool host_usr, s
 /* False: full, wait for drained (the bytes are taken all the same). */
 bool silt_import_feed(struct silt_import *i, silt_slice bytes);
 void silt_import_end(struct silt_import *i);   /* no more bytes */
-void silt_import_abort(struct silt_import *i); /* the sink goes; nothing is published */
+/* The sink goes; nothing is published, unless that was under way already. */
+void silt_import_abort(struct silt_import *i);

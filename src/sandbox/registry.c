@@ -143,6 +143,7 @@ static void make_ready(struct silt_registry *r)
     memcpy(s->row.type, r->settings.type, sizeof(s->row.type));
     s->row.limits = r->default_limits;
     silt_sandbox_save(s);
+    s->coming = true;
     r->ready_coming++;
     silt_sandbox_start(s);
 }
@@ -215,13 +216,16 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     return 0;
 }
 
-static void begin(struct silt_sandbox *s)
+static void begin(struct silt_sandbox *s, struct silt_waiter *w)
 {
-    if (s->claimed)
-        silt_sandbox_claim(s);
-    else
-        silt_sandbox_start(s);
-    silt_sandbox_save(s);
+    silt_list_init(&w->link);
+    silt_list_append(&s->waiters, &w->link); /* before anything can fail */
+    if (s->claimed) {
+        silt_sandbox_claim(s); /* written down under its name when that is done */
+        return;
+    }
+    silt_sandbox_save(s); /* before anything is made that has to be found again */
+    silt_sandbox_start(s);
 }
 
 int silt_registry_create(struct silt_registry *r, silt_slice id, const struct silt_sandbox_options *o,
@@ -232,26 +236,25 @@ int silt_registry_create(struct silt_registry *r, silt_slice id, const struct si
         return silt_fail(e, SILT_CONFLICT, "sandbox '%.*s' already exists", (int)id.len, id.data);
     if (name_sandbox(r, id, o, &s, e) < 0)
         return -1;
-    begin(s);
-    silt_sandbox_wait(s, w);
+    begin(s, w);
     return 0;
 }
 
 void silt_registry_use(struct silt_registry *r, silt_slice id, struct silt_waiter *w)
 {
     struct silt_sandbox *s = silt_registry_find(r, id);
-    if (s == NULL) {
-        struct silt_error e;
-        struct silt_sandbox_options o = {.limits = r->default_limits};
-        memcpy(o.type, r->settings.type, sizeof(o.type));
-        silt_list_init(&w->link);
-        if (name_sandbox(r, id, &o, &s, &e) < 0) {
-            w->on_ready(w, NULL, &e);
-            return;
-        }
-        begin(s);
+    struct silt_sandbox_options o = {.limits = r->default_limits};
+    struct silt_error e;
+    if (s != NULL) {
+        silt_sandbox_wait(s, w);
+        return;
     }
-    silt_sandbox_wait(s, w);
+    memcpy(o.type, r->settings.type, sizeof(o.type));
+    silt_list_init(&w->link);
+    if (name_sandbox(r, id, &o, &s, &e) < 0)
+        w->on_ready(w, NULL, &e);
+    else
+        begin(s, w);
 }
 
 void silt_waiter_leave(struct silt_waiter *w)
@@ -349,18 +352,22 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
 void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd)
 {
     struct silt_sandbox *s = slot < r->settings.slots ? r->by_slot[slot] : NULL;
-    if (s != NULL && s->row.running) {
-        silt_sandbox_adopt(s, channel, pidfd);
+    bool known = s != NULL, runs = known && s->row.running;
+    if (slot >= r->settings.slots || (known && s->channel.watch.fd >= 0)) {
+        (void)close(channel);
+        (void)close(pidfd);
         return;
     }
-    (void)close(channel);
-    (void)close(pidfd);
-    if (slot >= r->settings.slots || s != NULL)
-        return;
-    /* It runs, but was never written down: siltd died in between, nobody was told of it. */
-    s = silt_sandbox_new(r, slot);
-    own_slot(r, s);
-    silt_sandbox_destroy(s, NULL);
+    if (!known) {
+        s = silt_sandbox_new(r, slot);
+        own_slot(r, s);
+    }
+    silt_sandbox_adopt(s, channel, pidfd);
+    if (!known) /* it was never written down: siltd died in between, nobody was told of it */
+        silt_sandbox_destroy(s, NULL);
+    else if (!runs) /* its end was written down, but not brought about */
+        silt_sandbox_stop(s, s->row.death.cause[0] != 0 ? s->row.death.cause : "daemon_restart",
+                          s->row.death.message);
 }
 
 static void settle(struct silt_registry *r, struct silt_sandbox *s)
@@ -391,10 +398,11 @@ void silt_registry_adopted_all(struct silt_registry *r)
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }
 
-/* Every few seconds: the WAL goes into the database, stale ready sandboxes go. */
+/* Every few seconds: the WAL goes into the database; what is stale or was left over goes. */
 
 struct checkpoint {
     struct silt_job job;
+    struct silt_registry *registry; /* borrowed; not for the thread */
     char path[sizeof(((struct silt_registry_settings *)0)->store_path)];
 };
 
@@ -406,17 +414,23 @@ static void run_checkpoint(struct silt_job *j)
         silt_log(SILT_LOG_WARN, "store.checkpoint", "error=%s", e.text);
 }
 
-static void free_checkpoint(struct silt_job *j)
+static void on_checkpoint(struct silt_job *j)
 {
-    free(silt_container_of(j, struct checkpoint, job));
+    struct checkpoint *c = silt_container_of(j, struct checkpoint, job);
+    c->registry->checkpointing = false;
+    free(c);
 }
 
 static void start_checkpoint(struct silt_registry *r)
 {
+    if (r->checkpointing) /* a slow disk */
+        return;
     struct checkpoint *c = calloc(1, sizeof(*c));
     if (c == NULL)
         abort();
-    c->job = (struct silt_job){.run = run_checkpoint, .done = free_checkpoint};
+    r->checkpointing = true;
+    c->job = (struct silt_job){.run = run_checkpoint, .done = on_checkpoint};
+    c->registry = r;
     memcpy(c->path, r->settings.store_path, sizeof(c->path));
     silt_worker_submit(r->worker, &c->job);
 }
@@ -434,11 +448,22 @@ static void remove_stale_ready(struct silt_registry *r)
     }
 }
 
+/* Those whose first destroy failed: nobody else would ever do it. */
+static void remove_nameless(struct silt_registry *r)
+{
+    for (uint32_t i = 0; i < r->settings.slots; i++) {
+        struct silt_sandbox *s = r->by_slot[i];
+        if (s != NULL && s->row.id[0] == 0 && s->state == SILT_SANDBOX_STOPPED)
+            silt_sandbox_destroy(s, NULL);
+    }
+}
+
 static void on_upkeep(struct silt_timer *t)
 {
     struct silt_registry *r = silt_container_of(t, struct silt_registry, upkeep);
     start_checkpoint(r);
     remove_stale_ready(r);
+    remove_nameless(r);
     silt_registry_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }
@@ -447,9 +472,14 @@ void silt_registry_close(struct silt_registry *r)
 {
     silt_loop_cancel(r->loop, &r->refill);
     silt_loop_cancel(r->loop, &r->upkeep);
-    for (uint32_t i = 0; i < r->settings.slots; i++)
-        if (r->by_slot[i] != NULL && r->by_slot[i]->row.id[0] != 0)
+    for (uint32_t i = 0; i < r->settings.slots; i++) {
+        if (r->by_slot[i] == NULL)
+            continue;
+        if (r->by_slot[i]->row.id[0] != 0)
             silt_sandbox_save(r->by_slot[i]);
+        silt_sandbox_forget(r->by_slot[i]);
+    }
+    silt_images_forget(r);
     free(r->by_slot);
     silt_map_fini(&r->by_id);
 }

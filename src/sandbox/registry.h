@@ -47,6 +47,8 @@ struct silt_registry {
     struct silt_timer upkeep;
     struct silt_link images;
     uint32_t stagings; /* bit set of staging folders in use */
+    size_t unstarted_bytes; /* of commands that wait to be started */
+    bool checkpointing;     /* a worker is at it */
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     bool rebooted, recovering;

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/exec.h"
+#include "sandbox/image.h"
 #include "wire/super.h"
 
 #include <assert.h>
@@ -18,7 +19,9 @@
 #include <unistd.h>
 
 enum {
-    HELLO_DEADLINE_MS = 5000,
+    HELLO_DEADLINE_MS = 5000,   /* of an agent that runs already */
+    BIRTH_DEADLINE_MS = 30000,  /* of one that has just been born, perhaps with hundreds of others */
+    REFILL_AFTER_FAILURE_MS = 5000,
     SUPER_DEADLINE_MS = 1000,
     HANDLES_AT_BIRTH = 4,
     HANDLES_AT_ONCE = 8, /* fits one message on cgroup v1 and v2 */
@@ -74,6 +77,16 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     s->idle.on_time = on_idle;
     s->hello.on_time = on_hello_deadline;
     return s;
+}
+
+void silt_sandbox_forget(struct silt_sandbox *s)
+{
+    silt_loop_cancel(s->registry->loop, &s->idle);
+    silt_loop_cancel(s->registry->loop, &s->hello);
+    silt_channel_close(s);
+    silt_exec_forget_all(s);
+    silt_session_forget_all(s);
+    free_sandbox(&s->grave);
 }
 
 void silt_sandbox_save(struct silt_sandbox *s)
@@ -147,10 +160,16 @@ void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w)
 
 /* Start. */
 
+static void no_longer_coming(struct silt_sandbox *s)
+{
+    s->registry->ready_coming -= s->coming;
+    s->coming = false;
+}
+
 static void became_ready(struct silt_sandbox *s)
 {
     struct silt_registry *r = s->registry;
-    r->ready_coming--;
+    no_longer_coming(s);
     enter(s, SILT_SANDBOX_RUNNING);
     silt_list_append(&r->ready, &s->ready_link);
     r->ready_count++;
@@ -163,9 +182,8 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
     struct silt_registry *r = s->registry;
     silt_log(SILT_LOG_ERROR, "sandbox.start", "sandbox=%s error=%s", name_of(s), e->text);
     if (s->row.id[0] == 0) {
-        r->ready_coming--;
         r->pool_failed = true;
-        silt_loop_after(r->loop, &r->refill, HELLO_DEADLINE_MS);
+        silt_loop_after(r->loop, &r->refill, REFILL_AFTER_FAILURE_MS);
         silt_sandbox_destroy(s, NULL);
         return;
     }
@@ -179,20 +197,16 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
         silt_sandbox_save(s);
 }
 
-static bool was_destroyed_meanwhile(struct silt_sandbox *s);
+static bool ends_meanwhile(struct silt_sandbox *s);
 
 static void on_created(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_sandbox *s = context;
     s->asks--;
     int pidfd = a->ok && nfds == 1 ? fds[0] : -1;
-    if (s->state == SILT_SANDBOX_DESTROYING) {
+    if (ends_meanwhile(s)) {
         silt_close_fd(&pidfd);
-        if (s->row.id[0] == 0)
-            s->registry->ready_coming--;
-        else
-            s->registry->cold_starts--;
-        (void)was_destroyed_meanwhile(s);
+        s->registry->cold_starts -= s->row.id[0] != 0;
         return;
     }
     if (pidfd < 0) {
@@ -210,7 +224,9 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
     silt_channel_open(s, silt_take_fd(&s->channel.watch.fd), pidfd);
     tell_super(s, SILT_SUPER_KEEP);
     silt_channel_hello(s);
+    silt_loop_after(s->registry->loop, &s->hello, BIRTH_DEADLINE_MS);
     s->fresh = false;
+    s->handles = SILT_HANDLES_SOME;
     s->row.started_ms = silt_clock_wall_ms();
     silt_id_random(s->row.incarnation, SILT_INCARNATION_SIZE - 1);
     if (s->row.id[0] == 0) {
@@ -227,6 +243,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
 static void ask(struct silt_sandbox *s, const struct silt_priv_request *q, const int *fds, int nfds,
                 silt_priv_answered *on_answer)
 {
+    assert(s->asks == 0);
     s->asks++;
     silt_priv_ask(s->registry->priv, q, fds, nfds, on_answer, s);
 }
@@ -257,16 +274,23 @@ void silt_sandbox_start(struct silt_sandbox *s)
     ask(s, &q, &pair[1], 1, on_created);
 }
 
+static void ask_claim(struct silt_sandbox *s);
+
 static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_sandbox *s = context;
     (void)fds;
     (void)nfds;
     s->asks--;
+    if (ends_meanwhile(s))
+        return; /* it died: its waiters go on waiting for the next incarnation */
+    if (!a->ok && a->body.error.code == SILT_INTERRUPTED) {
+        ask_claim(s);
+        return;
+    }
     s->claimed = false;
-    if (was_destroyed_meanwhile(s) || s->state != SILT_SANDBOX_STARTING)
-        return; /* it died meanwhile: its waiters go on waiting for the next incarnation */
     if (a->ok) {
+        silt_sandbox_save(s); /* not before: a new siltd must not take it for one with these limits */
         is_running(s);
         return;
     }
@@ -275,14 +299,20 @@ static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds
     silt_sandbox_stop(s, "crash", "the prepared sandbox could not be taken over");
 }
 
-void silt_sandbox_claim(struct silt_sandbox *s)
+static void ask_claim(struct silt_sandbox *s)
 {
-    assert(s->state == SILT_SANDBOX_RUNNING && s->row.id[0] != 0);
-    enter(s, SILT_SANDBOX_STARTING);
     struct silt_priv_request q = {.op = SILT_PRIV_CLAIM, .slot = s->row.slot};
     q.body.claim.limits = s->row.limits;
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
     ask(s, &q, NULL, 0, on_claimed);
+}
+
+void silt_sandbox_claim(struct silt_sandbox *s)
+{
+    assert(s->state == SILT_SANDBOX_RUNNING && s->row.id[0] != 0);
+    enter(s, SILT_SANDBOX_STARTING);
+    if (s->asks == 0)
+        ask_claim(s);
     silt_registry_refill_soon(s->registry);
 }
 
@@ -291,6 +321,9 @@ void silt_sandbox_claim(struct silt_sandbox *s)
 void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
 {
     enter(s, SILT_SANDBOX_STARTING);
+    s->adopted = true;
+    s->coming = s->row.id[0] == 0;
+    s->registry->ready_coming += s->coming;
     silt_channel_open(s, channel, pidfd);
     silt_channel_hello(s);
     silt_loop_after(s->registry->loop, &s->hello, HELLO_DEADLINE_MS);
@@ -298,22 +331,20 @@ void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
 
 void silt_sandbox_on_hello_done(struct silt_sandbox *s)
 {
-    if (s->hello.place == 0)
-        return; /* of our own start: nothing waits for it */
     silt_loop_cancel(s->registry->loop, &s->hello);
-    if (s->row.id[0] == 0) {
-        enter(s, SILT_SANDBOX_RUNNING);
-        silt_list_append(&s->registry->ready, &s->ready_link);
-        s->registry->ready_count++;
-        return;
-    }
-    is_running(s);
+    if (!s->adopted)
+        return; /* of our own start: nothing waits for it */
+    s->adopted = false;
+    if (s->row.id[0] == 0)
+        became_ready(s);
+    else
+        is_running(s);
 }
 
 static void on_hello_deadline(struct silt_timer *t)
 {
     silt_sandbox_on_lost(silt_container_of(t, struct silt_sandbox, hello),
-                         "the agent did not answer a new daemon");
+                         "the agent did not answer");
 }
 
 /* End. */
@@ -322,6 +353,9 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
 {
     silt_loop_cancel(s->registry->loop, &s->idle);
     silt_loop_cancel(s->registry->loop, &s->hello);
+    s->adopted = false;
+    s->claimed = false;
+    no_longer_coming(s);
     if (!silt_list_empty(&s->ready_link)) {
         silt_list_remove(&s->ready_link);
         s->registry->ready_count--;
@@ -348,7 +382,10 @@ static void bury(struct silt_sandbox *s)
         silt_list_remove(&w->link);
         w->on_ready(w, NULL, NULL);
     }
-    silt_loop_bury(r->loop, &s->grave);
+    silt_image_forget_unused(r, s->row.digest);
+    s->gone = true;
+    if (s->requests == 0)
+        silt_loop_bury(r->loop, &s->grave); /* else its last request does that */
 }
 
 static void begin_anew(struct silt_sandbox *s)
@@ -371,49 +408,59 @@ static void begin_anew(struct silt_sandbox *s)
     }
 }
 
+/* It stays as it is. Upkeep tries again with one that has no name; others are destroyed again by whoever
+ * wants that. */
+static void could_not_destroy(struct silt_sandbox *s, const struct silt_error *e)
+{
+    enter(s, SILT_SANDBOX_STOPPED);
+    if (s->row.id[0] != 0)
+        silt_sandbox_save(s);
+    while (!silt_list_empty(&s->destroyers)) {
+        struct silt_waiter *w = silt_list_first(&s->destroyers, struct silt_waiter, link);
+        silt_list_remove(&w->link);
+        w->on_ready(w, NULL, e);
+    }
+    wake_waiters(s, e);
+}
+
+static void ask_end(struct silt_sandbox *s);
+
 static void on_destroyed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_sandbox *s = context;
     (void)fds;
     (void)nfds;
     s->asks--;
-    if (!a->ok) {
-        silt_log(SILT_LOG_ERROR, "sandbox.destroy", "sandbox=%s error=%s", name_of(s),
-                 a->body.error.text);
-        if (a->body.error.code == SILT_INTERRUPTED) {
-            struct silt_priv_request q = {.op = SILT_PRIV_DESTROY, .slot = s->row.slot};
-            ask(s, &q, NULL, 0, on_destroyed);
-            return;
-        }
-        while (!silt_list_empty(&s->destroyers)) {
-            struct silt_waiter *w = silt_list_first(&s->destroyers, struct silt_waiter, link);
-            silt_list_remove(&w->link);
-            w->on_ready(w, NULL, &a->body.error);
-        }
-        wake_waiters(s, &a->body.error);
-        enter(s, SILT_SANDBOX_STOPPED);
-        if (s->row.id[0] != 0)
-            silt_sandbox_save(s);
+    if (a->ok) {
+        s->registry->counts.destroyed += s->row.id[0] != 0;
+        begin_anew(s);
+        silt_registry_refill_soon(s->registry);
         return;
     }
-    s->registry->counts.destroyed += s->row.id[0] != 0;
-    begin_anew(s);
-    silt_registry_refill_soon(s->registry);
+    silt_log(SILT_LOG_ERROR, "sandbox.destroy", "sandbox=%s error=%s", name_of(s), a->body.error.text);
+    if (a->body.error.code == SILT_INTERRUPTED)
+        ask_end(s);
+    else
+        could_not_destroy(s, &a->body.error);
 }
 
-static void ask_destroy(struct silt_sandbox *s)
-{
-    struct silt_priv_request q = {.op = SILT_PRIV_DESTROY, .slot = s->row.slot};
-    ask(s, &q, NULL, 0, on_destroyed);
-}
+static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds, int nfds);
 
-/* An answer about a sandbox that is to be destroyed: the destroy waited for it. */
-static bool was_destroyed_meanwhile(struct silt_sandbox *s)
+/* Once nothing else is asked about it: silt-priv's workers do not wait for each other. */
+static void ask_end(struct silt_sandbox *s)
 {
-    if (s->state != SILT_SANDBOX_DESTROYING)
-        return false;
+    bool all = s->state == SILT_SANDBOX_DESTROYING;
+    struct silt_priv_request q = {.op = all ? SILT_PRIV_DESTROY : SILT_PRIV_STOP, .slot = s->row.slot};
     if (s->asks == 0)
-        ask_destroy(s);
+        ask(s, &q, NULL, 0, all ? on_destroyed : on_stopped);
+}
+
+/* An answer about a sandbox that ends: the end waited for it, and nobody else does any more. */
+static bool ends_meanwhile(struct silt_sandbox *s)
+{
+    if (s->state != SILT_SANDBOX_DESTROYING && s->state != SILT_SANDBOX_STOPPING)
+        return false;
+    ask_end(s);
     return true;
 }
 
@@ -429,8 +476,8 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     enter(s, SILT_SANDBOX_DESTROYING);
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);
-    if (s->asks == 0)
-        ask_destroy(s);
+    ask_end(s);
+    wake_waiters(s, &e);
 }
 
 static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
@@ -439,11 +486,8 @@ static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds
     (void)fds;
     (void)nfds;
     s->asks--;
-    if (was_destroyed_meanwhile(s))
-        return;
-    if (!a->ok && a->body.error.code == SILT_INTERRUPTED) {
-        struct silt_priv_request q = {.op = SILT_PRIV_STOP, .slot = s->row.slot};
-        ask(s, &q, NULL, 0, on_stopped);
+    if (s->state == SILT_SANDBOX_DESTROYING || (!a->ok && a->body.error.code == SILT_INTERRUPTED)) {
+        ask_end(s);
         return;
     }
     if (!a->ok)
@@ -465,8 +509,7 @@ static void stop(struct silt_sandbox *s, const struct silt_death *d)
     (void)silt_fail(&e, SILT_GONE, "%s", d->message);
     enter(s, SILT_SANDBOX_STOPPING);
     silt_sandbox_died(s, d);
-    struct silt_priv_request q = {.op = SILT_PRIV_STOP, .slot = s->row.slot};
-    ask(s, &q, NULL, 0, on_stopped);
+    ask_end(s);
     disconnect(s, &e);
 }
 
@@ -522,7 +565,9 @@ void silt_sandbox_release(struct silt_sandbox *s)
     assert(s->requests > 0);
     s->requests--;
     s->row.used_ms = silt_clock_wall_ms();
-    if (s->requests == 0 && s->row.sleep_after_s > 0 && s->state == SILT_SANDBOX_RUNNING)
+    if (s->requests == 0 && s->gone)
+        silt_loop_bury(s->registry->loop, &s->grave);
+    else if (s->requests == 0 && s->row.sleep_after_s > 0 && s->state == SILT_SANDBOX_RUNNING)
         silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
 }
 
@@ -556,20 +601,21 @@ static void on_handles(void *context, const struct silt_priv_answer *a, int *fds
 {
     struct silt_sandbox *s = context;
     s->asks--;
-    s->handles_asked = false;
+    s->handles = !a->ok && a->body.error.code == SILT_LIMIT ? SILT_HANDLES_ALL : SILT_HANDLES_SOME;
     struct silt_frame_out f = {.type = SILT_AGENT_HANDLES, .fds = fds, .nfds = nfds};
     if (a->ok && nfds > 0)
         silt_channel_send(s, &f);
     for (int i = 0; i < nfds; i++)
         silt_close_fd(&fds[i]);
-    (void)was_destroyed_meanwhile(s);
+    if (!ends_meanwhile(s) && s->claimed)
+        ask_claim(s); /* a ready one whose agent asked just before it was taken */
 }
 
 void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count)
 {
-    if (s->handles_asked || s->state != SILT_SANDBOX_RUNNING)
+    if (s->handles != SILT_HANDLES_SOME || s->asks > 0 || s->state != SILT_SANDBOX_RUNNING || count == 0)
         return;
-    s->handles_asked = true;
+    s->handles = SILT_HANDLES_ASKED;
     struct silt_priv_request q = {.op = SILT_PRIV_HANDLES, .slot = s->row.slot};
     q.body.count = count < HANDLES_AT_ONCE ? count : HANDLES_AT_ONCE;
     ask(s, &q, NULL, 0, on_handles);

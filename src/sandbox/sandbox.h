@@ -20,10 +20,14 @@ enum silt_sandbox_state {
 struct silt_channel { /* sandbox/channel.c */
     struct silt_watch watch;
     struct silt_watch pidfd;
+    struct silt_timer ending; /* the channel was closed, the process has not ended yet */
     struct silt_link unsent; /* frames that did not fit the socket */
     size_t unsent_bytes;
     bool welcome; /* what comes before the agent's WELCOME is stale */
+    bool stuck;   /* the agent did not read for too long: its end is under way */
 };
+
+enum silt_handles { SILT_HANDLES_SOME, SILT_HANDLES_ASKED, SILT_HANDLES_ALL };
 
 struct silt_sandbox {
     struct silt_registry *registry; /* borrowed */
@@ -32,28 +36,34 @@ struct silt_sandbox {
     bool fresh;      /* has no files yet */
     bool claimed;    /* was taken from the ready ones and is being named */
     bool indexed;    /* in registry->by_id */
+    bool coming;     /* one of registry->ready_coming */
+    bool adopted;    /* of a former siltd; its agent has not told yet what it has */
+    bool gone;       /* destroyed; the memory goes with the last request */
     struct silt_link ready_link;
     struct silt_channel channel;
     struct silt_link sessions; /* in creation order */
     size_t session_count;
     struct silt_link execs;
+    uint32_t exec_count;
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */
     uint32_t requests; /* in flight: not idle */
-    uint32_t asks;     /* questions to silt-priv about it that are not answered */
-    bool handles_asked; /* one of them is for handles */
+    uint32_t asks;     /* questions to silt-priv that change it and are not answered: at most one */
+    enum silt_handles handles;
     struct silt_timer idle;
-    struct silt_timer hello; /* deadline of an adopted agent's answer */
+    struct silt_timer hello; /* deadline of the agent's answer */
     struct silt_grave grave;
 };
 
 struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot);
 void silt_sandbox_start(struct silt_sandbox *s);
 void silt_sandbox_claim(struct silt_sandbox *s);
-void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd);
+void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd); /* takes both */
+void silt_sandbox_forget(struct silt_sandbox *s); /* the daemon ends: its memory goes, nobody is told */
 /* Ends the processes, keeps the files. `cause` as in struct silt_death. */
 void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message);
-/* `w` (may be NULL) is told when nothing is left; its sandbox argument is NULL then. */
+/* `w` (may be NULL) is told when nothing is left; its sandbox argument is NULL then. Who waits for it to
+ * run is told that it goes; who comes later gets a new one of that name. */
 void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w);
 void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w);
 /* A request begins and ends: keeps the sandbox awake in between. */

@@ -75,6 +75,7 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     silt_env_merge(&env, SILT_LIT("LANG=C.UTF-8\0LC_ALL=C.UTF-8\0"));
     s->number = silt_registry_number(s->sandbox->registry);
     s->state = SILT_SESSION_OPENING;
+    s->exit_code = -1;
     struct silt_start start = {
         .note = {(const char *)&note, sizeof(note.timeout_ms) + name_len},
         .cwd = o->cwd,
@@ -85,11 +86,16 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     return silt_start_send(s->sandbox, SILT_AGENT_OPEN, s->number, &start, e);
 }
 
+bool silt_session_is_live(const struct silt_session *s)
+{
+    return s->state != SILT_SESSION_DEAD || s->holder != NULL || !silt_list_empty(&s->turns);
+}
+
 int silt_session_new(struct silt_sandbox *sandbox, silt_slice name, const struct silt_session_options *o,
                      struct silt_session **ret, struct silt_error *e)
 {
     struct silt_session *old = silt_session_find(sandbox, name);
-    assert(name.len <= SILT_SESSION_NAME_MAX && (old == NULL || old->state == SILT_SESSION_DEAD));
+    assert(name.len <= SILT_SESSION_NAME_MAX && (old == NULL || !silt_session_is_live(old)));
     if (old != NULL)
         remove_session(old);
     if (sandbox->session_count >= SILT_SESSIONS_MAX)
@@ -244,12 +250,17 @@ static void on_info(struct silt_sandbox *sandbox, const struct silt_frame *f, si
     struct note note;
     memcpy(&info, f->body, sizeof(info));
     size_t name_len = (size_t)info.note_len - sizeof(note.timeout_ms);
+    if (!sandbox->adopted) /* it can have none that we do not know */
+        return;
     if (info.note_len <= sizeof(note.timeout_ms) || info.note_len > sizeof(note)
         || body_len != sizeof(info) + info.note_len || find_number(sandbox, f->id) != NULL
         || sandbox->session_count >= SILT_SESSIONS_MAX)
         return;
     memcpy(&note, f->body + sizeof(info), info.note_len);
-    struct silt_session *s = add_session(sandbox, (silt_slice){note.name, name_len});
+    silt_slice name = {note.name, name_len};
+    if (silt_slice_has_byte(name, 0) || silt_session_find(sandbox, name) != NULL)
+        return;
+    struct silt_session *s = add_session(sandbox, name);
     s->number = f->id;
     s->timeout_ms = note.timeout_ms;
     s->foreign_exec = info.busy_exec;
@@ -287,4 +298,11 @@ void silt_session_drop_all(struct silt_sandbox *sandbox, const struct silt_error
         if (closer != NULL)
             closer->go(closer, NULL, NULL); /* it is gone, as was asked */
     }
+}
+
+void silt_session_forget_all(struct silt_sandbox *sandbox)
+{
+    silt_list_each(it, &sandbox->sessions)
+        free_session(&silt_container_of(it, struct silt_session, link)->grave);
+    silt_list_init(&sandbox->sessions);
 }

@@ -42,7 +42,8 @@ struct silt_session_options {
 };
 
 struct silt_session *silt_session_find(struct silt_sandbox *s, silt_slice name);
-/* SILT_LIMIT when there are too many. A DEAD one of that name is replaced. */
+bool silt_session_is_live(const struct silt_session *s); /* has a shell, or somebody who counts on it */
+/* SILT_LIMIT when there are too many. One of that name that is not live is replaced. */
 int silt_session_new(struct silt_sandbox *s, silt_slice name, const struct silt_session_options *o,
                      struct silt_session **ret, struct silt_error *e);
 void silt_session_enter(struct silt_session *s, struct silt_turn *t);
@@ -50,6 +51,7 @@ void silt_session_leave(struct silt_session *s, struct silt_turn *t); /* also wh
 /* By the holder: ends shell and children; t->go is called once more, with s == NULL, when it is gone. */
 void silt_session_close(struct silt_session *s, struct silt_turn *t);
 void silt_session_drop_all(struct silt_sandbox *s, const struct silt_error *e);
+void silt_session_forget_all(struct silt_sandbox *s); /* the daemon ends: nobody is told */
 /* The shell ended with the command that ran in it (which tells its caller): whoever waits gets a new
  * shell, else the session is gone. The holder has left already. */
 void silt_session_shell_ended(struct silt_session *s);

@@ -11,31 +11,43 @@ static silt_slice name_of(silt_slice variable)
     return name;
 }
 
-static void drop_name(struct silt_buf *b, silt_slice name)
+static void note_names(struct silt_map *names, silt_slice env)
 {
-    size_t at = 0;
-    while (at < b->len) {
-        size_t len = strlen(b->data + at) + 1;
-        if (!silt_slice_eq(name_of((silt_slice){b->data + at, len - 1}), name)) {
-            at += len;
-            continue;
-        }
-        memmove(b->data + at, b->data + at + len, b->len - at - len);
-        b->len -= len;
-        return;
+    silt_slice variable;
+    while (env.len > 0 && silt_slice_split(&env, 0, &variable)) {
+        silt_slice name = name_of(variable);
+        if (silt_map_find(names, name) == NULL)
+            silt_map_put(names, name, names); /* any value will do */
     }
 }
 
+static void drop_names(struct silt_buf *b, const struct silt_map *names)
+{
+    size_t kept = 0;
+    for (size_t at = 0; at < b->len;) {
+        size_t len = strlen(b->data + at) + 1;
+        if (silt_map_find(names, name_of((silt_slice){b->data + at, len - 1})) == NULL) {
+            memmove(b->data + kept, b->data + at, len);
+            kept += len;
+        }
+        at += len;
+    }
+    b->len = kept;
+}
+
+/* In one pass each: a caller may send thousands. */
 void silt_env_merge(struct silt_buf *b, silt_slice env)
 {
-    while (env.len > 0 && !b->broken) {
-        size_t len = strnlen(env.data, env.len);
-        drop_name(b, name_of((silt_slice){env.data, len}));
-        silt_buf_add(b, (silt_slice){env.data, len});
-        silt_buf_add_byte(b, 0);
-        size_t used = len < env.len ? len + 1 : len;
-        env = (silt_slice){env.data + used, env.len - used};
+    if (env.len == 0 || b->broken)
+        return;
+    if (b->len > 0) {
+        struct silt_map names;
+        silt_map_init(&names);
+        note_names(&names, env);
+        drop_names(b, &names);
+        silt_map_fini(&names);
     }
+    silt_buf_add(b, env);
 }
 
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s)

@@ -17,5 +17,6 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
 
 /* What every command sees: ours, then the sandbox's own. */
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s);
-/* Adds each variable of `env`, in place of one of the same name. */
+/* Adds each variable of `env`, in place of one of the same name. Each has its terminator; a name is in it
+ * once. */
 void silt_env_merge(struct silt_buf *b, silt_slice env);

@@ -98,6 +98,7 @@ static int run(const struct silt_config *c, struct silt_starter *starter, int *r
     int got = silt_super_run(&birth, ret_status, e);
     silt_place_untell(c, "address");
     silt_place_untell(c, "pid");
+    silt_place_unlock(c);
     return got;
 }
 

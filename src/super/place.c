@@ -113,16 +113,28 @@ static int fail_locked(int fd, const char *what, const char *path, struct silt_e
                      pid, path);
 }
 
+/* Its holder may have removed the file between our open and our lock: then it is nobody's. */
+static bool is_still_there(int fd, const char *path)
+{
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_ino == there.st_ino
+           && ours.st_dev == there.st_dev;
+}
+
 /* The descriptor stays open: the lock ends with the process, however it ends. */
 static int lock(const char *path, const char *what, struct silt_error *e)
 {
     char pid[16];
-    silt_auto_fd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return silt_fail_errno(e, "open lock %s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? fail_locked(fd, what, path, e)
-                                    : silt_fail_errno(e, "take lock %s", path);
+    silt_auto_fd fd = -1;
+    do {
+        silt_close_fd(&fd);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd < 0)
+            return silt_fail_errno(e, "open lock %s", path);
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+            return errno == EWOULDBLOCK ? fail_locked(fd, what, path, e)
+                                        : silt_fail_errno(e, "take lock %s", path);
+    } while (!is_still_there(fd, path));
     int n = snprintf(pid, sizeof(pid), "%d", getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
         return silt_fail_errno(e, "write lock %s", path);
@@ -130,10 +142,22 @@ static int lock(const char *path, const char *what, struct silt_error *e)
     return 0;
 }
 
+enum { LOCK_PATH = 64 };
+
+static void block_path(uint32_t block, char out[LOCK_PATH])
+{
+    (void)snprintf(out, LOCK_PATH, "%s/ids-%02x", locks, block);
+}
+
+static void instance_path(const struct silt_config *c, char out[LOCK_PATH])
+{
+    (void)snprintf(out, LOCK_PATH, "%s/instance-%s", locks, c->instance);
+}
+
 static int lock_block(uint32_t block, struct silt_error *e)
 {
-    char path[64], what[64];
-    (void)snprintf(path, sizeof(path), "%s/ids-%02x", locks, block);
+    char path[LOCK_PATH], what[64];
+    block_path(block, path);
     (void)snprintf(what, sizeof(what), "the id block from %u (setting ids.base)",
                    block * (uint32_t)SILT_CONFIG_BLOCK_IDS);
     return lock(path, what, e);
@@ -141,18 +165,28 @@ static int lock_block(uint32_t block, struct silt_error *e)
 
 int silt_place_lock(const struct silt_config *c, struct silt_error *e)
 {
-    char path[PATH_MAX + 8];
-    (void)snprintf(path, sizeof(path), "%s/lock", c->state);
-    if (lock(path, "the state folder", e) < 0)
-        return -1;
-    (void)snprintf(path, sizeof(path), "%s/instance-%s", locks, c->instance);
-    if (lock(path, "the name of the instance", e) < 0)
+    char state[PATH_MAX + 8], path[LOCK_PATH];
+    (void)snprintf(state, sizeof(state), "%s/lock", c->state);
+    instance_path(c, path);
+    if (lock(state, "the state folder", e) < 0 || lock(path, "the name of the instance", e) < 0)
         return -1;
     uint32_t first = c->ids_base / SILT_CONFIG_BLOCK_IDS;
     for (uint32_t i = 0; i < c->ids_count / 256; i++)
         if (lock_block(first + i, e) < 0)
             return -1;
     return 0;
+}
+
+void silt_place_unlock(const struct silt_config *c)
+{
+    char path[LOCK_PATH];
+    uint32_t first = c->ids_base / SILT_CONFIG_BLOCK_IDS;
+    instance_path(c, path);
+    (void)unlink(path);
+    for (uint32_t i = 0; i < c->ids_count / 256; i++) {
+        block_path(first + i, path);
+        (void)unlink(path);
+    }
 }
 
 int silt_place_tell(const struct silt_config *c, const char *name, const char *text,

@@ -15,6 +15,8 @@ int silt_place_user(const struct silt_config *c, uid_t *ret_uid, gid_t *ret_gid,
 int silt_place_folders(const struct silt_config *c, uid_t uid, gid_t gid, struct silt_error *e);
 /* Holds the instance's name, its id blocks and its state folder until the process ends. */
 int silt_place_lock(const struct silt_config *c, struct silt_error *e);
+/* Removes the files of the locks; the locks themselves hold until the process ends. */
+void silt_place_unlock(const struct silt_config *c);
 
 /* <run>/<name>, 0644, replaced in one step. */
 int silt_place_tell(const struct silt_config *c, const char *name, const char *text,

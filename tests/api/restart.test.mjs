@@ -118,7 +118,8 @@ test('every worker of silt-priv may be killed', async t => {
 test('killing siltd, silt-priv and a silt-init at once leaves a working instance', async t => {
 	const box = await daemon.box(t);
 	await box.out('echo kept > /workspace/file');
-	const [siltd, [priv], init] = [daemon.siltd(), daemon.programs('silt-priv'), await box.init()];
+	const priv = await until('silt-priv runs', () => daemon.programs('silt-priv')[0], 15_000);
+	const [siltd, init] = [daemon.siltd(), await box.init()];
 	for (const pid of [init, priv, siltd])
 		process.kill(pid, 'SIGKILL');
 	await until('both are replaced', () => daemon.programs('siltd').some(p => p !== siltd) && daemon.programs('silt-priv').some(p => p !== priv), 15_000);
@@ -173,7 +174,7 @@ test('an instance that is ended while everything is busy leaves nothing', async 
 });
 
 test('a second instance on the same state or ids is refused', async () => {
-	const end = spawnSync(`${BUILD}/silt-super`, [`--state=${daemon.state}`, `--run=${daemon.home}/run2`, `--token_file=${daemon.home}/token2`, '--instance=other', '--listen=127.0.0.1:0', `--ids.base=${0xe0 * 2 ** 24}`], { timeout: 10_000, encoding: 'utf8' });
+	const end = spawnSync(`${BUILD}/silt-super`, [`--state=${daemon.state}`, `--run=${daemon.home}/run2`, `--token_file=${daemon.home}/token2`, '--instance=other', '--listen=127.0.0.1:0', '--ids.count=256', `--ids.base=${0xe0 * 2 ** 24}`], { timeout: 10_000, encoding: 'utf8' });
 	assert.ok(end.status !== 0 && end.status !== null, 'it ends by itself with an error');
 	assert.match(end.stderr + end.stdout, /state|lock|in use|overlap/i);
 });

@@ -179,8 +179,10 @@ test('a sessionless stream says its timeout on stderr and completes with 124', a
 	assert.equal(end.stderr, 'Command timed out after 300ms\n');
 });
 
-test('timeoutMs has no effect on a stream in a session', async t => {
+test('a stream in a session keeps its timeoutMs too, and the session goes on', async t => {
 	const box = await daemon.box(t);
-	const end = await collect(box.stream('sleep 0.6; echo later', { timeoutMs: 200 }));
-	assert.deepEqual([end.stdout, end.exitCode], ['later\n', 0]);
+	await box.run('X=kept');
+	const end = await collect(box.stream('echo $X; sleep 30; echo later', { timeoutMs: 200 }));
+	assert.deepEqual([end.stdout, end.stderr, end.exitCode], ['kept\n', 'Command timed out after 200ms\n', 124]);
+	assert.equal(await box.out('echo $X'), 'kept\n');
 });

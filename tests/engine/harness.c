@@ -97,7 +97,7 @@ void world_open(struct world *w, const char *build)
     }
     install(w, build, "silt-priv", "silt-priv");
     install(w, build, "silt-fetch", "silt-fetch");
-    install(w, build, "tests/engine/puppet", "silt-init");
+    install(w, build, "tests/unit/engine/puppet", "silt-init");
     (void)snprintf(path, sizeof(path), "%s/state", w->folder);
     if (silt_pool_mount(path, 1ULL << 30, &error) < 0) {
         printf("Bail out! %s\n", error.text);
@@ -108,7 +108,8 @@ void world_open(struct world *w, const char *build)
 
 const char *world_image(struct world *w, unsigned number)
 {
-    static const char *const folders[] = {"", "/dev", "/proc", "/sys", "/etc", "/tmp", "/usr", "/usr/share"};
+    static const char *const folders[] = {"",     "/dev", "/proc", "/sys",
+                                          "/etc", "/tmp", "/usr",  "/usr/share"};
     static char path[512];
     char digest[65], sub[600];
     for (int i = 0; i < 32; i++)
@@ -124,7 +125,8 @@ const char *world_image(struct world *w, unsigned number)
 
 static void be_priv(const struct world *w, bool fresh, int super, int siltd)
 {
-    char program[128], state[128], run_dir[128], instance[64], base[64], count[64], images[64], cgroup[300];
+    char program[128], state[128], run_dir[128], instance[64], base[64], count[64], images[64],
+        cgroup[300];
     (void)snprintf(program, sizeof(program), "%s/silt-priv", w->programs);
     (void)snprintf(state, sizeof(state), "--state=%s/state", w->folder);
     (void)snprintf(run_dir, sizeof(run_dir), "--run=%s/run", w->folder);
@@ -133,8 +135,18 @@ static void be_priv(const struct world *w, bool fresh, int super, int siltd)
     (void)snprintf(count, sizeof(count), "--ids.count=%u", SLOTS);
     (void)snprintf(images, sizeof(images), "--ids.images=%u", w->ids_images);
     (void)snprintf(cgroup, sizeof(cgroup), "--cgroup=%s", w->cgroup);
-    const char *args[] = {program, "--config=", state, run_dir, instance, base, count, images, cgroup,
-                          "--log.level=error", fresh ? "--fresh" : NULL, NULL};
+    const char *args[] = {program,
+                          "--config=",
+                          state,
+                          run_dir,
+                          instance,
+                          base,
+                          count,
+                          images,
+                          cgroup,
+                          "--log.level=error",
+                          fresh ? "--fresh" : NULL,
+                          NULL};
     int a = fcntl(super, F_DUPFD, 10), b = fcntl(siltd, F_DUPFD, 10);
     if (a < 0 || b < 0 || dup2(a, 3) < 0 || dup2(b, 4) < 0)
         _exit(126);
@@ -146,7 +158,8 @@ static void be_priv(const struct world *w, bool fresh, int super, int siltd)
 void world_start_priv(struct world *w, bool fresh)
 {
     int super[2], siltd[2];
-    if (silt_fd_pair(SOCK_SEQPACKET, super, &error) < 0 || silt_fd_pair(SOCK_SEQPACKET, siltd, &error) < 0)
+    if (silt_fd_pair(SOCK_SEQPACKET, super, &error) < 0
+        || silt_fd_pair(SOCK_SEQPACKET, siltd, &error) < 0)
         give_up("make channels");
     w->priv = fork();
     if (w->priv == 0)
@@ -225,7 +238,8 @@ void ask(struct world *w, struct silt_priv_request *q, const int *fds, int nfds,
         return;
     }
     if (silt_fd_recv(w->siltd, ret_fds, &error) <= 0)
-        *ret = (struct silt_priv_answer){.body.error = {.code = SILT_GONE, .text = "silt-priv hung up"}};
+        *ret = (struct silt_priv_answer){
+            .body.error = {.code = SILT_GONE, .text = "silt-priv hung up"}};
 }
 
 bool tell(struct world *w, enum silt_priv_op op, uint32_t slot)
@@ -248,7 +262,8 @@ struct silt_priv_request create_request(uint32_t slot, unsigned image, uint32_t 
     struct silt_priv_request q = {
         .op = SILT_PRIV_CREATE,
         .slot = slot,
-        .body.create = {.limits = ordinary_limits, .flags = flags, .handles = 4, .hostname = "puppet"}};
+        .body.create = {
+            .limits = ordinary_limits, .flags = flags, .handles = 4, .hostname = "puppet"}};
     memset(q.body.create.digest, (int)image, SILT_DIGEST_SIZE);
     return q;
 }

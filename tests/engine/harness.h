@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* harness: a silt-priv of its own for the engine's tests, with the test in the place of silt-super and of
- * siltd, and a world to run in: state folder, btrfs pool, images, instance name and block of ids. */
+/* harness: a silt-priv of its own for the engine's tests, with the test in the place of silt-super
+ * and of siltd, and a world to run in: state folder, btrfs pool, images, instance name and block of
+ * ids. */
 #pragma once
 
 #include "base/fd.h"
@@ -22,13 +23,14 @@ struct world {
     uint64_t seq;
 };
 
-/* Aborts the program with a reason when the world cannot be made. `build`: folder of the programs. */
+/* Aborts the program with a reason when the world cannot be made. `build`: folder of the programs.
+ */
 void world_open(struct world *w, const char *build);
 void world_close(struct world *w); /* nothing of it is left */
 void world_start_priv(struct world *w, bool fresh);
-void world_end_priv(struct world *w);  /* SIGTERM, waits */
+void world_end_priv(struct world *w);   /* SIGTERM, waits */
 void world_crash_priv(struct world *w); /* SIGKILL of the main process, waits */
-void world_new_siltd(struct world *w); /* hangs up, and a new siltd takes over */
+void world_new_siltd(struct world *w);  /* hangs up, and a new siltd takes over */
 /* A folder of a new image with the usual empty folders in it; the path is static. */
 const char *world_image(struct world *w, unsigned number);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* puppet: the PID 1 of the engine's tests, in the place of silt-init. It obeys one line of text per message
- * on descriptor 3 and answers with one message of text. Static: the images of the tests hold no program. */
+/* puppet: the PID 1 of the engine's tests, in the place of silt-init. It obeys one line of text per
+ * message on descriptor 3 and answers with one message of text. Static: the images of the tests
+ * hold no program. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,18 +71,18 @@ static void do_fill(const char *path, long most)
     static char mib[1 << 20];
     memset(mib, 'x', sizeof(mib));
     int fd = open(path, O_WRONLY | O_CREAT, 0644);
-    long done = 0;
+    long long done = 0;
     int why = 0;
-    while (done < most) {
-        if (write(fd, mib, sizeof(mib)) != (ssize_t)sizeof(mib)) {
+    while (done >> 20 < most && why == 0) {
+        ssize_t n = write(fd, mib, sizeof(mib));
+        if (n < 0)
             why = errno;
-            break;
-        }
-        done++;
+        else
+            done += n;
     }
     if (why == 0 && fsync(fd) < 0)
         why = errno;
-    say("%ld errno %d", done, why);
+    say("%lld errno %d", done >> 20, why);
     (void)close(fd);
 }
 
@@ -120,8 +122,15 @@ static void do_fds(void)
     }
 }
 
+/* As silt-init's children do: into the guest's groups, and the limit of PID 1's own data is off. */
 static void join_guest(int handle)
 {
+    struct rlimit data;
+    if (getrlimit(RLIMIT_DATA, &data) < 0)
+        _exit(103);
+    data.rlim_cur = data.rlim_max;
+    if (setrlimit(RLIMIT_DATA, &data) < 0)
+        _exit(104);
     for (int i = 0; i < joins; i++)
         if (write(FIRST + i, "0", 1) < 0)
             _exit(101);
@@ -170,7 +179,8 @@ static void do_eat(long mib)
     if (pid == 0) {
         join_guest(-1);
         for (long i = 0; i < mib; i++) {
-            char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            char *p =
+                mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (p == MAP_FAILED)
                 _exit(7);
             memset(p, 1, 1 << 20);

@@ -11,8 +11,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,9 +43,11 @@ int64_t rig_now_us(void)
     return silt_clock_us();
 }
 
+static int complaints = STDERR_FILENO;
+
 static void die(const char *what)
 {
-    (void)fprintf(stderr, "rig: %s: %s\n", what, strerror(errno));
+    (void)dprintf(complaints, "rig: %s: %s\n", what, strerror(errno));
     _exit(99);
 }
 
@@ -78,6 +82,7 @@ static void make_dev(void)
 
 struct birth {
     int mode;
+    int program;
     int sock;
     int counters[3];
     int joins[2];
@@ -107,17 +112,20 @@ static int be_init(void *arg)
     struct birth *b = arg;
     char texts[3][16];
     int next = SILT_AGENT_FD_CHANNEL;
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    /* A test that is killed takes us along. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         die("make mounts private");
     make_dev();
     if (mount("proc", "/proc", "proc", 0, NULL) < 0)
         die("mount /proc");
+    lift(&b->program, 1);
     lift(&b->sock, 1);
     lift(b->counters, 3);
     lift(b->joins, b->njoins);
     lift(b->handles, b->nhandles);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+    complaints = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 400);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         die("open /dev/null");
     (void)close_range(3, 399, 0);
     place(&b->sock, 1, &next);
@@ -127,7 +135,9 @@ static int be_init(void *arg)
     (void)snprintf(texts[0], 16, "%d", b->mode);
     (void)snprintf(texts[1], 16, "%d", b->njoins);
     (void)snprintf(texts[2], 16, "%u", b->handle_count);
-    (void)execl(SILT_INIT, "silt-init", texts[0], texts[1], texts[2], (char *)NULL);
+    char name[] = "silt-init";
+    char *const argv[] = {name, texts[0], texts[1], texts[2], NULL};
+    (void)syscall(SYS_execveat, b->program, "", argv, NULL, AT_EMPTY_PATH);
     die("exec " SILT_INIT);
     return 1;
 }
@@ -230,6 +240,20 @@ static bool may_run(int mode)
     return true;
 }
 
+/* A test that failed did not get to its end. */
+static struct rig *current;
+
+static void clean_up(void)
+{
+    static bool registered;
+    if (!registered && atexit(clean_up) == 0)
+        registered = true;
+    if (current == NULL)
+        return;
+    memset(current->execs, 0, sizeof(current->execs)); /* they were the test's */
+    rig_stop(current);
+}
+
 struct rig *rig_start(const struct rig_options *o)
 {
     static char stack[256 << 10] __attribute__((aligned(16)));
@@ -240,6 +264,8 @@ struct rig *rig_start(const struct rig_options *o)
     struct birth b = {.mode = o->mode != 0 ? o->mode : 1};
     if (!may_run(b.mode))
         return NULL;
+    clean_up();
+    b.program = open(SILT_INIT, O_RDONLY | O_CLOEXEC);
     struct rig *r = calloc(1, sizeof(*r));
     r->mode = b.mode;
     r->next_id = 100;
@@ -259,7 +285,9 @@ struct rig *rig_start(const struct rig_options *o)
     if (r->pid < 0)
         fail_msg("clone: %s", strerror(errno));
     r->sock = pair[0];
+    current = r;
     (void)close(pair[1]);
+    (void)close(b.program);
     for (int i = 0; i < b.nhandles; i++)
         (void)close(b.handles[i]);
     for (int i = 0; i < b.njoins; i++)
@@ -271,6 +299,7 @@ struct rig *rig_start(const struct rig_options *o)
 
 void rig_stop(struct rig *r)
 {
+    current = NULL;
     if (r->pid > 0) {
         (void)kill(r->pid, SIGKILL);
         (void)waitpid(r->pid, NULL, 0);
@@ -425,7 +454,7 @@ void rig_expect(struct rig *r, uint32_t type, uint64_t id, struct rig_frame *ret
 
 void rig_give_handles(struct rig *r, unsigned how_many)
 {
-    int fds[SILT_FDS_MAX];
+    int fds[SILT_FDS_MAX] = {0};
     int count = 0;
     for (unsigned i = 0; i < how_many && r->handles < HANDLES_MAX; i++, count += (int)fds_each(r))
         make_handle(r, fds + count);

@@ -3,6 +3,7 @@
  * test, which plays siltd. Needs root and cgroups; without them the tests skip and say so. */
 #pragma once
 
+#include "base/own.h"
 #include "unit/base/unit.h"
 #include "wire/agent.h"
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands in a new shell with the session's state. */
+#include "unit/agent/rig.h"
+
+#include <signal.h>
+
+static struct rig_exec background(uint64_t session, const char *command)
+{
+    return (struct rig_exec){.command = command, .session = session, .mode = SILT_EXEC_BACKGROUND};
+}
+
+static void check(struct rig *r, uint64_t s, const char *command, const char *out)
+{
+    struct rig_exec x = background(s, command);
+    rig_run(r, &x);
+    if (x.failed || strcmp(x.out, out) != 0 || x.err_len > 0)
+        fail_msg("'%s' printed '%s', not '%s' (errors: '%s' %s)", command, x.out, out, x.err, x.error.text);
+    rig_free(&x);
+}
+
+TEST(background_command_inherits_the_session)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "cd /usr; X='a b'; A=(1 2); export Y=2; f() { echo f$1; }; shopt -s extglob; "
+                          "set -- p q; umask 077; ulimit -n 300; set -o pipefail", "", "");
+    check(r, s, "pwd; echo \"$X\" ${A[1]}; sh -c 'echo $Y'; f 3; echo $2; umask; ulimit -n; shopt extglob; "
+                "shopt -o pipefail; /bin/pwd; echo $OLDPWD",
+          "/usr\na b 2\n2\nf3\nq\n0077\n300\nextglob        \ton\npipefail       \ton\n/usr\n/tmp\n");
+    rig_stop(r);
+}
+
+TEST(background_command_is_an_ordinary_shell)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    check(r, s, "echo $- $0 $? $#; jobs; declare -F; alias; compgen -e | sort | tr '\\n' ' '",
+          "hBs bash 0 0\nHOME LANG LC_ALL PATH PWD SHLVL ");
+    check(r, s, "ls /proc/self/fd | tr '\\n' ' '; cat; read x; echo $?", "0 1 2 3 1\n");
+    check(r, s, "echo a >&2 2>/dev/null; exec 10>/tmp/x; echo hi >&10; cat /tmp/x", "hi\n");
+    check(r, s, "grep SigIgn /proc/$$/status", "SigIgn:\t0000000000000006\n");
+    rig_stop(r);
+}
+
+TEST(background_command_does_not_change_the_session)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "X=1; sleep 100 &", "", "");
+    check(r, s, "X=2; cd /; exit 0", "");
+    (void)rig_check(r, s, "echo $X $PWD; jobs -r | wc -l; trap -p", "1 /tmp\n1\n", "");
+    rig_stop(r);
+}
+
+TEST(background_command_reports_its_pid_and_real_status)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = background(s, "echo $$; exit 9");
+    rig_run(r, &x);
+    assert_int_equal(strtol(x.out, NULL, 10), x.pid);
+    assert_int_equal(x.end.code, 9);
+    assert_int_equal(x.end.cwd_len, 0);
+    x.command = "kill -KILL $$";
+    rig_run(r, &x);
+    assert_int_equal(x.end.code, 137);
+    assert_int_equal(x.end.signal, SIGKILL);
+    x.command = "(exit 5)";
+    rig_run(r, &x);
+    assert_int_equal(x.end.code, 5);
+    x.command = "if true; then";
+    rig_run(r, &x);
+    assert_int_equal(x.end.code, 2);
+    assert_int_equal(strncmp(x.err, "bash: ", 6), 0);
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(background_command_has_its_own_cwd_and_env)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "export A=old; cd /usr", "", "");
+    struct rig_exec x = background(s, "pwd; echo $OLDPWD; echo $A; sh -c 'echo $B'");
+    x.cwd = "lib";
+    x.env = "A=new\nB=it's";
+    rig_run(r, &x);
+    assert_string_equal(x.out, "/usr/lib\n/usr\nnew\nit's\n");
+    (void)rig_check(r, s, "echo $A [$B]; pwd", "old []\n/usr\n", "");
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(background_command_in_a_missing_directory_ends_with_one)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = background(s, "touch /tmp/ran");
+    x.cwd = "/nowhere";
+    rig_run(r, &x);
+    assert_true(x.started && !x.failed);
+    assert_int_equal(x.end.code, 1);
+    assert_int_equal(x.end.flags, SILT_END_NO_CWD);
+    (void)rig_check(r, s, "ls /tmp", "", "");
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(background_command_runs_beside_the_session)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "mkfifo f", "", "");
+    struct rig_exec x = background(s, "echo up; read line < f; echo got $line");
+    rig_send(r, &x);
+    rig_until_out(r, &x, "up");
+    (void)rig_check(r, s, "echo word > f", "", "");
+    rig_until_ended(r, &x);
+    assert_string_equal(x.out, "up\ngot word\n");
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(background_commands_of_odd_states_run)
+{
+    static const char *const states[] = {
+        "set -e", "set -u", "set -x", "set -v", "set -o posix", "set -C", "set -f", "IFS=x",
+        "trap 'echo trapped' DEBUG EXIT ERR", "shopt -s expand_aliases; alias echo=false declare=false",
+        "declare() { :; }; set() { :; }; shopt() { :; }", "cd /usr/lib/.; unset PWD HOME PATH LANG",
+        "readonly X=1 IFS", "mkdir -p gone; cd gone; rmdir ../gone", "PS4='$(touch /tmp/never)'",
+        "f() { echo ';'\"$(cat <<'E'\n$x\nE\n)\"; case x in (x) ;; esac; for ((;;)) { break; }; }",
+    };
+    RIG();
+    for (size_t i = 0; i < SILT_COUNT(states); i++) {
+        uint64_t s = rig_open(r, "/tmp", NULL);
+        (void)rig_check(r, s, states[i], NULL, NULL);
+        struct rig_exec x = background(s, "\\builtin echo fine");
+        rig_run(r, &x);
+        if (x.failed || strcmp(x.out, "fine\n") != 0 || x.end.code != 0)
+            fail_msg("'%s': '%s' '%s' %d %s", states[i], x.out, x.err, x.end.code, x.error.text);
+        rig_free(&x);
+        rig_close(r, s);
+    }
+    rig_stop(r);
+}
+
+TEST(background_command_keeps_ignored_signals_and_no_traps)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "trap '' USR1; trap 'echo t' USR2 EXIT", "", "");
+    check(r, s, "grep SigIgn /proc/$$/status; trap -p USR2 EXIT", "SigIgn:\t0000000000000206\n");
+    rig_stop(r);
+}
+
+TEST(background_command_of_a_megabyte_runs)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    size_t size = 1 << 20;
+    char *text = malloc(size);
+    memset(text, 'x', size);
+    memcpy(text, "X='", 3);
+    memcpy(text + size - 15, "'; echo ${#X} ;", 15);
+    struct rig_exec x = background(s, "");
+    rig_send_large(r, &x, (silt_slice){text, size});
+    rig_until_ended(r, &x);
+    assert_string_equal(x.out, "1048558\n");
+    free(text);
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(background_commands_leave_nothing_in_the_folder)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    char names[256];
+    for (int i = 0; i < 3; i++)
+        check(r, s, "echo hi", "hi\n");
+    (void)rig_folder_files(r, names, sizeof(names));
+    assert_int_equal(rig_folder_files(r, names, sizeof(names)), 3); /* fork, save and the status FIFO */
+    rig_stop(r);
+}
+
+TEST(background_commands_die_with_their_session)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_frame f;
+    struct rig_exec x = background(s, "sleep 100");
+    rig_send(r, &x);
+    rig_until_started(r, &x);
+    struct rig_exec end = {.command = "exit 0", .session = s, .mode = SILT_EXEC_FOREGROUND};
+    rig_run(r, &end);
+    rig_expect(r, SILT_AGENT_DIED, s, &f);
+    rig_until_ended(r, &x);
+    assert_int_equal(x.end.code, 137);
+    assert_int_equal(rig_count_all(r), 0);
+    rig_free(&x);
+    rig_free(&end);
+    rig_stop(r);
+}
+
+TEST(background_command_of_a_dead_session_is_refused)
+{
+    RIG();
+    struct rig_exec x = background(12345, "echo no");
+    rig_run(r, &x);
+    assert_true(x.failed);
+    assert_int_equal(x.error.code, SILT_GONE);
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(background_output_comes_as_it_is_written)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = background(s, "echo one; sleep 100");
+    rig_send(r, &x);
+    rig_until_out(r, &x, "one\n");
+    assert_false(x.ended);
+    uint32_t signal = SIGKILL;
+    rig_say(r, SILT_AGENT_KILL, x.id, &signal, sizeof(signal));
+    rig_until_ended(r, &x);
+    rig_free(&x);
+    rig_stop(r);
+}
