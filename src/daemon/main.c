@@ -157,7 +157,8 @@ static int watch_signals(struct daemon *d, struct silt_error *e)
 static int build(struct daemon *d, struct silt_error *e)
 {
     struct silt_registry *r = &d->registry;
-    (void)snprintf(r->settings.store_path, sizeof(r->settings.store_path), "%s/db/silt.db", d->config.state);
+    char store_path[sizeof(d->config.state) + 16];
+    (void)snprintf(store_path, sizeof(store_path), "%s/db/silt.db", d->config.state);
     (void)snprintf(r->settings.image, sizeof(r->settings.image), "%s", d->config.image);
     (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
     r->settings.slots = d->config.ids_count;
@@ -168,7 +169,7 @@ static int build(struct daemon *d, struct silt_error *e)
     d->api.loop = &d->loop;
     d->api.started_ms = silt_clock_ms();
     if (silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
-        || silt_store_open(r->settings.store_path, &r->store, e) < 0
+        || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
         || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0
         || silt_registry_open(r, e) < 0 || silt_confine(e) < 0)

@@ -53,6 +53,8 @@ static void enter(struct silt_http_conn *c, enum silt_http_intake next)
 static bool wants_input(const struct silt_http_conn *c)
 {
     const struct silt_http_exchange *x = c->exchange;
+    if (c->broken)
+        return false;
     switch (c->intake) {
     case SILT_HTTP_IDLE:
     case SILT_HTTP_HEAD:
@@ -172,8 +174,7 @@ static void rebase(silt_slice *s, const char *from, size_t len, const char *to)
         s->data = to + (at - start);
 }
 
-/* The bytes of the head live in the room of all connections, or in c->in: the request gets its own.
- */
+/* The bytes of the head lie in memory that others will use: the request gets its own. */
 static void keep_head(struct silt_http_exchange *x, silt_slice bytes)
 {
     struct silt_http_head *h = &x->head;
@@ -472,6 +473,8 @@ static void on_late_reader(struct silt_http_conn *c)
 {
     if (c->intake == SILT_HTTP_HEAD || c->intake == SILT_HTTP_BODY)
         refuse(c, 408);
+    else if (silt_http_answer_pending(c) > 0)
+        enter(c, c->intake); /* still taking an earlier answer: that has a deadline of its own */
     else
         silt_http_conn_lose(c);
 }
@@ -521,10 +524,10 @@ void silt_http_conn_settle(struct silt_http_conn *c)
     if (c->intake == SILT_HTTP_CLOSED)
         return;
     bool wants = wants_input(c);
-    if (c->intake == SILT_HTTP_BODY && !wants)
-        c->read_by_ms = 0;
-    else if (c->intake == SILT_HTTP_BODY && c->read_by_ms == 0)
-        enter(c, SILT_HTTP_BODY);
+    if (!wants)
+        c->read_by_ms = 0; /* it is not the client who is late */
+    else if (c->read_by_ms == 0)
+        enter(c, c->intake);
     if (wants)
         c->noisy = false;
     uint32_t events = c->noisy ? 0 : EPOLLIN;

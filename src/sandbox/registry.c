@@ -402,19 +402,18 @@ void silt_registry_adopted_all(struct silt_registry *r)
 
 struct checkpoint {
     struct silt_job job;
-    struct silt_registry *registry; /* borrowed; not for the thread */
-    char path[sizeof(((struct silt_registry_settings *)0)->store_path)];
+    struct silt_registry *registry; /* borrowed: the worker ends before it does */
 };
 
 static void run_checkpoint(struct silt_job *j)
 {
     struct checkpoint *c = silt_container_of(j, struct checkpoint, job);
     struct silt_error e;
-    if (silt_store_checkpoint(c->path, &e) < 0)
+    if (silt_store_checkpoint(c->registry->store, &e) < 0)
         silt_log(SILT_LOG_WARN, "store.checkpoint", "error=%s", e.text);
 }
 
-static void on_checkpoint(struct silt_job *j)
+static void on_checkpointed(struct silt_job *j)
 {
     struct checkpoint *c = silt_container_of(j, struct checkpoint, job);
     c->registry->checkpointing = false;
@@ -423,15 +422,13 @@ static void on_checkpoint(struct silt_job *j)
 
 static void start_checkpoint(struct silt_registry *r)
 {
-    if (r->checkpointing) /* a slow disk */
-        return;
+    if (r->checkpointing)
+        return; /* the disk is slow: one at a time */
     struct checkpoint *c = calloc(1, sizeof(*c));
     if (c == NULL)
         abort();
+    *c = (struct checkpoint){.job = {.run = run_checkpoint, .done = on_checkpointed}, .registry = r};
     r->checkpointing = true;
-    c->job = (struct silt_job){.run = run_checkpoint, .done = on_checkpoint};
-    c->registry = r;
-    memcpy(c->path, r->settings.store_path, sizeof(c->path));
     silt_worker_submit(r->worker, &c->job);
 }
 

@@ -19,7 +19,6 @@ struct silt_registry_settings {
     uint32_t ready; /* how many sandboxes to keep ready */
     char image[SILT_IMAGE_NAME_SIZE];
     char type[SILT_TYPE_SIZE];
-    char store_path[4096 + 16];
 };
 
 struct silt_registry_counts {
@@ -48,10 +47,10 @@ struct silt_registry {
     struct silt_link images;
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands that wait to be started */
-    bool checkpointing;     /* a worker is at it */
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     bool rebooted, recovering;
+    bool checkpointing; /* a worker is at it */
     struct silt_registry_counts counts;
 };
 

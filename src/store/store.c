@@ -21,6 +21,7 @@ enum statement {
 
 struct silt_store {
     sqlite3 *db;
+    sqlite3 *checkpointer; /* kept open: closing it while db holds locks would strand a descriptor */
     sqlite3_stmt *statements[STATEMENT_MAX];
 };
 
@@ -101,7 +102,8 @@ int silt_store_open(const char *path, struct silt_store **ret, struct silt_error
     struct silt_store *s = calloc(1, sizeof(*s));
     if (s == NULL)
         abort();
-    if (connect_to(path, &s->db, e) < 0 || migrate(s->db, e) < 0) {
+    if (connect_to(path, &s->db, e) < 0 || migrate(s->db, e) < 0
+        || connect_to(path, &s->checkpointer, e) < 0) {
         silt_store_close(s);
         return -1;
     }
@@ -122,6 +124,7 @@ void silt_store_close(struct silt_store *s)
         return;
     for (size_t i = 0; i < STATEMENT_MAX; i++)
         (void)sqlite3_finalize(s->statements[i]);
+    (void)sqlite3_close(s->checkpointer);
     (void)sqlite3_close(s->db);
     free(s);
 }
@@ -317,13 +320,8 @@ int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, st
     return finish(s, st, e, "remember boot");
 }
 
-int silt_store_checkpoint(const char *path, struct silt_error *e)
+int silt_store_checkpoint(struct silt_store *s, struct silt_error *e)
 {
-    sqlite3 *db = NULL;
-    if (connect_to(path, &db, e) < 0)
-        return -1;
-    int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    int result = rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : fail_db(db, e, "checkpoint");
-    (void)sqlite3_close(db);
-    return result;
+    int rc = sqlite3_wal_checkpoint_v2(s->checkpointer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : fail_db(s->checkpointer, e, "checkpoint");
 }

@@ -69,5 +69,5 @@ int silt_store_remove_image(struct silt_store *s, const char *name, struct silt_
 /* The machine's boot when we last ran; true when it is another one now. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);
 
-/* On any thread: opens its own connection. */
-int silt_store_checkpoint(const char *path, struct silt_error *e);
+/* On any one thread at a time: it has a connection of its own. */
+int silt_store_checkpoint(struct silt_store *s, struct silt_error *e);

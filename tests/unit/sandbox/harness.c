@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
+#include "wire/super.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,43 +17,74 @@ static void add_image(struct harness *h)
     silt_image_add(&h->registry, &row);
 }
 
-int harness_open(struct harness *h)
+static int open_registry(struct harness *h, const struct silt_registry_settings *settings)
 {
     struct silt_error e;
+    char path[128];
     int priv[2], super[2];
-    *h = (struct harness){.agent = -1};
-    (void)snprintf(h->folder, sizeof(h->folder), "/tmp/silt-unit-XXXXXX");
-    if (mkdtemp(h->folder) == NULL || silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, priv, &e) < 0
-        || silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, super, &e) < 0 || silt_loop_open(&h->loop, &e) < 0)
+    (void)snprintf(path, sizeof(path), "%s/db", h->folder);
+    if (silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, priv, &e) < 0
+        || silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, super, &e) < 0)
         return -1;
     h->priv = priv[1];
     h->super = super[1];
-    h->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     struct silt_registry *r = &h->registry;
-    *r = (struct silt_registry){.loop = &h->loop, .super = super[0]};
-    r->settings = (struct silt_registry_settings){.slots = 16, .image = "base", .type = "standard-1"};
-    (void)snprintf(r->settings.store_path, sizeof(r->settings.store_path), "%s/db", h->folder);
-    if (silt_store_open(r->settings.store_path, &r->store, &e) < 0
+    *r = (struct silt_registry){.loop = &h->loop, .super = super[0], .settings = *settings};
+    if (silt_store_open(path, &r->store, &e) < 0
         || silt_worker_open(&h->loop, 1, &r->worker, &e) < 0
         || silt_priv_ask_open(&h->loop, priv[0], &r->priv, &e) < 0 || silt_registry_open(r, &e) < 0)
         return -1;
     add_image(h);
-    silt_registry_adopted_all(r);
+    return 0;
+}
+
+static void close_registry(struct harness *h)
+{
+    struct silt_registry *r = &h->registry;
+    silt_registry_close(r);
+    silt_priv_ask_close(r->priv);
+    silt_worker_close(r->worker);
+    silt_store_close(r->store);
+    silt_close_fd(&h->priv);
+    silt_close_fd(&h->super);
+    silt_close_fd(&r->super);
+}
+
+int harness_open(struct harness *h)
+{
+    struct silt_error e;
+    *h = (struct harness){.agent = -1, .kept = {-1, -1}};
+    (void)snprintf(h->folder, sizeof(h->folder), "/tmp/silt-unit-XXXXXX");
+    h->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    struct silt_registry_settings settings = {.slots = 16, .image = "base", .type = "standard-1"};
+    if (mkdtemp(h->folder) == NULL || silt_loop_open(&h->loop, &e) < 0)
+        return -1;
+    if (open_registry(h, &settings) < 0)
+        return -1;
+    silt_registry_adopted_all(&h->registry);
+    return 0;
+}
+
+int harness_restart(struct harness *h)
+{
+    struct silt_registry_settings settings = h->registry.settings;
+    close_registry(h);
+    if (open_registry(h, &settings) < 0)
+        return -1;
+    if (h->kept[0] >= 0)
+        silt_registry_adopt(&h->registry, h->kept_key, silt_take_fd(&h->kept[0]),
+                            silt_take_fd(&h->kept[1]));
+    silt_registry_adopted_all(&h->registry);
     return 0;
 }
 
 void harness_close(struct harness *h)
 {
     char path[128];
-    struct silt_registry *r = &h->registry;
-    silt_registry_close(r);
-    silt_priv_ask_close(r->priv);
-    silt_worker_close(r->worker);
-    silt_store_close(r->store);
+    close_registry(h);
     silt_loop_close(&h->loop);
-    silt_close_fd(&h->priv);
-    silt_close_fd(&h->super);
-    silt_close_fd(&r->super);
+    silt_close_fd(&h->kept[0]);
+    silt_close_fd(&h->kept[1]);
     silt_close_fd(&h->agent);
     silt_close_fd(&h->pidfd);
     for (int i = 0; i < 3; i++) {
@@ -63,11 +95,28 @@ void harness_close(struct harness *h)
     (void)rmdir(h->folder);
 }
 
+uint32_t harness_told_super(struct harness *h)
+{
+    struct silt_super_note note;
+    struct silt_error e;
+    struct silt_parcel p = {.data = &note, .len = sizeof(note)};
+    harness_turn(h);
+    if (silt_fd_recv(h->super, &p, &e) <= 0)
+        return 0;
+    for (int i = 0; note.type == SILT_SUPER_KEEP && i < 2; i++) {
+        silt_close_fd(&h->kept[i]);
+        h->kept[i] = silt_take_fd(&p.fds[i]);
+        h->kept_key = note.key;
+    }
+    silt_parcel_close(&p);
+    return note.type;
+}
+
 void harness_turn(struct harness *h)
 {
     struct silt_error e;
     for (int i = 0; i < 20; i++)
-        if (silt_loop_turn(&h->loop, 1, &e) < 0)
+        if (silt_loop_turn(&h->loop, 0, &e) < 0)
             abort();
 }
 
@@ -106,7 +155,7 @@ void harness_answer(struct harness *h, const struct silt_priv_request *q, bool o
 uint32_t harness_told(struct harness *h, struct harness_frame *ret)
 {
     struct silt_error e;
-    struct silt_parcel p = {.data = ret, .len = sizeof(ret->frame) + sizeof(ret->body)};
+    struct silt_parcel p = {.data = ret->bytes, .len = sizeof(ret->bytes)};
     harness_turn(h);
     if (silt_fd_recv(h->agent, &p, &e) <= 0)
         return 0;
@@ -135,6 +184,6 @@ void harness_welcome(struct harness *h)
     struct harness_frame f;
     if (harness_told(h, &f) != SILT_AGENT_HELLO)
         abort();
-    harness_say(h, SILT_AGENT_WELCOME, 0, 0, f.body, sizeof(uint64_t));
-    harness_say(h, SILT_AGENT_READY, 0, 0, f.body, sizeof(uint64_t));
+    harness_say(h, SILT_AGENT_WELCOME, 0, 0, f.frame.body, sizeof(uint64_t));
+    harness_say(h, SILT_AGENT_READY, 0, 0, f.frame.body, sizeof(uint64_t));
 }

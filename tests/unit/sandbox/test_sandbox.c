@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
+#include "sandbox/start.h"
+#include "wire/super.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -342,6 +344,408 @@ static void a_restarted_helper_fails_what_it_was_asked_and_gets_what_is_new(void
     assert_int_equal(gone.called, 1);
 }
 
+static void a_destroyed_sandbox_stays_in_memory_until_its_last_request_is_over(void **state)
+{
+    struct silt_priv_request q;
+    (void)state;
+    struct silt_sandbox *s = running();
+    silt_sandbox_hold(s); /* an answer that is still being read, say */
+    silt_sandbox_destroy(s, NULL);
+    assert_true(harness_asked(&h, &q));
+    harness_answer(&h, &q, true);
+    assert_null(silt_registry_find(&h.registry, SILT_LIT("box")));
+    assert_true(s->gone);
+    silt_sandbox_release(s);
+    harness_turn(&h);
+}
+
+static void a_destroy_waits_for_a_create_and_ends_who_waits(void **state)
+{
+    struct silt_priv_request q;
+    struct wait w = {.waiter = {.on_ready = on_ready}}, gone = {.waiter = {.on_ready = on_ready}};
+    (void)state;
+    silt_registry_use(&h.registry, SILT_LIT("box"), &w.waiter);
+    assert_true(harness_asked(&h, &q));
+    silt_sandbox_destroy(silt_registry_find(&h.registry, SILT_LIT("box")), &gone.waiter);
+    assert_int_equal(w.called, 1);
+    assert_int_equal(w.code, SILT_GONE);
+    struct silt_priv_request create = q;
+    assert_false(harness_asked(&h, &q));
+    harness_answer(&h, &create, true);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    harness_answer(&h, &q, true);
+    assert_int_equal(gone.called, 1);
+    assert_null(silt_registry_find(&h.registry, SILT_LIT("box")));
+    assert_false(harness_asked(&h, &q));
+    assert_int_equal(h.registry.cold_starts, 0);
+    assert_int_equal(h.registry.slots_used, 0);
+}
+
+static void a_stop_waits_for_what_silt_priv_was_asked_before(void **state)
+{
+    struct silt_priv_request handles, q;
+    (void)state;
+    (void)running();
+    harness_say(&h, SILT_AGENT_NEED_HANDLES, 0, 0, NULL, 0); /* none: not worth a question */
+    assert_false(harness_asked(&h, &q));
+    harness_say(&h, SILT_AGENT_NEED_HANDLES, 4, 0, NULL, 0);
+    assert_true(harness_asked(&h, &handles));
+    assert_int_equal(handles.op, SILT_PRIV_HANDLES);
+    harness_say(&h, 4711, 0, 0, "x", 1);
+    assert_false(harness_asked(&h, &q));
+    harness_answer(&h, &handles, true);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_STOP);
+}
+
+static void make_ready(struct silt_priv_request *q)
+{
+    h.registry.settings.ready = 1;
+    silt_registry_refill_soon(&h.registry);
+    assert_true(harness_asked(&h, q));
+    assert_int_equal(q->op, SILT_PRIV_CREATE);
+    harness_answer(&h, q, true);
+    harness_welcome(&h);
+    assert_int_equal(h.registry.ready_count, 1);
+    assert_int_equal(h.registry.ready_coming, 0);
+    h.registry.settings.ready = 0;
+}
+
+static void a_ready_one_that_dies_while_it_is_claimed_is_started_under_its_name(void **state)
+{
+    struct silt_priv_request claim, q;
+    struct wait w = {.waiter = {.on_ready = on_ready}};
+    (void)state;
+    make_ready(&q);
+    silt_registry_use(&h.registry, SILT_LIT("box"), &w.waiter);
+    assert_true(harness_asked(&h, &claim));
+    assert_int_equal(claim.op, SILT_PRIV_CLAIM);
+    harness_say(&h, 4711, 0, 0, "x", 1);
+    assert_false(harness_asked(&h, &q));
+    harness_answer(&h, &claim, true);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_STOP);
+    harness_answer(&h, &q, true);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_CREATE);
+    harness_answer(&h, &q, true);
+    assert_int_equal(w.called, 1);
+    assert_non_null(w.sandbox);
+    assert_int_equal(h.registry.ready_count, 0);
+}
+
+static void a_claim_that_was_cut_off_is_asked_again(void **state)
+{
+    struct silt_priv_request q;
+    struct wait w = {.waiter = {.on_ready = on_ready}};
+    struct silt_error e;
+    int pair[2];
+    (void)state;
+    make_ready(&q);
+    silt_registry_use(&h.registry, SILT_LIT("box"), &w.waiter);
+    assert_true(harness_asked(&h, &q));
+    silt_close_fd(&h.priv);
+    harness_turn(&h);
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, pair, &e), 0);
+    h.priv = pair[1];
+    silt_priv_ask_replace(h.registry.priv, pair[0]);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_CLAIM);
+    harness_answer(&h, &q, true);
+    assert_int_equal(w.called, 1);
+    assert_non_null(w.sandbox);
+}
+
+static void a_nameless_one_that_could_not_be_destroyed_is_not_kept(void **state)
+{
+    struct silt_priv_request q;
+    (void)state;
+    h.registry.settings.ready = 1;
+    silt_registry_refill_soon(&h.registry);
+    assert_true(harness_asked(&h, &q));
+    harness_answer(&h, &q, false);
+    assert_int_equal(h.registry.ready_coming, 0);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    harness_answer(&h, &q, false);
+    h.registry.settings.ready = 0;
+    silt_loop_after(&h.loop, &h.registry.upkeep, 0);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    harness_answer(&h, &q, true);
+    assert_int_equal(h.registry.slots_used, 0);
+}
+
+static void a_shell_that_dies_before_its_command_has_ended_keeps_its_session_until_then(void **state)
+{
+    struct sink a = SINK;
+    struct harness_frame f;
+    struct silt_agent_end end = {.code = 9};
+    uint64_t number;
+    (void)state;
+    struct silt_sandbox *s = running();
+    struct silt_session *session = opened(s, &number);
+    (void)start(s, session, SILT_EXEC_FOREGROUND, &a);
+    assert_int_equal(harness_told(&h, &f), SILT_AGENT_EXEC);
+    harness_say(&h, SILT_AGENT_DIED, 0, number, &end, sizeof(end));
+    assert_true(silt_session_is_live(session)); /* nobody may put another one in its place */
+    harness_say(&h, SILT_AGENT_ENDED, 0, f.frame.id, &end, sizeof(end));
+    assert_int_equal(a.ended, 1);
+    assert_false(silt_session_is_live(session));
+}
+
+static void a_command_that_reaches_a_dead_shell_is_told_its_end_and_nobody_else_is(void **state)
+{
+    struct sink a = SINK;
+    struct harness_frame f;
+    struct silt_agent_end end = {.code = 5};
+    struct silt_error gone = {.code = SILT_GONE, .text = "the session's shell ended"};
+    uint64_t number;
+    (void)state;
+    struct silt_sandbox *s = running();
+    struct silt_session *session = opened(s, &number);
+    (void)start(s, session, SILT_EXEC_FOREGROUND, &a);
+    assert_int_equal(harness_told(&h, &f), SILT_AGENT_EXEC);
+    harness_say(&h, SILT_AGENT_DIED, 0, number, &end, sizeof(end));
+    harness_say(&h, SILT_AGENT_FAILED, 0, f.frame.id, &gone, sizeof(gone));
+    assert_int_equal(a.ended, 1);
+    assert_int_equal(a.failed, 0);
+    assert_int_equal(a.end.code, 5);
+    assert_int_equal(a.end.flags, SILT_END_SHELL);
+    assert_null(silt_session_find(s, SILT_LIT("main")));
+}
+
+static void an_agent_that_does_not_read_is_ended_but_not_from_inside_a_send(void **state)
+{
+    static char large[50 << 10];
+    struct sink a = SINK;
+    struct silt_priv_request q;
+    struct silt_error e;
+    struct silt_exec *x;
+    struct silt_exec_request big = {.mode = SILT_EXEC_PLAIN, .command = {large, sizeof(large)}};
+    int count = 0;
+    (void)state;
+    memset(large, 'x', sizeof(large));
+    struct silt_sandbox *s = running();
+    while (!s->channel.stuck && count < 1000) {
+        assert_int_equal(silt_exec_start(s, NULL, &big, &a.sink, &x, &e), 0);
+        count++;
+    }
+    assert_true(s->channel.stuck);
+    assert_int_equal(a.failed, 0);
+    assert_int_equal(s->state, SILT_SANDBOX_RUNNING);
+    harness_turn(&h);
+    assert_int_equal(a.failed, count);
+    assert_int_equal(h.registry.unstarted_bytes, 0);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_STOP);
+}
+
+static void what_waits_for_its_turn_has_a_limit(void **state)
+{
+    struct sink a = SINK;
+    struct silt_error e;
+    struct silt_exec *x;
+    struct silt_exec_request request = {.mode = SILT_EXEC_FOREGROUND, .command = SILT_LIT("sleep 1")};
+    uint64_t number;
+    int count = 0;
+    (void)state;
+    struct silt_sandbox *s = running();
+    struct silt_session *session = opened(s, &number);
+    while (count < 5000 && silt_exec_start(s, session, &request, &a.sink, &x, &e) == 0) {
+        silt_exec_leave(x); /* its client leaves, it goes on waiting */
+        count++;
+    }
+    assert_true(count > 100 && count < 5000);
+    assert_int_equal(e.code, SILT_LIMIT);
+    silt_sandbox_destroy(s, NULL);
+    assert_int_equal(h.registry.unstarted_bytes, 0);
+    assert_int_equal(s->exec_count, 0);
+}
+
+static void a_new_daemon_counts_the_ready_ones_it_finds(void **state)
+{
+    struct silt_priv_request q;
+    (void)state;
+    make_ready(&q);
+    assert_int_equal(harness_told_super(&h), SILT_SUPER_KEEP);
+    h.registry.settings.ready = 1;
+    assert_int_equal(harness_restart(&h), 0);
+    assert_false(harness_asked(&h, &q));
+    harness_welcome(&h);
+    assert_int_equal(h.registry.ready_count, 1);
+    assert_int_equal(h.registry.ready_coming, 0);
+    assert_false(harness_asked(&h, &q));
+}
+
+static void a_new_daemon_finds_a_named_one_and_who_uses_it_waits_for_its_agent(void **state)
+{
+    struct wait w = {.waiter = {.on_ready = on_ready}};
+    (void)state;
+    (void)running();
+    assert_int_equal(harness_told_super(&h), SILT_SUPER_KEEP);
+    assert_int_equal(harness_restart(&h), 0);
+    silt_registry_use(&h.registry, SILT_LIT("box"), &w.waiter);
+    harness_turn(&h);
+    assert_int_equal(w.called, 0);
+    harness_welcome(&h);
+    assert_int_equal(w.called, 1);
+    assert_non_null(w.sandbox);
+}
+
+static void a_claim_that_a_restart_cut_off_leaves_a_ready_one(void **state)
+{
+    struct silt_priv_request q;
+    struct wait w = {.waiter = {.on_ready = on_ready}};
+    (void)state;
+    make_ready(&q);
+    assert_int_equal(harness_told_super(&h), SILT_SUPER_KEEP);
+    silt_registry_use(&h.registry, SILT_LIT("box"), &w.waiter);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_CLAIM);
+    struct silt_sandbox *s = silt_registry_find(&h.registry, SILT_LIT("box"));
+    silt_map_remove(&h.registry.by_id, SILT_LIT("box")); /* kill -9: nothing is written any more */
+    s->row.id[0] = 0;
+    assert_int_equal(harness_restart(&h), 0);
+    harness_welcome(&h);
+    assert_null(silt_registry_find(&h.registry, SILT_LIT("box")));
+    assert_int_equal(h.registry.ready_count, 1);
+}
+
+static void what_runs_unknown_to_the_store_is_destroyed_and_dropped(void **state)
+{
+    struct silt_priv_request q;
+    struct silt_error e;
+    int pair[2];
+    (void)state;
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, pair, &e), 0);
+    h.agent = pair[1];
+    silt_registry_adopt(&h.registry, 3, pair[0], dup(h.pidfd));
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    assert_int_equal(q.slot, 3);
+    assert_int_equal(harness_told_super(&h), SILT_SUPER_DROP);
+    assert_int_equal(h.registry.ready_coming, 0);
+    harness_answer(&h, &q, true);
+    assert_int_equal(h.registry.slots_used, 0);
+}
+
+static void an_agent_cannot_invent_sessions(void **state)
+{
+    struct {
+        struct silt_agent_session_info info;
+        uint32_t timeout_ms;
+        char name[4];
+    } session = {.info = {.note_len = 8}, .name = {'m', 'a', 'i', 'n'}};
+    (void)state;
+    struct silt_sandbox *s = running();
+    harness_say(&h, SILT_AGENT_SESSION_INFO, 0, 42, &session, sizeof(session.info) + 8);
+    assert_null(silt_session_find(s, SILT_LIT("main")));
+}
+
+struct importer {
+    struct silt_import_sink sink;
+    int done, failed;
+};
+
+static void on_import_done(struct silt_import_sink *s, const struct silt_image_row *row)
+{
+    (void)row;
+    silt_container_of(s, struct importer, sink)->done++;
+}
+
+static void on_import_failed(struct silt_import_sink *s, const struct silt_error *e)
+{
+    (void)e;
+    silt_container_of(s, struct importer, sink)->failed++;
+}
+
+static void an_import_that_is_aborted_is_discarded_after_it_began(void **state)
+{
+    struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
+    struct silt_import *i;
+    struct silt_priv_request import, q;
+    struct silt_error e;
+    (void)state;
+    assert_int_equal(silt_import_start(&h.registry, SILT_LIT("new"), false, &to.sink, &i, &e), 0);
+    assert_true(harness_asked(&h, &import));
+    assert_int_equal(import.op, SILT_PRIV_IMPORT);
+    silt_import_abort(i);
+    assert_false(harness_asked(&h, &q));
+    harness_answer(&h, &import, false);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DISCARD);
+    harness_answer(&h, &q, true);
+    assert_int_equal(to.done + to.failed, 0);
+    assert_int_equal(h.registry.stagings, 0);
+}
+
+static void an_import_that_is_being_published_is_published_without_its_sender(void **state)
+{
+    struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
+    struct silt_import *i;
+    struct silt_priv_request q;
+    struct silt_error e;
+    struct silt_fetch_result result = {.ok = 1, .bytes = 3};
+    int fds[SILT_FDS_MAX];
+    (void)state;
+    memset(result.digest, 9, sizeof(result.digest));
+    assert_int_equal(silt_import_start(&h.registry, SILT_LIT("new"), false, &to.sink, &i, &e), 0);
+    struct silt_parcel p = {.data = &q, .len = sizeof(q)};
+    harness_turn(&h);
+    assert_int_equal(silt_fd_recv(h.priv, &p, &e), 1);
+    memcpy(fds, p.fds, sizeof(fds));
+    harness_answer(&h, &q, true);
+    silt_import_end(i);
+    assert_int_equal(write(fds[1], &result, sizeof(result)), sizeof(result));
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_COMMIT);
+    silt_import_abort(i);
+    struct silt_priv_request discard;
+    assert_false(harness_asked(&h, &discard));
+    harness_answer(&h, &q, true);
+    assert_non_null(silt_registry_image(&h.registry, SILT_LIT("new")));
+    assert_true(harness_asked(&h, &discard));
+    assert_int_equal(discard.op, SILT_PRIV_DISCARD);
+    harness_answer(&h, &discard, true);
+    assert_int_equal(to.done + to.failed, 0);
+    silt_close_fd(&fds[0]);
+    silt_close_fd(&fds[1]);
+}
+
+static void files_of_a_replaced_image_go_with_its_last_sandbox(void **state)
+{
+    struct silt_image_row row = {.name = "base", .created_ms = 2};
+    struct silt_priv_request q;
+    (void)state;
+    struct silt_sandbox *s = running();
+    uint8_t old[SILT_DIGEST_SIZE];
+    memcpy(old, s->row.digest, sizeof(old));
+    memset(row.digest, 8, sizeof(row.digest));
+    silt_image_add(&h.registry, &row);
+    assert_false(harness_asked(&h, &q));
+    silt_sandbox_destroy(s, NULL);
+    assert_true(harness_asked(&h, &q));
+    harness_answer(&h, &q, true);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_FORGET);
+    assert_memory_equal(q.body.import.digest, old, sizeof(old));
+}
+
+static void a_variable_is_replaced_by_one_of_the_same_name(void **state)
+{
+    silt_auto_buf b;
+    (void)state;
+    silt_buf_init(&b, 1 << 20);
+    silt_env_merge(&b, SILT_LIT("A=1\0AB=2\0C=\0"));
+    silt_env_merge(&b, SILT_LIT("D=4\0A=x=y\0"));
+    silt_env_merge(&b, SILT_LIT(""));
+    silt_slice want = SILT_LIT("AB=2\0C=\0D=4\0A=x=y\0");
+    assert_int_equal(b.len, want.len);
+    assert_memory_equal(b.data, want.data, want.len);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -358,6 +762,25 @@ int main(void)
         T(who_uses_an_id_while_it_is_destroyed_gets_a_new_sandbox),
         T(a_new_daemon_knows_the_sessions_of_a_running_sandbox_again),
         T(a_restarted_helper_fails_what_it_was_asked_and_gets_what_is_new),
+        T(a_destroyed_sandbox_stays_in_memory_until_its_last_request_is_over),
+        T(a_destroy_waits_for_a_create_and_ends_who_waits),
+        T(a_stop_waits_for_what_silt_priv_was_asked_before),
+        T(a_ready_one_that_dies_while_it_is_claimed_is_started_under_its_name),
+        T(a_claim_that_was_cut_off_is_asked_again),
+        T(a_nameless_one_that_could_not_be_destroyed_is_not_kept),
+        T(a_shell_that_dies_before_its_command_has_ended_keeps_its_session_until_then),
+        T(a_command_that_reaches_a_dead_shell_is_told_its_end_and_nobody_else_is),
+        T(an_agent_that_does_not_read_is_ended_but_not_from_inside_a_send),
+        T(what_waits_for_its_turn_has_a_limit),
+        T(a_new_daemon_counts_the_ready_ones_it_finds),
+        T(a_new_daemon_finds_a_named_one_and_who_uses_it_waits_for_its_agent),
+        T(a_claim_that_a_restart_cut_off_leaves_a_ready_one),
+        T(what_runs_unknown_to_the_store_is_destroyed_and_dropped),
+        T(an_agent_cannot_invent_sessions),
+        T(an_import_that_is_aborted_is_discarded_after_it_began),
+        T(an_import_that_is_being_published_is_published_without_its_sender),
+        T(files_of_a_replaced_image_go_with_its_last_sandbox),
+        T(a_variable_is_replaced_by_one_of_the_same_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void a_sandbox_is_the_same_after_a_restart(void **state)
     assert_string_equal(seen.row.death.cause, "oom");
     assert_int_equal(seen.row.death.exit_code, -1);
     assert_int_equal(silt_store_remove_sandbox(s, 9, &e), 0);
-    assert_int_equal(silt_store_checkpoint(path, &e), 0);
+    assert_int_equal(silt_store_checkpoint(s, &e), 0);
     int before = seen.count;
     assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
     assert_int_equal(seen.count, before);
