@@ -56,7 +56,7 @@ static void on_hello(const struct asked *q)
         silt_outlet_renew(&x->outlet);
     }
     say_epoch(q, SILT_AGENT_READY);
-    a->handles.asked = false; /* of the siltd before */
+    silt_handles_ask_again(&a->handles);
 }
 
 static void on_handles(const struct asked *q)

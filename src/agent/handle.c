@@ -111,6 +111,13 @@ void silt_handle_stop_waiting(struct silt_handle_wait *w)
     w->all = NULL;
 }
 
+void silt_handles_ask_again(struct silt_handles *all)
+{
+    all->asked = false;
+    if (!silt_list_empty(&all->waits))
+        ask_for_more(all);
+}
+
 void silt_handles_poke(struct silt_handles *all)
 {
     serve_waits(all);
@@ -175,6 +182,17 @@ bool silt_handle_is_empty(const struct silt_handle *h)
 bool silt_is_process(pid_t id)
 {
     return syscall(SYS_tgkill, id, id, 0) == 0;
+}
+
+uint64_t silt_proc_field(const char *text, const char *key, unsigned base)
+{
+    uint64_t n = 0;
+    const char *at = strstr(text, key);
+    if (at == NULL)
+        return 0;
+    for (at += strlen(key); *at > ' '; at++)
+        n = n * base + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return n;
 }
 
 static bool visit_signal(void *arg, pid_t id)

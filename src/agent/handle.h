@@ -49,6 +49,7 @@ void silt_handles_add(struct silt_handles *all, const int *fds, size_t count);
 /* A free handle at once, or NULL: then w waits. */
 struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_handle_wait *w);
 void silt_handle_stop_waiting(struct silt_handle_wait *w); /* fine when not waiting */
+void silt_handles_ask_again(struct silt_handles *all); /* there is a new siltd */
 void silt_handles_poke(struct silt_handles *all); /* somebody died: one may have become empty */
 void silt_handle_leave(struct silt_handles *all, struct silt_handle *h);
 
@@ -56,6 +57,8 @@ void silt_handle_leave(struct silt_handles *all, struct silt_handle *h);
  * visit answers false. -1 when the list cannot be read. */
 int silt_handle_visit(const struct silt_handle *h, bool (*visit)(void *arg, pid_t id), void *arg);
 bool silt_is_process(pid_t id); /* and not just a thread of one */
+/* The number behind `key` in a file like /proc/<pid>/status, or 0. */
+uint64_t silt_proc_field(const char *text, const char *key, unsigned base);
 bool silt_handle_is_empty(const struct silt_handle *h);
 void silt_handle_signal(const struct silt_handle *h, int signal);
 /* v1 only; v2 kills as one. */

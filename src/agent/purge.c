@@ -13,13 +13,6 @@
  * process that cannot even be frozen (it waits for a dead disk) must not keep the others so. */
 enum { FREEZE_FROM_MS = 3, FREEZE_UNTIL_MS = 2000 };
 
-static int by_id(const void *a, const void *b)
-{
-    pid_t x = *(const pid_t *)a;
-    pid_t y = *(const pid_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static bool visit_add(void *arg, pid_t id)
 {
     struct silt_id_set *s = arg;
@@ -37,8 +30,6 @@ void silt_id_set_take(struct silt_id_set *s, const struct silt_handle *h)
 {
     s->count = 0;
     (void)silt_handle_visit(h, visit_add, s);
-    if (s->count > 0)
-        qsort(s->ids, s->count, sizeof(pid_t), by_id);
 }
 
 void silt_id_set_remove(struct silt_id_set *s, pid_t id)
@@ -58,7 +49,10 @@ void silt_id_set_free(struct silt_id_set *s)
 
 static bool has(const struct silt_id_set *s, pid_t id)
 {
-    return s->count > 0 && bsearch(&id, s->ids, s->count, sizeof(pid_t), by_id) != NULL;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->ids[i] == id)
+            return true;
+    return false;
 }
 
 /* The process that a thread belongs to, or 0. */
@@ -72,8 +66,7 @@ static pid_t process_of(pid_t id)
     silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
         return 0;
-    const char *at = strstr(text, "\nTgid:\t");
-    return at != NULL ? (pid_t)strtol(at + 7, NULL, 10) : 0;
+    return (pid_t)silt_proc_field(text, "\nTgid:\t", 10);
 }
 
 struct round {

@@ -5,7 +5,7 @@
 
 #include "agent/handle.h"
 
-/* Ids of threads or processes, sorted. */
+/* Ids of threads or processes. */
 struct silt_id_set {
     pid_t *ids; /* owned */
     size_t count;

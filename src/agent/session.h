@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session: one bash that lives across commands. We write lines to its input; a command's output comes
  * through two FIFOs and its status through a third, which the shell opens by name, so that no
- * descriptor of ours is ever inherited by what the user runs. */
+ * descriptor of ours is ever inherited by what the user runs. session.c keeps the shell, foreground.c
+ * runs commands in it. */
 #pragma once
 
 #include "agent/exec.h"
+#include "agent/shell.h"
 
 /*   WAITING -handle-> IDLE -command-> RUNNING -status or death-> ENDING -output is dry-> IDLE
  *                      | \                \--time is over--> EXPIRED -all dead-> RELOADING -> ENDING
@@ -33,8 +35,8 @@ struct silt_session {
     uint64_t id;
     unsigned slot;
     enum silt_session_state state;
-    struct silt_start start; /* until the shell runs; the note stays */
-    silt_slice note;         /* owned */
+    struct silt_start start; /* until the shell runs */
+    silt_slice note;         /* owned: siltd's own bytes about it */
 
     struct silt_handle *handle;
     struct silt_handle_wait wait;
@@ -43,22 +45,22 @@ struct silt_session {
     bool dead;                   /* the shell was reaped */
     struct silt_agent_end death; /* how */
     int in;                      /* the shell's input, owned */
-
-    struct silt_watch status; /* fd owned */
-    char text[PATH_MAX + 64]; /* of it, so far */
+    struct silt_watch status;    /* fd owned */
+    char text[PATH_MAX + 64];    /* of it, so far */
     size_t text_len;
-    uint32_t mark; /* what we wait for */
-    struct silt_fifo out[2];
-
-    struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
-    bool in_file;           /* its text lies in a file */
-    char *cwd;              /* owned: the last one told */
+    uint32_t mark; /* of the answer that we wait for */
     struct silt_timer timer;
-    int doubts; /* looks at which the shell had read everything and not answered */
     struct silt_purge purge;
+    struct silt_grave grave;
+
+    /* of the command */
+    struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
+    struct silt_fifo out[2];
+    bool in_file;              /* its text lies in a file */
+    char *cwd;                 /* owned: the last one told */
+    int doubts;                /* looks at which the shell had read everything and not answered */
     struct silt_id_set before; /* who was here before a command that has a deadline */
     struct silt_limits limits; /* of the shell when the time was over */
-    struct silt_grave grave;
 };
 
 /* Takes the start. */
@@ -70,3 +72,11 @@ void silt_session_exec(struct silt_session *s, struct silt_exec *x);
 void silt_session_say_info(const struct silt_session *s);
 /* An exec of this session has ended. */
 void silt_session_exec_left(struct silt_agent *a, uint64_t id);
+
+/* For foreground.c. */
+struct silt_shell silt_session_next_mark(struct silt_session *s);
+bool silt_session_write(struct silt_session *s, const struct silt_lines *l);
+int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct silt_error *e);
+void silt_session_purge(struct silt_session *s, const struct silt_id_set *keep);
+void silt_session_remove_file(const struct silt_session *s, enum silt_shell_file file);
+void silt_session_died(struct silt_session *s);

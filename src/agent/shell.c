@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shell.h"
-#include "agent/folder.h"
 #include "agent/state.h"
 #include "base/own.h"
 
@@ -15,9 +14,17 @@ char *const *silt_shell_argv(void)
     return argv;
 }
 
-void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[8])
+void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOLDER_NAME_SIZE])
 {
-    (void)snprintf(out, 8, "%u%c", slot, (char)file);
+    (void)snprintf(out, SILT_FOLDER_NAME_SIZE, "%u%c", slot, (char)file);
+}
+
+int silt_shell_code(const char *text)
+{
+    unsigned code = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        code = code * 10 + (unsigned)(*text - '0');
+    return (int)(code & 255);
 }
 
 void silt_shell_add_dir(struct silt_script *s, silt_slice dir)
@@ -47,7 +54,7 @@ __attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, con
         l->len += (size_t)n;
 }
 
-/* The empty line is read only after the status was written: see on_doubt in session.c. */
+/* The empty line is read only after the status was written: see on_doubt in foreground.c. */
 static void add_status(struct silt_lines *l, const struct silt_shell *sh)
 {
     addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us\n", sh->mark,
@@ -95,7 +102,7 @@ static void add_body(struct silt_script *s, const struct silt_shell *sh, const s
 static int open_command_file(void *arg)
 {
     const struct silt_shell *sh = arg;
-    char name[8];
+    char name[SILT_FOLDER_NAME_SIZE];
     struct silt_error e;
     int fd;
     silt_shell_name(sh->slot, SILT_SHELL_COMMAND, name);

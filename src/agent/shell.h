@@ -4,6 +4,7 @@
  * of the way (and, in POSIX mode, keeps a syntax error from ending the shell). */
 #pragma once
 
+#include "agent/folder.h"
 #include "agent/script.h"
 #include "agent/start.h"
 
@@ -26,7 +27,8 @@ enum silt_shell_file {
     SILT_SHELL_COMMAND = 'c',
     SILT_SHELL_STATE = 'd',
 };
-void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[8]);
+void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOLDER_NAME_SIZE]);
+int silt_shell_code(const char *text); /* of an answer: 0..255 */
 
 /* Lines for the input of a shell, written in one piece. */
 struct silt_lines {

@@ -43,8 +43,7 @@ static uint64_t ignored_by(pid_t like)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
         return 0;
-    const char *at = strstr(text, "\nSigIgn:\t");
-    return at != NULL ? strtoull(at + 9, NULL, 16) : 0;
+    return silt_proc_field(text, "\nSigIgn:\t", 16);
 }
 
 static void set_signals(const struct silt_spawn *s)

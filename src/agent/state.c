@@ -47,7 +47,6 @@ int silt_state_install(int folder, struct silt_error *e)
     return install(folder, SILT_STATE_SAVE, silt_slice_of(save_text), e);
 }
 
-/* Sorted. */
 static const char *const own_names[] = {
     "BASH",         "BASHOPTS",      "BASHPID",      "BASH_ALIASES", "BASH_ARGC",     "BASH_ARGV",
     "BASH_ARGV0",   "BASH_CMDS",     "BASH_COMMAND", "BASH_LINENO",  "BASH_LOADABLES_PATH",
@@ -56,14 +55,6 @@ static const char *const own_names[] = {
     "HISTCMD",      "HOSTTYPE",      "LINENO",       "MACHTYPE",     "OSTYPE",        "PIPESTATUS",
     "PPID",         "RANDOM",        "SHELLOPTS",    "SRANDOM",      "UID",           "_",
 };
-
-static int by_name(const void *key, const void *item)
-{
-    const silt_slice *name = key;
-    const char *own = *(const char *const *)item;
-    int order = strncmp(name->data, own, name->len);
-    return order != 0 ? order : own[name->len] != 0 ? -1 : 0;
-}
 
 /* declare -xr NAME="…" */
 static bool is_own(silt_slice line)
@@ -75,8 +66,10 @@ static bool is_own(silt_slice line)
     (void)silt_slice_split(&line, ' ', &word);
     (void)silt_slice_split(&line, ' ', &word);
     (void)silt_slice_split(&line, '=', &name);
-    return name.len > 0
-           && bsearch(&name, own_names, SILT_COUNT(own_names), sizeof(own_names[0]), by_name) != NULL;
+    for (size_t i = 0; i < SILT_COUNT(own_names); i++)
+        if (silt_slice_eq(name, silt_slice_of(own_names[i])))
+            return true;
+    return false;
 }
 
 static size_t trim(char *text, size_t len)

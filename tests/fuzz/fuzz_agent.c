@@ -122,11 +122,16 @@ static void say(unsigned what, unsigned which, silt_slice bytes)
     harness_say(&h, what % (SILT_AGENT_SAY_MAX + 1), which >> 4, seen[which % SEEN], body, len);
 }
 
+static void clean_up(void)
+{
+    harness_close(&h);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (h.folder[0] == 0) {
         silt_log_open("fuzz", SILT_LOG_ERROR);
-        demand(harness_open(&h) == 0);
+        demand(harness_open(&h) == 0 && atexit(clean_up) == 0);
     }
     memset(callers, 0, sizeof(callers));
     be_running();

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/foreground.h"
+#include "agent/folder.h"
+#include "agent/state.h"
+#include "base/own.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+enum {
+    DOUBT_MS = 1000, /* how often we ask whether the shell still does what we say */
+    DOUBTS_MAX = 2,
+    RELOAD_MS = 5000, /* for a new shell to load the state of the old one */
+};
+
+static int open_fifo(struct silt_session *s, int which, struct silt_error *e)
+{
+    char name[SILT_FOLDER_NAME_SIZE];
+    struct silt_fifo *f = &s->out[which];
+    silt_shell_name(s->slot, which == 0 ? SILT_SHELL_OUT : SILT_SHELL_ERR, name);
+    if (f->read >= 0 && silt_folder_fifo_again(s->agent->folder, name, &f->write, e) == 0)
+        return 0;
+    silt_close_fd(&f->read); /* the guest took the name away: a new one */
+    if (silt_folder_fifo(s->agent->folder, name, O_RDONLY, &f->read, e) < 0)
+        return -1;
+    return silt_folder_fifo_again(s->agent->folder, name, &f->write, e);
+}
+
+static void close_writers(struct silt_session *s)
+{
+    silt_close_fd(&s->out[0].write);
+    silt_close_fd(&s->out[1].write);
+}
+
+/* A FIFO that nobody can write to any more is used again; one that a job holds goes to the drains. */
+static void give_fifos_back(struct silt_session *s, const struct silt_outlet *o)
+{
+    for (int i = 0; i < 2; i++)
+        if (s->out[i].read >= 0 && !o->taps[i].ended)
+            silt_drains_add(&s->agent->drains, silt_take_fd(&s->out[i].read));
+    close_writers(s);
+}
+
+static void finish(struct silt_session *s)
+{
+    struct silt_exec *x = s->exec;
+    silt_slice cwd = {NULL, 0};
+    if (s->cwd != NULL && !s->dead)
+        cwd = silt_slice_of(s->cwd);
+    give_fifos_back(s, &x->outlet);
+    if (s->in_file)
+        silt_session_remove_file(s, SILT_SHELL_COMMAND);
+    if (x->start.head.timeout_ms > 0)
+        silt_session_remove_file(s, SILT_SHELL_STATE);
+    s->exec = NULL;
+    s->state = SILT_SESSION_IDLE;
+    silt_exec_end(x, cwd);
+    if (s->dead)
+        silt_session_died(s);
+}
+
+static struct silt_session *session_of(const struct silt_exec *x)
+{
+    struct silt_session *s = silt_session_find(x->agent, x->start.head.session);
+    return s != NULL && s->exec == x ? s : NULL;
+}
+
+static void on_dry(struct silt_outlet *o)
+{
+    struct silt_session *s = session_of(silt_container_of(o, struct silt_exec, outlet));
+    if (s != NULL)
+        finish(s);
+}
+
+static void end_command(struct silt_session *s)
+{
+    struct silt_exec *x = s->exec;
+    s->state = SILT_SESSION_ENDING;
+    silt_loop_cancel(&s->agent->loop, &s->timer);
+    silt_loop_cancel(&s->agent->loop, &x->deadline);
+    close_writers(s);
+    silt_outlet_close(&x->outlet);
+}
+
+/* A shell that reads our lines but does not answer (`set -n`, `set -r`, a function called `command`)
+ * cannot be driven any more. When its input is empty it has read the line after the one that answers. */
+static void on_doubt(struct silt_timer *t)
+{
+    struct silt_session *s = silt_container_of(t, struct silt_session, timer);
+    int unread = 1;
+    if (ioctl(s->in, FIONREAD, &unread) == 0 && unread == 0)
+        s->doubts++;
+    else
+        s->doubts = 0;
+    if (s->doubts >= DOUBTS_MAX && s->shell.child.pid > 0)
+        (void)kill(s->shell.child.pid, SIGKILL);
+    else
+        silt_loop_after(&s->agent->loop, t, DOUBT_MS);
+}
+
+/* ---- when its time is over ---- */
+
+static void on_reload_late(struct silt_timer *t)
+{
+    struct silt_session *s = silt_container_of(t, struct silt_session, timer);
+    if (s->shell.child.pid > 0)
+        (void)kill(s->shell.child.pid, SIGKILL); /* then it is a session whose shell died */
+}
+
+static void replace_shell(struct silt_session *s)
+{
+    struct silt_spawn spawn = {.envp = silt_state_env(), .dirs = {"/"}, .limits = &s->limits};
+    struct silt_lines lines;
+    struct silt_error e;
+    if (s->purge.running || !s->dead)
+        return;
+    silt_exec_set_status(&s->exec->end, SIGKILL);
+    s->state = SILT_SESSION_RELOADING;
+    s->text_len = 0;
+    if (silt_session_launch(s, &spawn, &e) < 0) {
+        s->dead = true;
+        silt_foreground_shell_ended(s);
+        return;
+    }
+    struct silt_shell sh = silt_session_next_mark(s);
+    silt_shell_reload(&lines, &sh);
+    (void)silt_session_write(s, &lines); /* a new pipe: it fits */
+    s->timer.on_time = on_reload_late;
+    silt_loop_after(&s->agent->loop, &s->timer, RELOAD_MS);
+}
+
+/* Whatever the command does about signals, its shell is the one that must not go on. Jobs of earlier
+ * commands stay. */
+static void on_deadline(struct silt_timer *t)
+{
+    struct silt_exec *x = silt_container_of(t, struct silt_exec, deadline);
+    struct silt_session *s = session_of(x);
+    if (s == NULL || s->state != SILT_SESSION_RUNNING)
+        return;
+    x->end.flags |= SILT_END_TIMEOUT;
+    s->state = SILT_SESSION_EXPIRED;
+    silt_loop_cancel(&s->agent->loop, &s->timer);
+    silt_limits_take(&s->limits, s->shell.child.pid);
+    (void)kill(s->shell.child.pid, SIGKILL);
+    silt_session_purge(s, &s->before);
+}
+
+void silt_foreground_clean(struct silt_session *s)
+{
+    replace_shell(s);
+}
+
+/* ---- from request to answer ---- */
+
+static int prepare(struct silt_session *s, struct silt_exec *x, struct silt_lines *lines,
+                   struct silt_error *e)
+{
+    struct silt_shell sh = silt_session_next_mark(s);
+    if (silt_shell_foreground(lines, &sh, &x->start, e) < 0)
+        return -1;
+    if (open_fifo(s, 0, e) < 0 || open_fifo(s, 1, e) < 0)
+        return -1;
+    if (x->start.head.timeout_ms == 0)
+        return 0;
+    silt_id_set_take(&s->before, s->handle);
+    silt_id_set_remove(&s->before, s->shell.child.pid);
+    x->deadline.on_time = on_deadline;
+    silt_loop_after(&s->agent->loop, &x->deadline, x->start.head.timeout_ms);
+    return 0;
+}
+
+void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
+{
+    struct silt_lines lines;
+    struct silt_error e;
+    if (prepare(s, x, &lines, &e) < 0) {
+        close_writers(s);
+        silt_exec_fail(x, &e);
+        return;
+    }
+    s->state = SILT_SESSION_RUNNING;
+    s->exec = x;
+    s->in_file = lines.in_file;
+    s->doubts = 0;
+    x->state = SILT_EXEC_RUNNING;
+    x->outlet.on_dry = on_dry;
+    if (!silt_session_write(s, &lines))
+        (void)kill(s->shell.child.pid, SIGKILL); /* it does not read any more */
+    silt_start_fini(&x->start);
+    silt_exec_say_started(x, s->shell.child.pid);
+    silt_outlet_open(&x->outlet, x->id, s->out[0].read, s->out[1].read);
+    s->timer.on_time = on_doubt;
+    silt_loop_after(&s->agent->loop, &s->timer, DOUBT_MS);
+}
+
+void silt_foreground_answer(struct silt_session *s, const char *code, silt_slice cwd)
+{
+    struct silt_agent_end *end = &s->exec->end;
+    if (code[0] == 'x') { /* the answer proper follows */
+        end->flags |= SILT_END_NO_CWD;
+        end->code = 1;
+        return;
+    }
+    free(s->cwd);
+    s->cwd = strndup(cwd.data, cwd.len);
+    if (s->state == SILT_SESSION_RELOADING)
+        end->flags |= SILT_END_RESTARTED;
+    else if ((end->flags & SILT_END_NO_CWD) == 0)
+        end->code = silt_shell_code(code);
+    end_command(s);
+}
+
+void silt_foreground_shell_ended(struct silt_session *s)
+{
+    struct silt_agent_end *end = &s->exec->end;
+    if (s->state == SILT_SESSION_EXPIRED) {
+        replace_shell(s);
+        return;
+    }
+    end->code = s->death.code;
+    end->signal = s->death.signal;
+    end->flags |= SILT_END_SHELL;
+    end_command(s);
+}
+
+void silt_foreground_drop(struct silt_session *s)
+{
+    struct silt_exec *x = s->exec;
+    s->exec = NULL;
+    if (x == NULL)
+        return;
+    x->end.code = -1;
+    x->end.flags |= SILT_END_SHELL;
+    silt_exec_end(x, (silt_slice){NULL, 0});
+}
