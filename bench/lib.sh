@@ -25,7 +25,7 @@ trap finish EXIT INT TERM
 
 # start_daemon [SETTING...]: sets $server and $token_file
 start_daemon() {
-	block=$(( ($$ % 96) + 128 ))
+	block=$(( ($$ % 56) + 64 ))
 	"$build/silt-super" --config= --instance="b$(( $$ % 10000 ))" --state="$work/state" --run="$work/run" \
 		--token_file="$work/token" --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
 		--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &

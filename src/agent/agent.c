@@ -15,7 +15,8 @@
 
 void silt_agent_say_failed(struct silt_agent *a, uint64_t id, const struct silt_error *e)
 {
-    struct silt_say s = {.type = SILT_AGENT_FAILED, .id = id, .head = {(const char *)e, sizeof(*e)}};
+    struct silt_say s = {
+        .type = SILT_AGENT_FAILED, .id = id, .head = {(const char *)e, sizeof(*e)}};
     silt_channel_say(&a->channel, &s);
 }
 
@@ -25,7 +26,8 @@ static void on_lonely(struct silt_timer *t)
     _exit(0); /* and the kernel ends the sandbox with us */
 }
 
-/* silt-super keeps the other end open across restarts of siltd: when it is closed, nobody comes back. */
+/* silt-super keeps the other end open across restarts of siltd: when it is closed, nobody comes
+ * back. */
 static void on_gone(struct silt_channel *c)
 {
     struct silt_agent *a = silt_container_of(c, struct silt_agent, channel);
@@ -56,8 +58,8 @@ static int close_doors(struct silt_error *e)
         return silt_fail_errno(e, "become undumpable");
     if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         return silt_fail_errno(e, "mark descriptors close-on-exec");
-    /* A counter that is missing leaves no hole that a descriptor of a command could fall into: it reads
-     * as empty. */
+    /* A counter that is missing leaves no hole that a descriptor of a command could fall into: it
+     * reads as empty. */
     for (int fd = SILT_AGENT_FD_OOM; fd < SILT_AGENT_FD_FIRST; fd++)
         if (fcntl(fd, F_GETFD) < 0 && dup3(STDIN_FILENO, fd, O_CLOEXEC) < 0)
             return silt_fail_errno(e, "fill descriptor %d", fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent: silt-init, PID 1 of one sandbox: what its rooms share. One process, one thread, one loop. It
- * faces code that is hostile and runs as root beside it, so it opens no path that the guest chooses,
- * waits for nobody, and has a maximum for everything. */
+/* agent: silt-init, PID 1 of one sandbox: what its rooms share. One process, one thread, one loop.
+ * It faces code that is hostile and runs as root beside it, so it opens no path that the guest
+ * chooses, waits for nobody, and has a maximum for everything. */
 #pragma once
 
 #include "agent/channel.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask: what siltd may ask of us, one row each. A frame that breaks the contract is siltd's bug: it is
- * answered with FAILED where there is something to answer, and otherwise passed over. */
+/* ask: what siltd may ask of us, one row each. A frame that breaks the contract is siltd's bug: it
+ * is answered with FAILED where there is something to answer, and otherwise passed over. */
 #include "agent/session.h"
 #include "base/own.h"
 
@@ -34,9 +34,8 @@ static void say_exec_info(const struct silt_exec *x)
         .mode = x->start.head.mode,
         .pid = x->pid,
     };
-    struct silt_say s = {.type = SILT_AGENT_EXEC_INFO,
-                         .id = x->id,
-                         .head = {(const char *)&info, sizeof(info)}};
+    struct silt_say s = {
+        .type = SILT_AGENT_EXEC_INFO, .id = x->id, .head = {(const char *)&info, sizeof(info)}};
     silt_channel_say(&x->agent->channel, &s);
 }
 
@@ -45,12 +44,14 @@ static void on_hello(const struct asked *q)
     struct silt_agent *a = q->agent;
     silt_channel_forget(&a->channel);
     say_epoch(q, SILT_AGENT_WELCOME);
-    silt_list_each(it, &a->sessions) {
+    silt_list_each(it, &a->sessions)
+    {
         struct silt_session *s = silt_container_of(it, struct silt_session, link);
         if (s->state != SILT_SESSION_CLOSING)
             silt_session_say_info(s);
     }
-    silt_list_each(it, &a->execs) {
+    silt_list_each(it, &a->execs)
+    {
         struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
         say_exec_info(x);
         silt_outlet_renew(&x->outlet);
@@ -90,12 +91,12 @@ static int check_exec(const struct asked *q, const struct silt_start *start,
                       struct silt_session **ret_session, struct silt_error *e)
 {
     size_t count = 0;
-    silt_list_each(it, &q->agent->execs)
-        count++;
+    silt_list_each(it, &q->agent->execs) count++;
     if (count >= SILT_HANDLES_MAX + SILT_SESSIONS_MAX)
         return silt_fail(e, SILT_LIMIT, "%zu commands run in this sandbox already", count);
     if (silt_exec_find(q->agent, q->frame->id) != NULL)
-        return silt_fail(e, SILT_PROTOCOL, "exec %llu runs already", (unsigned long long)q->frame->id);
+        return silt_fail(e, SILT_PROTOCOL, "exec %llu runs already",
+                         (unsigned long long)q->frame->id);
     if (start->head.mode == SILT_EXEC_PLAIN)
         return 0;
     *ret_session = silt_session_find(q->agent, start->head.session);
@@ -168,7 +169,8 @@ void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t b
         .body_len = body_len,
         .parcel = p,
     };
-    if (f->type < SILT_AGENT_ASK_MAX && asks[f->type].run != NULL && body_len >= asks[f->type].body) {
+    if (f->type < SILT_AGENT_ASK_MAX && asks[f->type].run != NULL
+        && body_len >= asks[f->type].body) {
         asks[f->type].run(&q);
         return;
     }

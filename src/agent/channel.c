@@ -37,8 +37,7 @@ static void watch(struct silt_channel *c)
 
 static void drop_queue(struct silt_channel *c)
 {
-    silt_list_each(it, &c->queue)
-        free(silt_container_of(it, struct queued, link));
+    silt_list_each(it, &c->queue) free(silt_container_of(it, struct queued, link));
     silt_list_init(&c->queue);
     c->queued = 0;
 }
@@ -181,7 +180,8 @@ static void on_ready(struct silt_watch *w, uint32_t events)
         watch(c);
 }
 
-int silt_channel_open(struct silt_channel *c, struct silt_loop *loop, int sock, struct silt_error *e)
+int silt_channel_open(struct silt_channel *c, struct silt_loop *loop, int sock,
+                      struct silt_error *e)
 {
     c->loop = loop;
     c->watch = (struct silt_watch){.fd = sock, .on_ready = on_ready};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel: silt-init's end of the line to siltd. Nothing here waits: what does not fit into the socket
- * is queued, and while something is queued nobody reads output (silt_channel_is_free). */
+/* channel: silt-init's end of the line to siltd. Nothing here waits: what does not fit into the
+ * socket is queued, and while something is queued nobody reads output (silt_channel_is_free). */
 #pragma once
 
 #include "base/fd.h"
@@ -28,7 +28,8 @@ struct silt_channel {
 };
 
 /* Takes nothing: the socket lives as long as the process. The callbacks are set by the caller. */
-int silt_channel_open(struct silt_channel *c, struct silt_loop *loop, int sock, struct silt_error *e);
+int silt_channel_open(struct silt_channel *c, struct silt_loop *loop, int sock,
+                      struct silt_error *e);
 
 /* Says or queues one frame whose body is `head` followed by `tail`. */
 struct silt_say {

@@ -12,7 +12,8 @@ enum { REAPED_PER_TURN = 256 };
 
 static void tell(struct silt_children *all, pid_t pid, int status)
 {
-    silt_list_each(it, &all->list) {
+    silt_list_each(it, &all->list)
+    {
         struct silt_child *c = silt_container_of(it, struct silt_child, link);
         if (c->pid != pid)
             continue;

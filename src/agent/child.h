@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child: whatever dies in the sandbox comes to PID 1. The ones we started have an owner who is told;
- * the others are orphans and only reaped. */
+/* child: whatever dies in the sandbox comes to PID 1. The ones we started have an owner who is
+ * told; the others are orphans and only reaped. */
 #pragma once
 
 #include "base/list.h"

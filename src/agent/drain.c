@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* A job that writes without end would keep PID 1 busy outside of the guest's share of the processor:
- * one look every so often is enough for it. */
+/* A job that writes without end would keep PID 1 busy outside of the guest's share of the
+ * processor: one look every so often is enough for it. */
 enum { REST_MS = 10 };
 
 static void close_drain(struct silt_drain *d)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain: the reading end of a finished command's output that a job in the background still holds. What
- * the job writes is lost, but it must not die of it: we read and drop until it ends. */
+/* drain: the reading end of a finished command's output that a job in the background still holds.
+ * What the job writes is lost, but it must not die of it: we read and drop until it ends. */
 #pragma once
 
 #include "event/loop.h"

@@ -27,7 +27,8 @@ struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_s
     *start = (struct silt_start){0};
     x->grave.free = free_exec;
     x->out = x->err = x->state_file = -1;
-    x->launch = (struct silt_launch){.loop = &a->loop, .children = &a->children, .report = {.fd = -1}};
+    x->launch =
+        (struct silt_launch){.loop = &a->loop, .children = &a->children, .report = {.fd = -1}};
     x->mark = silt_meter_read(&a->meter);
     silt_outlet_init(&x->outlet, &a->loop, &a->channel);
     silt_list_append(&a->execs, &x->link);
@@ -36,7 +37,8 @@ struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_s
 
 struct silt_exec *silt_exec_find(struct silt_agent *a, uint64_t id)
 {
-    silt_list_each(it, &a->execs) {
+    silt_list_each(it, &a->execs)
+    {
         struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
         if (x->id == id)
             return x;
@@ -47,9 +49,8 @@ struct silt_exec *silt_exec_find(struct silt_agent *a, uint64_t id)
 void silt_exec_say_started(struct silt_exec *x, pid_t pid)
 {
     int32_t number = pid;
-    struct silt_say s = {.type = SILT_AGENT_STARTED,
-                         .id = x->id,
-                         .head = {(const char *)&number, sizeof(number)}};
+    struct silt_say s = {
+        .type = SILT_AGENT_STARTED, .id = x->id, .head = {(const char *)&number, sizeof(number)}};
     x->pid = pid;
     silt_channel_say(&x->agent->channel, &s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec: one command, from siltd's request to its last byte. What all modes have in common; a process of
- * its own is run.c's, a command inside a session's shell is session.c's. */
+/* exec: one command, from siltd's request to its last byte. What all modes have in common; a
+ * process of its own is run.c's, a command inside a session's shell is session.c's. */
 #pragma once
 
 #include "agent/agent.h"

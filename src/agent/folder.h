@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folder: /dev/silt, a tmpfs of ours inside the sandbox, where shells and silt-init meet: FIFOs and
- * short-lived files. Root of the guest can get in, so nothing found there is trusted: what we open is
- * looked at first and never waited for. */
+ * short-lived files. Root of the guest can get in, so nothing found there is trusted: what we open
+ * is looked at first and never waited for. */
 #pragma once
 
 #include "base/error.h"

@@ -34,7 +34,8 @@ static void close_writers(struct silt_session *s)
     silt_close_fd(&s->out[1].write);
 }
 
-/* A FIFO that nobody can write to any more is used again; one that a job holds goes to the drains. */
+/* A FIFO that nobody can write to any more is used again; one that a job holds goes to the drains.
+ */
 static void give_fifos_back(struct silt_session *s, const struct silt_outlet *o)
 {
     for (int i = 0; i < 2; i++)
@@ -84,8 +85,9 @@ static void end_command(struct silt_session *s)
     silt_outlet_close(&x->outlet);
 }
 
-/* A shell that reads our lines but does not answer (`set -n`, `set -r`, a function called `command`)
- * cannot be driven any more. When its input is empty it has read the line after the one that answers. */
+/* A shell that reads our lines but does not answer (`set -n`, `set -r`, a function called
+ * `command`) cannot be driven any more. When its input is empty it has read the line after the one
+ * that answers. */
 static void on_doubt(struct silt_timer *t)
 {
     struct silt_session *s = silt_container_of(t, struct silt_session, timer);
@@ -131,8 +133,8 @@ static void replace_shell(struct silt_session *s)
     silt_loop_after(&s->agent->loop, &s->timer, RELOAD_MS);
 }
 
-/* Whatever the command does about signals, its shell is the one that must not go on. Jobs of earlier
- * commands stay. */
+/* Whatever the command does about signals, its shell is the one that must not go on. Jobs of
+ * earlier commands stay. */
 static void on_deadline(struct silt_timer *t)
 {
     struct silt_exec *x = silt_container_of(t, struct silt_exec, deadline);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* foreground: a command in the session's shell itself. When its time is over the shell is killed, with
- * all that the command started, and replaced by one that loads the state from before the command:
- * signalling only the children would let the rest of the script run on. */
+/* foreground: a command in the session's shell itself. When its time is over the shell is killed,
+ * with all that the command started, and replaced by one that loads the state from before the
+ * command: signalling only the children would let the rest of the script run on. */
 #pragma once
 
 #include "agent/session.h"

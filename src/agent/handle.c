@@ -129,8 +129,8 @@ void silt_handle_leave(struct silt_handles *all, struct silt_handle *h)
     serve_waits(all);
 }
 
-/* The kernel keeps the list of a v1 `tasks` file for a second per open file (cgroup_pidlist): only a
- * descriptor that was just opened tells the truth. */
+/* The kernel keeps the list of a v1 `tasks` file for a second per open file (cgroup_pidlist): only
+ * a descriptor that was just opened tells the truth. */
 static int open_list(const struct silt_handle *h)
 {
     char path[40];

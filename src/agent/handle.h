@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle: one cgroup for one session or process, so that everything it started, however it hid, can be
- * counted and killed. Handles come from siltd as descriptors (wire/agent.h) and are used again once
- * they are empty; that is looked at only when one is wanted. */
+/* handle: one cgroup for one session or process, so that everything it started, however it hid, can
+ * be counted and killed. Handles come from siltd as descriptors (wire/agent.h) and are used again
+ * once they are empty; that is looked at only when one is wanted. */
 #pragma once
 
 #include "base/list.h"
@@ -22,7 +22,8 @@ struct silt_handle {
     int fds[SILT_HANDLE_FDS_V2];
 };
 
-/* Embedded in whoever waits for a handle. Exactly one of the two is called, unless it stops waiting. */
+/* Embedded in whoever waits for a handle. Exactly one of the two is called, unless it stops
+ * waiting. */
 struct silt_handle_wait {
     struct silt_link link;
     struct silt_timer timer;
@@ -49,12 +50,12 @@ void silt_handles_add(struct silt_handles *all, const int *fds, size_t count);
 /* A free handle at once, or NULL: then w waits. */
 struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_handle_wait *w);
 void silt_handle_stop_waiting(struct silt_handle_wait *w); /* fine when not waiting */
-void silt_handles_ask_again(struct silt_handles *all); /* there is a new siltd */
+void silt_handles_ask_again(struct silt_handles *all);     /* there is a new siltd */
 void silt_handles_poke(struct silt_handles *all); /* somebody died: one may have become empty */
 void silt_handle_leave(struct silt_handles *all, struct silt_handle *h);
 
-/* Visits the ids of all threads (v1) or processes (v2) inside, as this namespace numbers them, until a
- * visit answers false. -1 when the list cannot be read. */
+/* Visits the ids of all threads (v1) or processes (v2) inside, as this namespace numbers them,
+ * until a visit answers false. -1 when the list cannot be read. */
 int silt_handle_visit(const struct silt_handle *h, bool (*visit)(void *arg, pid_t id), void *arg);
 bool silt_is_process(pid_t id); /* and not just a thread of one */
 /* The number behind `key` in a file like /proc/<pid>/status, or 0. */

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 /* After the end of a command: this long without a byte is silence, and no more than that in all. A
- * filter behind `> >(filter)` ends within the first; a server that was left behind talks on and on. */
+ * filter behind `> >(filter)` ends within the first; a server that was left behind talks on and on.
+ */
 enum { SILENCE_MS = 10, PATIENCE_MS = 200 };
 
 /* What a pipe holds is at most this many frames. */
@@ -27,7 +28,8 @@ static char bytes[SILT_FRAME_BODY_MAX];
 static void say(struct silt_tap *t, size_t len)
 {
     struct silt_outlet *o = t->outlet;
-    struct silt_say s = {.type = SILT_AGENT_OUT, .flags = t->stream, .id = o->id, .head = {bytes, len}};
+    struct silt_say s = {
+        .type = SILT_AGENT_OUT, .flags = t->stream, .id = o->id, .head = {bytes, len}};
     o->credit -= len;
     silt_channel_say(o->channel, &s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outlet: the output of one exec on its way to siltd: two descriptors that are read as bytes arrive, as
- * far as siltd's window and the channel allow. Nothing is kept here: what is not read yet stays in the
- * pipe and holds its writer back. */
+/* outlet: the output of one exec on its way to siltd: two descriptors that are read as bytes
+ * arrive, as far as siltd's window and the channel allow. Nothing is kept here: what is not read
+ * yet stays in the pipe and holds its writer back. */
 #pragma once
 
 #include "agent/channel.h"
@@ -34,8 +34,8 @@ struct silt_outlet {
 void silt_outlet_init(struct silt_outlet *o, struct silt_loop *loop, struct silt_channel *channel);
 /* The descriptors are borrowed, non-blocking, and stay open until the outlet is closed again. */
 void silt_outlet_open(struct silt_outlet *o, uint64_t id, int out, int err);
-/* The command is done. What it wrote still goes; then on_dry, possibly before this returns. Who else
- * holds the other end has a moment to finish, too. */
+/* The command is done. What it wrote still goes; then on_dry, possibly before this returns. Who
+ * else holds the other end has a moment to finish, too. */
 void silt_outlet_close(struct silt_outlet *o);
 /* No on_dry comes any more. */
 void silt_outlet_abandon(struct silt_outlet *o);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most things die of the first signal; what outlives it for this long is made to stand still first. A
- * process that cannot even be frozen (it waits for a dead disk) must not keep the others so. */
+/* Most things die of the first signal; what outlives it for this long is made to stand still first.
+ * A process that cannot even be frozen (it waits for a dead disk) must not keep the others so. */
 enum { FREEZE_FROM_MS = 3, FREEZE_UNTIL_MS = 2000 };
 
 static bool visit_add(void *arg, pid_t id)
@@ -158,7 +158,8 @@ void silt_purge_stop(struct silt_purge *p)
 
 void silt_purge_poke(struct silt_link *running)
 {
-    silt_list_each(it, running) {
+    silt_list_each(it, running)
+    {
         struct silt_purge *p = silt_container_of(it, struct silt_purge, link);
         silt_loop_after(p->loop, &p->timer, 0);
     }

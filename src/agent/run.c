@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run: a command in a process of its own: `bash -c` without a session, or a new shell that first loads
- * the state of a session. Everything it starts is in its handle. */
+/* run: a command in a process of its own: `bash -c` without a session, or a new shell that first
+ * loads the state of a session. Everything it starts is in its handle. */
 #include "agent/exec.h"
 #include "agent/script.h"
 #include "agent/shell.h"
@@ -124,8 +124,8 @@ static int make_memory(silt_slice bytes, int *ret_fd, struct silt_error *e)
     return 0;
 }
 
-/* Launches with the pipes that every mode has; s->err or the second extra is the place for the error
- * stream. */
+/* Launches with the pipes that every mode has; s->err or the second extra is the place for the
+ * error stream. */
 static int launch(struct silt_exec *x, struct silt_spawn *s, int *err_place, struct silt_error *e)
 {
     silt_auto_fd out = -1;
@@ -158,7 +158,8 @@ static int launch_plain(struct silt_exec *x, struct silt_error *e)
     silt_auto_free char **envp = NULL;
     silt_auto_free char *copy = NULL;
     silt_auto_fd memory = -1;
-    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0 || silt_start_envp(&x->start, &envp, e) < 0)
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0
+        || silt_start_envp(&x->start, &envp, e) < 0)
         return -1;
     bool is_long = text.len >= ARG_MAX_BYTES;
     if (is_long && make_memory(text, &memory, e) < 0)
@@ -180,8 +181,7 @@ static int launch_plain(struct silt_exec *x, struct silt_error *e)
  * its input becomes /dev/null, too, it ends after this command, with its status. */
 static void write_background(struct silt_script *s, const struct silt_start *start)
 {
-    silt_script_add_c(s, "\\command . /proc/self/fd/3\n" SILT_SHELL_GO_TO_PWD
-                         "\\command eval ");
+    silt_script_add_c(s, "\\command . /proc/self/fd/3\n" SILT_SHELL_GO_TO_PWD "\\command eval ");
     silt_script_open_quote(s);
     silt_script_add_c(s, "\\command exec </dev/null 2>&4 3<&- 4>&-\n");
     if (start->cwd.len > 0) {
@@ -223,7 +223,8 @@ static int launch_background(struct silt_exec *x, struct silt_error *e)
 {
     char cwd[PATH_MAX];
     silt_auto_fd script = -1;
-    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0 || script_file(&x->start, &script, e) < 0)
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0
+        || script_file(&x->start, &script, e) < 0)
         return -1;
     if (lseek(script, 0, SEEK_SET) < 0)
         return silt_fail_errno(e, "rewind a command");

@@ -45,8 +45,8 @@ static void put(struct silt_script *s, silt_slice text)
     }
 }
 
-/* A quote inside `depth` quotes: end the word, a quote of one level less behind a backslash, begin it
- * again. */
+/* A quote inside `depth` quotes: end the word, a quote of one level less behind a backslash, begin
+ * it again. */
 static void put_quote(struct silt_script *s, unsigned depth)
 {
     if (depth == 0) {

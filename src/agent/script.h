@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script: text for a shell. Words from outside stand in single quotes, as deep as they are nested, so
- * that they cannot end the word. The text grows in a small buffer and, past that, in a file. */
+/* script: text for a shell. Words from outside stand in single quotes, as deep as they are nested,
+ * so that they cannot end the word. The text grows in a small buffer and, past that, in a file. */
 #pragma once
 
 #include "base/slice.h"
@@ -12,9 +12,9 @@ enum { SILT_SCRIPT_INLINE = 1600 };
 struct silt_script {
     char text[SILT_SCRIPT_INLINE];
     size_t len;
-    unsigned depth; /* of open quotes */
-    int file;       /* owned; -1: all of it is in text */
-    bool broken;    /* a write failed */
+    unsigned depth;              /* of open quotes */
+    int file;                    /* owned; -1: all of it is in text */
+    bool broken;                 /* a write failed */
     int (*open_file)(void *arg); /* answers a descriptor, or -1 */
     void *arg;                   /* borrowed */
 };

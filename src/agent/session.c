@@ -72,7 +72,8 @@ static void say_closed(const struct silt_session *s)
 static size_t kill_background(const struct silt_session *s)
 {
     size_t count = 0;
-    silt_list_each(it, &s->agent->execs) {
+    silt_list_each(it, &s->agent->execs)
+    {
         struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
         if (x == s->exec || x->start.head.session != s->id)
             continue;
@@ -84,9 +85,8 @@ static size_t kill_background(const struct silt_session *s)
 
 void silt_session_died(struct silt_session *s)
 {
-    struct silt_say say = {.type = SILT_AGENT_DIED,
-                           .id = s->id,
-                           .head = {(const char *)&s->death, sizeof(s->death)}};
+    struct silt_say say = {
+        .type = SILT_AGENT_DIED, .id = s->id, .head = {(const char *)&s->death, sizeof(s->death)}};
     (void)kill_background(s);
     leave(s);
     silt_channel_say(&s->agent->channel, &say);
@@ -267,9 +267,8 @@ static void on_started(struct silt_launch *l)
 {
     struct silt_session *s = silt_container_of(l, struct silt_session, shell);
     int32_t pid = l->child.pid;
-    struct silt_say say = {.type = SILT_AGENT_OPENED,
-                           .id = s->id,
-                           .head = {(const char *)&pid, sizeof(pid)}};
+    struct silt_say say = {
+        .type = SILT_AGENT_OPENED, .id = s->id, .head = {(const char *)&pid, sizeof(pid)}};
     silt_start_fini(&s->start);
     if (!s->opened && s->state != SILT_SESSION_CLOSING)
         silt_channel_say(&s->agent->channel, &say);
@@ -371,7 +370,8 @@ static int start_shell(struct silt_session *s, struct silt_error *e)
         return -1;
     struct silt_spawn spawn = {
         .envp = envp,
-        .dirs = {s->start.cwd.len > 0 ? cwd : SILT_WORKSPACE, home != NULL ? home : "/root", "/root", "/"},
+        .dirs = {s->start.cwd.len > 0 ? cwd : SILT_WORKSPACE, home != NULL ? home : "/root",
+                 "/root", "/"},
     };
     return silt_session_launch(s, &spawn, e);
 }
@@ -411,7 +411,8 @@ static void on_no_handle(struct silt_handle_wait *w)
 
 struct silt_session *silt_session_find(struct silt_agent *a, uint64_t id)
 {
-    silt_list_each(it, &a->sessions) {
+    silt_list_each(it, &a->sessions)
+    {
         struct silt_session *s = silt_container_of(it, struct silt_session, link);
         if (s->id == id)
             return s;
@@ -425,15 +426,16 @@ static int free_slot(struct silt_agent *a, uint64_t id, unsigned *ret, struct si
     _Static_assert(SILT_SESSIONS_MAX == 64, "one bit per session");
     if (silt_session_find(a, id) != NULL)
         return silt_fail(e, SILT_CONFLICT, "session %llu is open already", (unsigned long long)id);
-    silt_list_each(it, &a->sessions)
-        used |= 1ULL << silt_container_of(it, struct silt_session, link)->slot;
+    silt_list_each(it, &a->sessions) used |=
+        1ULL << silt_container_of(it, struct silt_session, link)->slot;
     if (~used == 0)
         return silt_fail(e, SILT_LIMIT, "%d sessions in this sandbox already", SILT_SESSIONS_MAX);
     *ret = (unsigned)__builtin_ctzll(~used);
     return 0;
 }
 
-static struct silt_session *new_session(struct silt_agent *a, unsigned slot, struct silt_start *start)
+static struct silt_session *new_session(struct silt_agent *a, unsigned slot,
+                                        struct silt_start *start)
 {
     struct silt_session *s = calloc(1, sizeof(*s));
     char *note = malloc(start->note.len + 1);

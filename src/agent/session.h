@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: one bash that lives across commands. We write lines to its input; a command's output comes
- * through two FIFOs and its status through a third, which the shell opens by name, so that no
- * descriptor of ours is ever inherited by what the user runs. session.c keeps the shell, foreground.c
- * runs commands in it. */
+/* session: one bash that lives across commands. We write lines to its input; a command's output
+ * comes through two FIFOs and its status through a third, which the shell opens by name, so that no
+ * descriptor of ours is ever inherited by what the user runs. session.c keeps the shell,
+ * foreground.c runs commands in it. */
 #pragma once
 
 #include "agent/exec.h"
 #include "agent/shell.h"
 
 /*   WAITING -handle-> IDLE -command-> RUNNING -status or death-> ENDING -output is dry-> IDLE
- *                      | \                \--time is over--> EXPIRED -all dead-> RELOADING -> ENDING
- *                      |  \--background command--> SAVING -state is written-> IDLE
+ *                      | \                \--time is over--> EXPIRED -all dead-> RELOADING ->
+ * ENDING |  \--background command--> SAVING -state is written-> IDLE
  *                      \---close, from every state--> CLOSING -> GONE            */
 enum silt_session_state {
     SILT_SESSION_WAITING,

@@ -42,7 +42,8 @@ static void clear(struct silt_lines *l)
     l->broken = false;
 }
 
-__attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, const char *format,
+                                                       ...)
 {
     va_list args;
     va_start(args, format);
@@ -70,7 +71,8 @@ static void add_command(struct silt_script *s, const struct silt_start *start)
     silt_script_add_word(s, start->command);
 }
 
-static void add_in_dir(struct silt_script *s, const struct silt_shell *sh, const struct silt_start *start)
+static void add_in_dir(struct silt_script *s, const struct silt_shell *sh,
+                       const struct silt_start *start)
 {
     char tail[64];
     silt_script_add_c(s, "PWD=\"${PWD-}\" OLDPWD=\"${OLDPWD-}\" \\command eval ");
@@ -85,7 +87,8 @@ static void add_in_dir(struct silt_script *s, const struct silt_shell *sh, const
     silt_script_close_quote(s);
 }
 
-static void add_body(struct silt_script *s, const struct silt_shell *sh, const struct silt_start *start)
+static void add_body(struct silt_script *s, const struct silt_shell *sh,
+                     const struct silt_start *start)
 {
     if (start->cwd.len > 0) {
         add_in_dir(s, sh, start);
@@ -109,8 +112,8 @@ static int open_command_file(void *arg)
     return silt_folder_create(sh->folder, name, &fd, &e) < 0 ? -1 : fd;
 }
 
-int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh, const struct silt_start *start,
-                          struct silt_error *e)
+int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
+                          const struct silt_start *start, struct silt_error *e)
 {
     static struct silt_script s;
     struct silt_shell copy = *sh;
@@ -123,7 +126,8 @@ int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh, con
     if (s.broken)
         return silt_fail(e, SILT_LIMIT, "put down a command of %zu bytes", start->command.len);
     if (start->head.timeout_ms > 0)
-        addf(l, "\\command . " SILT_FOLDER SILT_STATE_SAVE " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
+        addf(l,
+             "\\command . " SILT_FOLDER SILT_STATE_SAVE " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
              slot);
     if (l->in_file)
         addf(l, "\\command eval \"$(<" SILT_FOLDER "%uc)\"", slot);

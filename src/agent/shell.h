@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shell: the words in which we talk to bash. Nothing of ours may be seen by what the user runs: no
- * variable, function, trap, job or descriptor. `\command` keeps the user's functions and aliases out
- * of the way (and, in POSIX mode, keeps a syntax error from ending the shell). */
+ * variable, function, trap, job or descriptor. `\command` keeps the user's functions and aliases
+ * out of the way (and, in POSIX mode, keeps a syntax error from ending the shell). */
 #pragma once
 
 #include "agent/folder.h"
@@ -11,8 +11,8 @@
 #define SILT_SHELL_PATH "/bin/bash"
 #define SILT_WORKSPACE "/workspace"
 
-/* Makes $PWD the directory of the shell again; OLDPWD stays what it is, because the assignment lasts
- * as long as the eval. */
+/* Makes $PWD the directory of the shell again; OLDPWD stays what it is, because the assignment
+ * lasts as long as the eval. */
 #define SILT_SHELL_GO_TO_PWD "OLDPWD= \\command eval '\\command cd -- \"${PWD-.}\"' || :\n"
 
 char *const *silt_shell_argv(void);
@@ -43,9 +43,10 @@ struct silt_shell {
     unsigned slot;
     uint32_t mark; /* comes back with the status */
 };
-/* The status is `mark\0code\0directory\0` in the FIFO `s`; code `x` (then the real one) says that the
- * directory could not be entered. */
-int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh, const struct silt_start *start,
-                          struct silt_error *e);
-void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh);   /* without traps */
-void silt_shell_reload(struct silt_lines *l, const struct silt_shell *sh); /* what foreground saved */
+/* The status is `mark\0code\0directory\0` in the FIFO `s`; code `x` (then the real one) says that
+ * the directory could not be entered. */
+int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
+                          const struct silt_start *start, struct silt_error *e);
+void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh); /* without traps */
+void silt_shell_reload(struct silt_lines *l,
+                       const struct silt_shell *sh); /* what foreground saved */

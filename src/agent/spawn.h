@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn: start one program in a handle. The child has its own memory, on purpose: a child that shares
- * ours (vfork) and is chosen by the guest's out-of-memory killer would take PID 1 along. */
+/* spawn: start one program in a handle. The child has its own memory, on purpose: a child that
+ * shares ours (vfork) and is chosen by the guest's out-of-memory killer would take PID 1 along. */
 #pragma once
 
 #include "agent/child.h"
@@ -40,8 +40,8 @@ struct silt_spawn {
     const struct silt_joins *joins;
 };
 
-/* A program from its fork to its exit; embedded in its owner. Of on_started and on_failed exactly one
- * is called, and on_exited only after on_started. */
+/* A program from its fork to its exit; embedded in its owner. Of on_started and on_failed exactly
+ * one is called, and on_exited only after on_started. */
 struct silt_launch {
     struct silt_loop *loop;         /* borrowed */
     struct silt_children *children; /* borrowed */

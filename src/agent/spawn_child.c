@@ -99,8 +99,8 @@ static int prepare(const struct silt_spawn *s, bool entered, struct silt_spawn_r
     (void)setsid();
     set_limits(s->limits);
     set_signals(s);
-    r->no_dir = enter_dir(s, &r->error) < 0
-                || (s->probe != NULL && probe_dir(s->probe, &r->error) < 0);
+    r->no_dir =
+        enter_dir(s, &r->error) < 0 || (s->probe != NULL && probe_dir(s->probe, &r->error) < 0);
     if (r->no_dir)
         return -1;
     return set_descriptors(s, &r->error);

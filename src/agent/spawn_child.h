@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn_child: the way from fork to exec. Runs in the child: nothing allocates or answers to the loop. */
+/* spawn_child: the way from fork to exec. Runs in the child: nothing allocates or answers to the
+ * loop. */
 #pragma once
 
 #include "agent/spawn.h"

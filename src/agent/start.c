@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { ENV_MAX = 16384 }; /* variables; the kernel refuses more than a quarter of the stack anyway */
+enum {
+    ENV_MAX = 16384
+}; /* variables; the kernel refuses more than a quarter of the stack anyway */
 
 static int map_memfd(struct silt_start *s, int fd, size_t len, struct silt_error *e)
 {
@@ -45,7 +47,8 @@ static int check_env(silt_slice env, bool names, struct silt_error *e)
         return silt_fail(e, SILT_PROTOCOL, "environment without an end");
     while (names && silt_slice_split(&env, 0, &variable)) {
         silt_slice name;
-        if (variable.len > 0 && silt_slice_split(&variable, '=', &name) && !silt_id_is_env_name(name))
+        if (variable.len > 0 && silt_slice_split(&variable, '=', &name)
+            && !silt_id_is_env_name(name))
             return silt_fail(e, SILT_INVALID, "name of a variable in the environment");
     }
     return 0;
@@ -73,8 +76,8 @@ static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_l
     uint64_t sum = (uint64_t)h->note_len + h->cwd_len + h->env_len + h->command_len;
     bool in_memfd = (f->flags & SILT_START_IN_MEMFD) != 0;
     if (sum > SILT_START_MAX)
-        return silt_fail(e, SILT_LIMIT, "request of %llu bytes, at most %d", (unsigned long long)sum,
-                         SILT_START_MAX);
+        return silt_fail(e, SILT_LIMIT, "request of %llu bytes, at most %d",
+                         (unsigned long long)sum, SILT_START_MAX);
     if (in_memfd ? p->nfds != 1 || sum == 0 : body_len - sizeof(*h) != sum)
         return silt_fail(e, SILT_PROTOCOL, "request whose parts do not add up");
     if (in_memfd)

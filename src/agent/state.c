@@ -19,8 +19,10 @@ static const char fork_text[] =
     "${PATH+:} \\command echo unset -v PATH\n"
     "${SHELL+:} \\command echo unset -v SHELL\n"
     "${TERM+:} \\command echo unset -v TERM\n"
-    "[[ $BASHOPTS == checkwinsize:cmdhist:complete_fullquote:extquote:force_fignore:globasciiranges:"
-    "globskipdots:hostcomplete:interactive_comments:patsub_replacement:progcomp:promptvars:sourcepath"
+    "[[ $BASHOPTS == "
+    "checkwinsize:cmdhist:complete_fullquote:extquote:force_fignore:globasciiranges:"
+    "globskipdots:hostcomplete:interactive_comments:patsub_replacement:progcomp:promptvars:"
+    "sourcepath"
     " ]] || \\command shopt -p\n"
     "\\command declare -p\n"
     "\\command umask -p\n"
@@ -48,12 +50,40 @@ int silt_state_install(int folder, struct silt_error *e)
 }
 
 static const char *const own_names[] = {
-    "BASH",         "BASHOPTS",      "BASHPID",      "BASH_ALIASES", "BASH_ARGC",     "BASH_ARGV",
-    "BASH_ARGV0",   "BASH_CMDS",     "BASH_COMMAND", "BASH_LINENO",  "BASH_LOADABLES_PATH",
-    "BASH_SOURCE",  "BASH_SUBSHELL", "BASH_VERSINFO", "BASH_VERSION", "COMP_WORDBREAKS",
-    "DIRSTACK",     "EPOCHREALTIME", "EPOCHSECONDS", "EUID",         "FUNCNAME",      "GROUPS",
-    "HISTCMD",      "HOSTTYPE",      "LINENO",       "MACHTYPE",     "OSTYPE",        "PIPESTATUS",
-    "PPID",         "RANDOM",        "SHELLOPTS",    "SRANDOM",      "UID",           "_",
+    "BASH",
+    "BASHOPTS",
+    "BASHPID",
+    "BASH_ALIASES",
+    "BASH_ARGC",
+    "BASH_ARGV",
+    "BASH_ARGV0",
+    "BASH_CMDS",
+    "BASH_COMMAND",
+    "BASH_LINENO",
+    "BASH_LOADABLES_PATH",
+    "BASH_SOURCE",
+    "BASH_SUBSHELL",
+    "BASH_VERSINFO",
+    "BASH_VERSION",
+    "COMP_WORDBREAKS",
+    "DIRSTACK",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EUID",
+    "FUNCNAME",
+    "GROUPS",
+    "HISTCMD",
+    "HOSTTYPE",
+    "LINENO",
+    "MACHTYPE",
+    "OSTYPE",
+    "PIPESTATUS",
+    "PPID",
+    "RANDOM",
+    "SHELLOPTS",
+    "SRANDOM",
+    "UID",
+    "_",
 };
 
 /* declare -xr NAME="…" */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state: a shell's variables, functions, options, aliases, umask and parameters as text that another
- * shell can load: for background commands, and to replace a shell whose command ran out of time. */
+/* state: a shell's variables, functions, options, aliases, umask and parameters as text that
+ * another shell can load: for background commands, and to replace a shell whose command ran out of
+ * time. */
 #pragma once
 
 #include "base/error.h"

@@ -31,26 +31,26 @@ void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE])
     (void)snprintf(name, SILT_CGROUP_NAME_SIZE, "s%u", slot);
 }
 
-int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group,
-                          const char *file, int flags, int *ret_fd, struct silt_error *e)
+int silt_cgroup_open_file(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
+                          int flags, int *ret_fd, struct silt_error *e)
 {
     char path[NAME_MAX];
-    (void)snprintf(path, sizeof(path), "%s/%s", group, file);
-    int fd = openat(dir, path, flags | c->create_flag | O_CLOEXEC | O_NOFOLLOW, 0644);
+    (void)snprintf(path, sizeof(path), "%s/%s", at.group, file);
+    int fd = openat(at.dir, path, flags | c->create_flag | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return silt_fail_errno(e, "open cgroup file %s", path);
     *ret_fd = fd;
     return 0;
 }
 
-int silt_cgroup_put(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+int silt_cgroup_put(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
                     const char *text, struct silt_error *e)
 {
     silt_auto_fd fd = -1;
-    if (silt_cgroup_open_file(c, dir, group, file, O_WRONLY, &fd, e) < 0)
+    if (silt_cgroup_open_file(c, at, file, O_WRONLY, &fd, e) < 0)
         return -1;
     if (write(fd, text, strlen(text)) < 0)
-        return silt_fail_errno(e, "write %s to cgroup file %s/%s", text, group, file);
+        return silt_fail_errno(e, "write %s to cgroup file %s/%s", text, at.group, file);
     return 0;
 }
 
@@ -76,18 +76,18 @@ static bool value_of(silt_slice text, const char *key, silt_slice *ret)
     return false;
 }
 
-int silt_cgroup_get(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+int silt_cgroup_get(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
                     const char *key, uint64_t *ret, struct silt_error *e)
 {
     char room[READ_MAX];
     silt_slice text, value;
     silt_auto_fd fd = -1;
-    if (silt_cgroup_open_file(c, dir, group, file, O_RDONLY, &fd, e) < 0)
+    if (silt_cgroup_open_file(c, at, file, O_RDONLY, &fd, e) < 0)
         return -1;
     if (read_some(fd, room, &text) < 0)
-        return silt_fail_errno(e, "read cgroup file %s/%s", group, file);
+        return silt_fail_errno(e, "read cgroup file %s/%s", at.group, file);
     if (!value_of(text, key, &value))
-        return silt_fail(e, SILT_NOT_FOUND, "cgroup file %s/%s has no %s", group, file,
+        return silt_fail(e, SILT_NOT_FOUND, "cgroup file %s/%s has no %s", at.group, file,
                          key != NULL ? key : "number");
     if (silt_slice_eq(value, SILT_LIT("max"))) {
         *ret = UINT64_MAX;
@@ -96,12 +96,12 @@ int silt_cgroup_get(const struct silt_cgroups *c, int dir, const char *group, co
     return silt_slice_to_u64(value, 0, UINT64_MAX, ret, e);
 }
 
-int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,
-                           const char *file, uint64_t number, struct silt_error *e)
+int silt_cgroup_put_number(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
+                           uint64_t number, struct silt_error *e)
 {
     char text[24];
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-    return silt_cgroup_put(c, dir, group, file, text, e);
+    return silt_cgroup_put(c, at, file, text, e);
 }
 
 /* A pid may be someone else's by the time it is looked at: the pidfd holds on to one process, its
@@ -119,15 +119,15 @@ static void kill_one(const struct silt_cgroups *c, uint64_t pid)
     (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
 }
 
-void silt_cgroup_kill_listed(const struct silt_cgroups *c, int dir, const char *group,
+void silt_cgroup_kill_listed(const struct silt_cgroups *c, struct silt_cgroup_at at,
                              const char *file)
 {
     char path[NAME_MAX];
     struct silt_error e;
     silt_auto_free char *list = NULL;
     size_t len;
-    (void)snprintf(path, sizeof(path), "%s/%s", group, file);
-    if (silt_fd_read_file(dir, path, 1 << 20, &list, &len, &e) < 0)
+    (void)snprintf(path, sizeof(path), "%s/%s", at.group, file);
+    if (silt_fd_read_file(at.dir, path, 1 << 20, &list, &len, &e) < 0)
         return;
     silt_slice rest = {list, len}, line;
     while (silt_slice_split(&rest, '\n', &line)) {
@@ -234,7 +234,7 @@ static bool agents_left(const struct silt_cgroups *c)
 
 static void nap(void)
 {
-    (void)nanosleep(&(struct timespec){.tv_nsec = REMOVE_STEP_US * 1000}, NULL);
+    (void)nanosleep(&(struct timespec){.tv_nsec = REMOVE_STEP_US * 1000L}, NULL);
 }
 
 int silt_cgroups_clear(struct silt_cgroups *c, struct silt_error *e)
@@ -258,7 +258,7 @@ int silt_cgroups_remove(struct silt_cgroups *c, struct silt_error *e)
     if (silt_cgroups_clear(c, e) < 0)
         return -1;
     if (c->version == 2) /* we live in it ourselves */
-        (void)silt_cgroup_put(c, c->tops[0], ".", "cgroup.procs", "0", &ignored);
+        (void)silt_cgroup_put(c, silt_cgroup_at(c->tops[0], "."), "cgroup.procs", "0", &ignored);
     int64_t until = silt_clock_ms() + REMOVE_WAIT_MS;
     for (int i = 0; i < c->ndirs; i++) {
         while (unlinkat(c->tops[i], c->instance, AT_REMOVEDIR) < 0 && errno != ENOENT) {

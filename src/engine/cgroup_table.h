@@ -29,18 +29,27 @@ extern const struct silt_cgroup_table silt_cgroup_v1, silt_cgroup_v2;
 enum { SILT_CGROUP_NAME_SIZE = 32 };
 void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE]);
 
-/* `group/file` below dir. */
-int silt_cgroup_open_file(const struct silt_cgroups *c, int dir, const char *group,
-                          const char *file, int flags, int *ret_fd, struct silt_error *e);
-int silt_cgroup_put(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+/* A group: its folder below one of dirs[] or tops[]. */
+struct silt_cgroup_at {
+    int dir;
+    const char *group;
+};
+static inline struct silt_cgroup_at silt_cgroup_at(int dir, const char *group)
+{
+    return (struct silt_cgroup_at){.dir = dir, .group = group};
+}
+
+int silt_cgroup_open_file(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
+                          int flags, int *ret_fd, struct silt_error *e);
+int silt_cgroup_put(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
                     const char *text, struct silt_error *e);
-int silt_cgroup_put_number(const struct silt_cgroups *c, int dir, const char *group,
-                           const char *file, uint64_t number, struct silt_error *e);
+int silt_cgroup_put_number(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
+                           uint64_t number, struct silt_error *e);
 /* The first number of the file, or the one that follows `key `; "max" is UINT64_MAX. */
-int silt_cgroup_get(const struct silt_cgroups *c, int dir, const char *group, const char *file,
+int silt_cgroup_get(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
                     const char *key, uint64_t *ret, struct silt_error *e);
 /* Kills the processes that the file lists, if their ids are in the instance's range. */
-void silt_cgroup_kill_listed(const struct silt_cgroups *c, int dir, const char *group,
+void silt_cgroup_kill_listed(const struct silt_cgroups *c, struct silt_cgroup_at at,
                              const char *file);
 /* Calls `each` for every folder below dir/group; stops at the first -1 and answers it. */
 int silt_cgroup_each(int dir, const char *group, int (*each)(void *context, const char *name),

@@ -113,13 +113,15 @@ static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t
     static const char alone[] = "memory.limit_in_bytes";
     struct silt_error ignored;
     int memory = c->dirs[MEMORY];
-    if (silt_cgroup_put_number(c, memory, name, alone, bytes, e) == 0)
-        return silt_cgroup_put_number(c, memory, name, both, bytes, e) < 0 && e->sys != ENOENT ? -1
-                                                                                               : 0;
+    if (silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e) == 0)
+        return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), both, bytes, e) < 0
+                       && e->sys != ENOENT
+                   ? -1
+                   : 0;
     if (e->sys != EINVAL)
         return -1;
-    (void)silt_cgroup_put_number(c, memory, name, both, bytes, &ignored);
-    return silt_cgroup_put_number(c, memory, name, alone, bytes, e);
+    (void)silt_cgroup_put_number(c, silt_cgroup_at(memory, name), both, bytes, &ignored);
+    return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e);
 }
 
 static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
@@ -131,9 +133,10 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
     if (!silt_without("memory_limit") && limit_memory(c, name, l->memory_bytes, e) < 0)
         return -1;
     if (!silt_without("pids_limit")
-        && silt_cgroup_put_number(c, c->dirs[PIDS], name, "pids.max", l->pids, e) < 0)
+        && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.max", l->pids, e)
+               < 0)
         return -1;
-    return silt_cgroup_put_number(c, c->dirs[CPU], name, "cpu.cfs_quota_us",
+    return silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[CPU], name), "cpu.cfs_quota_us",
                                   quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, e);
 }
 
@@ -143,19 +146,22 @@ static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup
     char name[SILT_CGROUP_NAME_SIZE];
     silt_cgroup_name(slot, name);
     for (int i = 0; i < c->ndirs; i++) {
-        if (silt_cgroup_open_file(c, c->dirs[i], name, "tasks", O_WRONLY, &ret->joins[i], e) < 0)
+        if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[i], name), "tasks", O_WRONLY,
+                                  &ret->joins[i], e)
+            < 0)
             return -1;
         ret->njoins++;
     }
-    if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.oom_control", O_RDONLY, &ret->oom,
-                              e)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[MEMORY], name), "memory.oom_control",
+                              O_RDONLY, &ret->oom, e)
         < 0)
         return -1;
-    if (silt_cgroup_open_file(c, c->dirs[MEMORY], name, "memory.max_usage_in_bytes", O_RDONLY,
-                              &ret->peak, e)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[MEMORY], name), "memory.max_usage_in_bytes",
+                              O_RDONLY, &ret->peak, e)
         < 0)
         return -1;
-    return silt_cgroup_open_file(c, c->dirs[PIDS], name, "pids.events", O_RDONLY, &ret->pids, e);
+    return silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.events", O_RDONLY,
+                                 &ret->pids, e);
 }
 
 static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,
@@ -166,9 +172,12 @@ static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *
     (void)snprintf(name, sizeof(name), "s%u/h%u", slot, k);
     if (mkdirat(freezer_of(c), name, 0755) < 0)
         return silt_fail_errno(e, "make handle %s", name);
-    if (silt_cgroup_open_file(c, freezer_of(c), name, "tasks", O_RDWR, &tasks, e) < 0)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(freezer_of(c), name), "tasks", O_RDWR, &tasks, e)
+        < 0)
         return -1;
-    if (silt_cgroup_open_file(c, freezer_of(c), name, "freezer.state", O_RDWR, &state, e) < 0)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(freezer_of(c), name), "freezer.state", O_RDWR,
+                              &state, e)
+        < 0)
         return -1;
     ret_fds[(*nfds)++] = silt_take_fd(&tasks);
     ret_fds[(*nfds)++] = silt_take_fd(&state);
@@ -183,18 +192,21 @@ static int stat_v1(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
     uint64_t pids, cpu_ns;
     int memory = c->dirs[MEMORY];
     silt_cgroup_name(slot, name);
-    if (silt_cgroup_get(c, memory, name, "memory.usage_in_bytes", NULL, &ret->memory_bytes, e) < 0)
-        return -1;
-    if (silt_cgroup_get(c, memory, name, "memory.max_usage_in_bytes", NULL, &ret->memory_peak_bytes,
-                        e)
+    if (silt_cgroup_get(c, silt_cgroup_at(memory, name), "memory.usage_in_bytes", NULL,
+                        &ret->memory_bytes, e)
         < 0)
         return -1;
-    if (silt_cgroup_get(c, c->dirs[PIDS], name, "pids.current", NULL, &pids, e) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(memory, name), "memory.max_usage_in_bytes", NULL,
+                        &ret->memory_peak_bytes, e)
+        < 0)
         return -1;
-    if (silt_cgroup_get(c, cpuacct_of(c), name, "cpuacct.usage", NULL, &cpu_ns, e) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.current", NULL, &pids, e) < 0)
         return -1;
-    if (silt_cgroup_get(c, memory, name, "memory.oom_control", "oom_kill", &ret->oom_kills,
-                        &ignored)
+    if (silt_cgroup_get(c, silt_cgroup_at(cpuacct_of(c), name), "cpuacct.usage", NULL, &cpu_ns, e)
+        < 0)
+        return -1;
+    if (silt_cgroup_get(c, silt_cgroup_at(memory, name), "memory.oom_control", "oom_kill",
+                        &ret->oom_kills, &ignored)
         < 0)
         ret->oom_kills = 0; /* kernels before 4.13 do not count */
     ret->pids = (uint32_t)pids;
@@ -210,8 +222,9 @@ struct visit {
 static void thaw_and_kill(const struct silt_cgroups *c, const char *group)
 {
     struct silt_error ignored;
-    (void)silt_cgroup_put(c, freezer_of(c), group, "freezer.state", "THAWED", &ignored);
-    silt_cgroup_kill_listed(c, freezer_of(c), group, "cgroup.procs");
+    (void)silt_cgroup_put(c, silt_cgroup_at(freezer_of(c), group), "freezer.state", "THAWED",
+                          &ignored);
+    silt_cgroup_kill_listed(c, silt_cgroup_at(freezer_of(c), group), "cgroup.procs");
 }
 
 static int kill_handle(void *context, const char *name)
@@ -230,7 +243,7 @@ static void kill_v1(const struct silt_cgroups *c, const char *group)
     thaw_and_kill(c, group);
     (void)silt_cgroup_each(freezer_of(c), group, kill_handle, &v);
     for (int i = 0; i < c->ndirs - 1; i++)
-        silt_cgroup_kill_listed(c, c->dirs[i], group, "cgroup.procs");
+        silt_cgroup_kill_listed(c, silt_cgroup_at(c->dirs[i], group), "cgroup.procs");
 }
 
 static int rmdir_handle(void *context, const char *name)
@@ -257,7 +270,9 @@ static int fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int 
 {
     *ret_into = -1;
     for (int i = 0; i < c->ndirs; i++) {
-        if (silt_cgroup_open_file(c, c->dirs[i], "fetch", "tasks", O_WRONLY, &ret_fds[i], e) < 0)
+        if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[i], "fetch"), "tasks", O_WRONLY,
+                                  &ret_fds[i], e)
+            < 0)
             return -1;
         *ret_nfds = i + 1;
     }

@@ -23,7 +23,8 @@ static void enable(const struct silt_cgroups *c, int dir, const char *group)
     static const char *const wanted[] = {"+memory", "+pids", "+cpu"};
     struct silt_error e;
     for (size_t i = 0; i < SILT_COUNT(wanted); i++)
-        if (silt_cgroup_put(c, dir, group, "cgroup.subtree_control", wanted[i], &e) < 0)
+        if (silt_cgroup_put(c, silt_cgroup_at(dir, group), "cgroup.subtree_control", wanted[i], &e)
+            < 0)
             silt_log(SILT_LOG_WARN, "cgroup.no_controller", "controller=%s error=\"%s\"",
                      wanted[i] + 1, e.text);
 }
@@ -35,10 +36,10 @@ static void enable(const struct silt_cgroups *c, int dir, const char *group)
 static int settle(struct silt_cgroups *c, struct silt_error *e)
 {
     struct silt_error ignored;
-    if (silt_cgroup_put(c, c->dirs[0], ".", "cgroup.procs", "0", &ignored) == 0
+    if (silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], "."), "cgroup.procs", "0", &ignored) == 0
         && c->create_flag == 0 && unshare(CLONE_NEWCGROUP) < 0)
         return silt_fail_errno(e, "make a cgroup namespace");
-    return silt_cgroup_put(c, c->dirs[0], "priv", "cgroup.procs", "0", e);
+    return silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], "priv"), "cgroup.procs", "0", e);
 }
 
 static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *config,
@@ -94,7 +95,7 @@ static int limit_cpu(const struct silt_cgroups *c, const char *group, uint32_t m
     if (quota < QUOTA_LEAST_US)
         quota = QUOTA_LEAST_US;
     (void)snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, PERIOD_US);
-    return silt_cgroup_put(c, c->dirs[0], group, "cpu.max", text, e);
+    return silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cpu.max", text, e);
 }
 
 static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
@@ -103,14 +104,17 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
     char guest[SILT_CGROUP_NAME_SIZE];
     (void)snprintf(guest, sizeof(guest), "s%u/guest", slot);
     if (!silt_without("memory_limit")) {
-        if (silt_cgroup_put_number(c, c->dirs[0], guest, "memory.max", l->memory_bytes, e) < 0)
+        if (silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[0], guest), "memory.max",
+                                   l->memory_bytes, e)
+            < 0)
             return -1;
-        if (silt_cgroup_put_number(c, c->dirs[0], guest, "memory.swap.max", 0, e) < 0
+        if (silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[0], guest), "memory.swap.max", 0, e)
+                < 0
             && e->sys != ENOENT) /* only where swap is counted */
             return -1;
     }
     if (!silt_without("pids_limit")
-        && silt_cgroup_put_number(c, c->dirs[0], guest, "pids.max", l->pids, e) < 0)
+        && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[0], guest), "pids.max", l->pids, e) < 0)
         return -1;
     return limit_cpu(c, guest, l->cpu_milli, e);
 }
@@ -124,13 +128,19 @@ static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup
     ret->into = openat(c->dirs[0], agent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (ret->into < 0)
         return silt_fail_errno(e, "open cgroup %s", agent);
-    if (silt_cgroup_open_file(c, c->dirs[0], guest, "memory.events", O_RDONLY, &ret->oom, e) < 0)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[0], guest), "memory.events", O_RDONLY,
+                              &ret->oom, e)
+        < 0)
         return -1;
-    if (silt_cgroup_open_file(c, c->dirs[0], guest, "memory.peak", O_RDONLY, &ret->peak, e) < 0
-        && silt_cgroup_open_file(c, c->dirs[0], guest, "memory.current", O_RDONLY, &ret->peak, e)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[0], guest), "memory.peak", O_RDONLY,
+                              &ret->peak, e)
+            < 0
+        && silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[0], guest), "memory.current", O_RDONLY,
+                                 &ret->peak, e)
                < 0)
         return -1;
-    return silt_cgroup_open_file(c, c->dirs[0], guest, "pids.events", O_RDONLY, &ret->pids, e);
+    return silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[0], guest), "pids.events", O_RDONLY,
+                                 &ret->pids, e);
 }
 
 static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,
@@ -144,9 +154,13 @@ static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *
     folder = openat(c->dirs[0], path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return silt_fail_errno(e, "open handle %s", path);
-    if (silt_cgroup_open_file(c, c->dirs[0], path, "cgroup.procs", O_RDONLY, &procs, e) < 0)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[0], path), "cgroup.procs", O_RDONLY, &procs,
+                              e)
+        < 0)
         return -1;
-    if (silt_cgroup_open_file(c, c->dirs[0], path, "cgroup.kill", O_WRONLY, &killer, e) < 0)
+    if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[0], path), "cgroup.kill", O_WRONLY, &killer,
+                              e)
+        < 0)
         return -1;
     if (may_move(c, slot, path, e) < 0)
         return -1;
@@ -164,15 +178,22 @@ static int stat_v2(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
     uint64_t pids;
     int dir = c->dirs[0];
     (void)snprintf(guest, sizeof(guest), "s%u/guest", slot);
-    if (silt_cgroup_get(c, dir, guest, "memory.current", NULL, &ret->memory_bytes, e) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(dir, guest), "memory.current", NULL, &ret->memory_bytes,
+                        e)
+        < 0)
         return -1;
-    if (silt_cgroup_get(c, dir, guest, "memory.peak", NULL, &ret->memory_peak_bytes, &ignored) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(dir, guest), "memory.peak", NULL, &ret->memory_peak_bytes,
+                        &ignored)
+        < 0)
         ret->memory_peak_bytes = ret->memory_bytes; /* kernels before 5.19 */
-    if (silt_cgroup_get(c, dir, guest, "pids.current", NULL, &pids, e) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(dir, guest), "pids.current", NULL, &pids, e) < 0)
         return -1;
-    if (silt_cgroup_get(c, dir, guest, "cpu.stat", "usage_usec", &ret->cpu_us, e) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(dir, guest), "cpu.stat", "usage_usec", &ret->cpu_us, e)
+        < 0)
         return -1;
-    if (silt_cgroup_get(c, dir, guest, "memory.events", "oom_kill", &ret->oom_kills, e) < 0)
+    if (silt_cgroup_get(c, silt_cgroup_at(dir, guest), "memory.events", "oom_kill", &ret->oom_kills,
+                        e)
+        < 0)
         return -1;
     ret->pids = (uint32_t)pids;
     return 0;
@@ -181,8 +202,8 @@ static int stat_v2(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
 static void kill_v2(const struct silt_cgroups *c, const char *group)
 {
     struct silt_error ignored;
-    (void)silt_cgroup_put(c, c->dirs[0], group, "cgroup.freeze", "0", &ignored);
-    (void)silt_cgroup_put(c, c->dirs[0], group, "cgroup.kill", "1", &ignored);
+    (void)silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cgroup.freeze", "0", &ignored);
+    (void)silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cgroup.kill", "1", &ignored);
 }
 
 struct visit {

@@ -15,10 +15,10 @@ void silt_image_name(const uint8_t digest[SILT_DIGEST_SIZE], char name[SILT_IMAG
 {
     static const char hex[] = "0123456789abcdef";
     for (size_t i = 0; i < SILT_DIGEST_SIZE; i++) {
-        name[2 * i] = hex[digest[i] >> 4];
-        name[2 * i + 1] = hex[digest[i] & 15];
+        *name++ = hex[digest[i] >> 4];
+        *name++ = hex[digest[i] & 15];
     }
-    name[2 * SILT_DIGEST_SIZE] = 0;
+    *name = 0;
 }
 
 static void staging_name(uint32_t staging, char name[NAME_SIZE])

@@ -253,14 +253,13 @@ static int take_name(const struct silt_launch *l, struct silt_error *e)
 
 static int open_null(struct silt_error *e)
 {
-    silt_auto_fd null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int null =
+        open("/dev/null", O_RDWR | O_CLOEXEC | O_NOFOLLOW); /* above all others: closes at exec */
     if (null < 0)
         return silt_fail_errno(e, "open /dev/null");
     for (int i = 0; i < 3; i++)
         if (dup2(null, i) < 0)
             return silt_fail_errno(e, "set standard descriptor %d", i);
-    if (null < 3)
-        null = -1; /* it is one of them */
     return 0;
 }
 

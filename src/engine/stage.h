@@ -9,11 +9,12 @@
 #define SILT_STAGE_POOL "/pool"
 #define SILT_STAGE_IMAGES "/images"
 #define SILT_STAGE_USR "/usr"
-#define SILT_STAGE_DEV "/dev"     /* template of every sandbox's /dev */
-#define SILT_STAGE_EMPTY "/empty" /* covers folders of proc and sysfs that are nobody's business   \
-                                   */
-#define SILT_STAGE_MASK "/mask"   /* covers files of them */
-#define SILT_STAGE_NEW "/new"     /* a mount point for the moment */
+#define SILT_STAGE_DEV "/dev" /* template of every sandbox's /dev */
+#define SILT_STAGE_EMPTY                                                                           \
+    "/empty"                    /* covers folders of proc and sysfs that are nobody's business     \
+                                 */
+#define SILT_STAGE_MASK "/mask" /* covers files of them */
+#define SILT_STAGE_NEW "/new"   /* a mount point for the moment */
 
 struct silt_stage {
     const char *pool; /* folders of the machine */

@@ -163,28 +163,27 @@ static int usage_in_sysfs(const struct silt_volumes *v, uint64_t id, uint64_t *r
 
 static int usage_on_disk(int volume, uint64_t id, uint64_t *ret, struct silt_error *e)
 {
-    struct {
-        struct btrfs_ioctl_search_args_v2 args;
-        char room[USAGE_ROOM];
-    } search = {.args = {.key = {.tree_id = BTRFS_QUOTA_TREE_OBJECTID,
-                                 .min_type = BTRFS_QGROUP_INFO_KEY,
-                                 .max_type = BTRFS_QGROUP_INFO_KEY,
-                                 .min_offset = id,
-                                 .max_offset = id,
-                                 .max_transid = UINT64_MAX,
-                                 .nr_items = 1},
-                         .buf_size = USAGE_ROOM}};
-    if (ioctl(volume, BTRFS_IOC_TREE_SEARCH_V2, &search.args) < 0)
+    _Alignas(struct btrfs_ioctl_search_args_v2) char room[USAGE_ROOM] = {0};
+    struct btrfs_ioctl_search_args_v2 *args = (struct btrfs_ioctl_search_args_v2 *)(void *)room;
+    args->key = (struct btrfs_ioctl_search_key){.tree_id = BTRFS_QUOTA_TREE_OBJECTID,
+                                                .min_type = BTRFS_QGROUP_INFO_KEY,
+                                                .max_type = BTRFS_QGROUP_INFO_KEY,
+                                                .min_offset = id,
+                                                .max_offset = id,
+                                                .max_transid = UINT64_MAX,
+                                                .nr_items = 1};
+    args->buf_size = sizeof(room) - sizeof(*args);
+    if (ioctl(volume, BTRFS_IOC_TREE_SEARCH_V2, args) < 0)
         return silt_fail_errno(e, "search the quota tree");
     struct btrfs_ioctl_search_header head;
     struct btrfs_qgroup_info_item item;
-    if (search.args.key.nr_items == 0)
+    if (args->key.nr_items == 0)
         return silt_fail(e, SILT_NOT_FOUND, "volume %llu has no quota item",
                          (unsigned long long)id);
-    memcpy(&head, search.room, sizeof(head));
+    memcpy(&head, room + sizeof(*args), sizeof(head));
     if (head.type != BTRFS_QGROUP_INFO_KEY || head.len < sizeof(item))
         return silt_fail(e, SILT_INTERNAL, "quota item of type %u, %u bytes", head.type, head.len);
-    memcpy(&item, search.room + sizeof(head), sizeof(item));
+    memcpy(&item, room + sizeof(*args) + sizeof(head), sizeof(item));
     *ret = item.rfer; /* little-endian, as all machines we run on */
     return 0;
 }

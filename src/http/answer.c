@@ -177,15 +177,16 @@ static const char *reason_of(int status)
 static silt_slice date_now(struct silt_http_server *s)
 {
     if (s->date[0] == 0 || s->loop->now_ms - s->date_ms >= DATE_MS) {
-        static const char days[] = "SunMonTueWedThuFriSat";
-        static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+        static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+        static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
         time_t seconds = silt_clock_wall_ms() / 1000;
         struct tm t;
         char text[80];
         (void)gmtime_r(&seconds, &t);
-        (void)snprintf(text, sizeof(text), "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
-                       days + 3 * t.tm_wday, t.tm_mday, months + 3 * t.tm_mon, t.tm_year + 1900,
-                       t.tm_hour, t.tm_min, t.tm_sec);
+        (void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday],
+                       t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min,
+                       t.tm_sec);
         (void)snprintf(s->date, sizeof(s->date), "%.29s", text);
         s->date_ms = s->loop->now_ms;
     }

@@ -40,6 +40,6 @@ enum silt_http_chunk {
     SILT_HTTP_CHUNK_DATA,
     SILT_HTTP_CHUNK_END
 };
-/* Consumes from *in; DATA comes with a slice of it. */
+/* Consumes from *in; DATA comes with a slice of it. Extensions are refused, trailers dropped. */
 enum silt_http_chunk silt_http_dechunk(struct silt_http_chunks *c, silt_slice *in,
                                        silt_slice *ret_data);

@@ -27,7 +27,8 @@ struct silt_http_hooks {
     /* An answer that the server itself gives (malformed, too large, timeout): fills a JSON error
      * body so that every error has the envelope. `content_type` is application/json. */
     void (*on_refusal)(void *context, int status, struct silt_buf *ret_body);
-    /* After each answer: for the access log and metrics. */
+    /* After each answer: for the access log and metrics. 499: the client left before it. What is
+     * refused before it is a request is seen by on_refusal only. */
     void (*on_answered)(void *context, const struct silt_http_request *r, int status, int64_t us);
     void *context;
     silt_slice extra_fields; /* "Name: value\r\n..." on every response (CORS) */
@@ -50,16 +51,17 @@ struct silt_http_request {
     struct silt_arena *arena;          /* lives until the answer is complete */
     silt_slice body;                   /* silt_http_collect: the whole, when its callback runs */
     void *owner;                       /* the handler's own */
-    /* The client went away, or the answer was cut: the request is gone after this call. Called at
-     * most once, and never after a complete answer. NULL is fine. A client that half-closes is not
-     * gone. */
+    /* The client went away, or the server cut or refused the request: it is gone after this call.
+     * Called at most once, from the loop, never from inside a function below, and never after
+     * reply, end or cut. NULL is fine. A client that half-closes is not gone. */
     void (*on_gone)(struct silt_http_request *r);
     /* A streamed answer has room again (pending fell below half of the mark). */
     void (*on_drain)(struct silt_http_request *r);
 };
 
 /* Reads the whole body into memory (memory grows with what arrives, not with what is announced),
- * then calls on_body. */
+ * then calls on_body, after the caller has returned. All connections together have a ceiling: 503.
+ */
 void silt_http_collect(struct silt_http_request *r, uint64_t max,
                        void (*on_body)(struct silt_http_request *r));
 /* Hands the body over in pieces; `end` with the last (possibly empty) one. While paused nothing
@@ -80,7 +82,7 @@ enum { SILT_HTTP_MARK = 256 * 1024 };
 /* Queues (copies) and sends what it can. Never refuses; the caller stops feeding while
  * silt_http_pending(r) >= SILT_HTTP_MARK and goes on in on_drain. One call = one chunk. */
 void silt_http_write(struct silt_http_request *r, silt_slice bytes);
-size_t silt_http_pending(const struct silt_http_request *r);
+size_t silt_http_pending(const struct silt_http_request *r); /* the mark, once the client is gone */
 void silt_http_end(struct silt_http_request *r); /* complete; the request is gone after this call */
-void silt_http_cut(
-    struct silt_http_request *r); /* breaks the connection: the answer cannot be finished */
+/* Breaks the connection: the answer cannot be finished. The request is gone after this call. */
+void silt_http_cut(struct silt_http_request *r);

@@ -13,6 +13,9 @@
 enum { HANDLES_MAX = 16 };
 
 static const uint64_t memory_least = 8ULL << 20, memory_most = 1ULL << 46;
+/* A start writes a little to the volume: overlayfs its work folder, we a note. A full one must wake
+ * too. */
+static const uint64_t headroom = 8ULL << 20;
 static const uint64_t disk_least = 1ULL << 20, disk_most = 1ULL << 50;
 
 int silt_priv_check_limits(const struct silt_priv_limits *l, struct silt_error *e)
@@ -56,8 +59,12 @@ static int check(const struct silt_priv_create *c, struct silt_error *e)
     return silt_priv_check_hostname(c->hostname, e);
 }
 
-/* What one create has opened on its way. */
+/* One create and what it has opened on its way. */
 struct making {
+    struct silt_priv_unit *unit;
+    uint32_t slot;
+    const struct silt_priv_create *wanted;
+    int channel; /* borrowed */
     int volume, image, root, usr;
     struct silt_cgroup_birth birth;
     int handle_fds[HANDLES_MAX * SILT_CGROUP_FDS_PER_HANDLE];
@@ -77,64 +84,65 @@ static void close_making(struct making *m)
     silt_net_close(&m->net);
 }
 
+static bool wants(const struct making *m, uint32_t flag)
+{
+    return (m->wanted->flags & flag) != 0;
+}
+
 /* Files that are already there may belong to processes that nobody knows of any more: an earlier
  * silt-priv was killed before it could tell. */
-static int end_leftovers(const struct silt_priv_unit *u, uint32_t slot, struct silt_error *e)
+static int end_leftovers(const struct making *m, struct silt_error *e)
 {
     struct silt_error ignored;
     silt_auto_fd volume = -1;
-    if (silt_volume_open(&u->volumes, slot, &volume, &ignored) < 0)
+    if (silt_volume_open(&m->unit->volumes, m->slot, &volume, &ignored) < 0)
         return 0;
-    return silt_priv_end_processes(u, slot, volume, e);
+    return silt_priv_end_processes(m->unit, m->slot, volume, e);
 }
 
-static int open_volume(const struct silt_priv_unit *u, uint32_t slot,
-                       const struct silt_priv_create *c, struct making *m, struct silt_error *e)
+static int open_volume(struct making *m, struct silt_error *e)
 {
-    bool fresh = (c->flags & SILT_CREATE_FRESH) != 0;
-    if (end_leftovers(u, slot, e) < 0)
+    const struct silt_volumes *v = &m->unit->volumes;
+    if (end_leftovers(m, e) < 0)
         return -1;
-    if (fresh
-        && silt_volume_make(&u->volumes, slot, silt_priv_unit_ids(u, slot), &m->volume, e) < 0)
+    if (wants(m, SILT_CREATE_FRESH))
+        return silt_volume_make(v, m->slot, silt_priv_unit_ids(m->unit, m->slot), &m->volume, e);
+    if (silt_volume_open(v, m->slot, &m->volume, e) < 0)
         return -1;
-    if (!fresh) {
-        if (silt_volume_open(&u->volumes, slot, &m->volume, e) < 0)
-            return -1;
-        silt_janitor_await_release(u->janitor, slot); /* of the incarnation before */
-    }
-    return silt_volume_limit(&u->volumes, m->volume, c->limits.disk_bytes, e);
+    silt_janitor_await_release(m->unit->janitor, m->slot); /* of the incarnation before */
+    return 0;
 }
 
-static int make_groups(const struct silt_priv_unit *u, uint32_t slot,
-                       const struct silt_priv_create *c, struct making *m, struct silt_error *e)
+static int make_groups(struct making *m, struct silt_error *e)
 {
-    if (silt_cgroup_make(&u->cgroups, slot, &c->limits, e) < 0)
+    const struct silt_cgroups *c = &m->unit->cgroups;
+    if (silt_cgroup_make(c, m->slot, &m->wanted->limits, e) < 0)
         return -1;
-    if (silt_cgroup_birth_open(&u->cgroups, slot, &m->birth, e) < 0)
+    if (silt_cgroup_birth_open(c, m->slot, &m->birth, e) < 0)
         return -1;
-    return silt_cgroup_handles(&u->cgroups, slot, c->handles, m->handle_fds, &m->nhandle_fds, e);
+    return silt_cgroup_handles(c, m->slot, m->wanted->handles, m->handle_fds, &m->nhandle_fds, e);
 }
 
-static int mount_root(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
-                      struct making *m, struct silt_error *e)
+static int mount_root(struct making *m, struct silt_error *e)
 {
-    uint32_t ids = silt_priv_unit_ids(u, slot);
-    if (silt_image_open(u->images, c->digest, &m->image, e) < 0)
+    uint32_t ids = silt_priv_unit_ids(m->unit, m->slot);
+    if (silt_image_open(m->unit->images, m->wanted->digest, &m->image, e) < 0)
         return -1;
     struct silt_rootfs rootfs = {.image = m->image,
                                  .volume = m->volume,
                                  .ids = ids,
-                                 .ids_images = u->ids_images,
-                                 .ephemeral = (c->flags & SILT_CREATE_EPHEMERAL) != 0};
-    if (silt_rootfs_mount(&rootfs, &m->root, &u->later, e) < 0)
+                                 .ids_images = m->unit->ids_images,
+                                 .ephemeral = wants(m, SILT_CREATE_EPHEMERAL)};
+    if (silt_rootfs_mount(&rootfs, &m->root, &m->unit->later, e) < 0)
         return -1;
-    if ((c->flags & SILT_CREATE_HOST_USR) != 0)
+    if (wants(m, SILT_CREATE_HOST_USR))
         return silt_rootfs_usr(ids, &m->usr, e);
     return 0;
 }
 
-static int take_net(struct silt_priv_unit *u, struct making *m, struct silt_error *e)
+static int take_net(struct making *m, struct silt_error *e)
 {
+    struct silt_priv_unit *u = m->unit;
     if (u->nnets == 0)
         return silt_net_make(u->home_net, &m->net, e);
     m->net = u->nets[--u->nnets];
@@ -152,45 +160,52 @@ void silt_priv_refill(struct silt_priv_unit *u)
         silt_log(SILT_LOG_WARN, "priv.no_net", "error=\"%s\"", e.text);
 }
 
-static int launch(const struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
-                  const struct making *m, int channel, int *ret_pidfd, struct silt_error *e)
+static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
 {
+    const struct silt_priv_unit *u = m->unit;
     struct silt_launch l = {
-        .slot = slot,
-        .ids = silt_priv_unit_ids(u, slot),
+        .slot = m->slot,
+        .ids = silt_priv_unit_ids(u, m->slot),
         .root = m->root,
         .usr = m->usr,
         .volume = m->volume,
-        .channel = channel,
+        .channel = m->channel,
         .cgroups = &u->cgroups,
         .birth = &m->birth,
         .handle_fds = m->handle_fds,
         .nhandle_fds = m->nhandle_fds,
-        .handles = c->handles,
+        .handles = m->wanted->handles,
         .net = &m->net,
         .home_net = u->home_net,
         .seccomp = &u->seccomp,
         .init = u->init,
-        .shm_bytes = c->limits.memory_bytes / 2,
-        .hostname = c->hostname,
+        .shm_bytes = m->wanted->limits.memory_bytes / 2,
+        .hostname = m->wanted->hostname,
     };
     return silt_launch(&l, ret_pidfd, e);
 }
 
-static int create(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
-                  struct making *m, int channel, int *ret_pidfd, struct silt_error *e)
+static int create(struct making *m, int *ret_pidfd, struct silt_error *e)
 {
-    if (open_volume(u, slot, c, m, e) < 0)
+    const struct silt_volumes *v = &m->unit->volumes;
+    uint64_t disk = m->wanted->limits.disk_bytes;
+    silt_auto_fd pidfd = -1;
+    if (open_volume(m, e) < 0)
         return -1;
-    if (make_groups(u, slot, c, m, e) < 0)
+    if (silt_volume_limit(v, m->volume, disk + headroom, e) < 0)
         return -1;
-    if (mount_root(u, slot, c, m, e) < 0)
+    if (make_groups(m, e) < 0)
         return -1;
-    if (take_net(u, m, e) < 0)
+    if (mount_root(m, e) < 0)
         return -1;
-    if (launch(u, slot, c, m, channel, ret_pidfd, e) < 0)
+    if (take_net(m, e) < 0)
         return -1;
-    silt_janitor_tell(u->janitor, SILT_JANITOR_KEEP, slot, m->root);
+    if (launch(m, &pidfd, e) < 0)
+        return -1;
+    if (silt_volume_limit(v, m->volume, disk, e) < 0)
+        return -1;
+    silt_janitor_tell(m->unit->janitor, SILT_JANITOR_KEEP, m->slot, m->root);
+    *ret_pidfd = silt_take_fd(&pidfd);
     return 0;
 }
 
@@ -205,7 +220,11 @@ static void undo(struct silt_priv_unit *u, uint32_t slot, bool fresh)
 int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
                      int channel, int *ret_pidfd, struct silt_error *e)
 {
-    struct making m = {.volume = -1,
+    struct making m = {.unit = u,
+                       .slot = slot,
+                       .wanted = c,
+                       .channel = channel,
+                       .volume = -1,
                        .image = -1,
                        .root = -1,
                        .usr = -1,
@@ -213,7 +232,7 @@ int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_
                        .net = {.ns = -1, .sysfs = -1}};
     if (check(c, e) < 0)
         return -1;
-    int done = create(u, slot, c, &m, channel, ret_pidfd, e);
+    int done = create(&m, ret_pidfd, e);
     close_making(&m);
     if (done < 0)
         undo(u, slot, (c->flags & SILT_CREATE_FRESH) != 0);

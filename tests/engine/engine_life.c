@@ -119,6 +119,26 @@ static bool sleeps_and_wakes(struct world *w)
     return true;
 }
 
+static bool wakes_with_a_full_disk(struct world *w)
+{
+    struct silt_priv_request q = create_request(5, IMAGE_PLAIN, SILT_CREATE_FRESH);
+    struct box b;
+    q.body.create.limits.disk_bytes = 10 << 20;
+    CHECK(box_create_by(w, &q, &b));
+    CHECK(has(box_say(&b, "fill /big 60"), "errno 122"));
+    CHECK(has(box_say(&b, "fill /small 60"), "errno 122"));
+    CHECK(tell(w, SILT_PRIV_STOP, 5));
+    box_close(&b);
+    q.body.create.flags = 0;
+    CHECK(box_create_by(w, &q, &b));
+    CHECK(has(box_say(&b, "fill /more 60"), "0 errno 122"));
+    CHECK_SAYS(&b, "remove /big", "ok");
+    CHECK_SAYS(&b, "fill /more 2", "2 errno 0");
+    CHECK(tell(w, SILT_PRIV_DESTROY, 5));
+    box_close(&b);
+    return true;
+}
+
 static bool needs_files_to_wake(struct world *w)
 {
     struct box b;
@@ -358,6 +378,7 @@ static bool leaves_nothing(struct world *w)
 
 const struct test life_tests[] = {
     {"a stopped sandbox wakes with its files", sleeps_and_wakes, NULL},
+    {"a sandbox whose disk is full wakes and can be emptied", wakes_with_a_full_disk, NULL},
     {"a sandbox without files cannot wake", needs_files_to_wake, NULL},
     {"a fresh start ends and forgets what was in its place", starts_afresh, NULL},
     {"ending what is not there is fine", ends_what_is_not_there, NULL},

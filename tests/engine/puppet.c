@@ -72,7 +72,7 @@ static void do_fill(const char *path, long most)
     memset(mib, 'x', sizeof(mib));
     int fd = open(path, O_WRONLY | O_CREAT, 0644);
     long long done = 0;
-    int why = 0;
+    int why = fd < 0 ? errno : 0;
     while (done >> 20 < most && why == 0) {
         ssize_t n = write(fd, mib, sizeof(mib));
         if (n < 0)
@@ -278,6 +278,11 @@ static void obey(char *line)
         say("%s %d", mkdir(rest, 0755) == 0 ? "ok" : "errno", errno);
     } else if (strcmp(line, "socket") == 0 && sscanf(rest, "%d %d %d", &a, &b, &c) == 3) {
         do_socket(a, b, c);
+    } else if (strcmp(line, "remove") == 0) {
+        if (unlink(rest) == 0)
+            say("ok");
+        else
+            say("errno %d", errno);
     } else if (strcmp(line, "exit") == 0) {
         _exit((int)strtol(rest, NULL, 10));
     } else if (second != NULL) {

@@ -67,7 +67,7 @@ export class Daemon {
 			run: this.run,
 			token_file: path.join(home, 'token'),
 			user: USER,
-			'ids.base': randomInt(0x40, 0xde) * 2 ** 24,
+			'ids.base': randomInt(0x40, 0x7e) * 2 ** 24,
 			'ids.count': 512,
 			'disk.pool': '8G',
 			'pool.sandboxes': 2,

@@ -21,7 +21,7 @@
 enum { PATIENCE_MS = 10000, EXECS_MAX = 128, HANDLES_MAX = 80 };
 
 struct group {
-    char path[128];
+    char path[256];
 };
 
 struct rig {
@@ -69,7 +69,8 @@ static void bind_node(const char *name)
 static void make_dev(void)
 {
     static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
-    if (mount("/dev", "/tmp", NULL, MS_BIND, NULL) < 0 || mount("tmpfs", "/dev", "tmpfs", 0, NULL) < 0)
+    if (mount("/dev", "/tmp", NULL, MS_BIND, NULL) < 0
+        || mount("tmpfs", "/dev", "tmpfs", 0, NULL) < 0)
         die("mount /dev");
     for (size_t i = 0; i < SILT_COUNT(nodes); i++)
         bind_node(nodes[i]);
@@ -113,7 +114,8 @@ static int be_init(void *arg)
     char texts[3][16];
     int next = SILT_AGENT_FD_CHANNEL;
     /* A test that is killed takes us along. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0
+        || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         die("make mounts private");
     make_dev();
     if (mount("proc", "/proc", "proc", 0, NULL) < 0)
@@ -146,7 +148,7 @@ static int be_init(void *arg)
 
 static int open_in(const char *folder, const char *name, int flags)
 {
-    char path[256];
+    char path[1024];
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     return open(path, flags | O_CLOEXEC);
 }
@@ -161,7 +163,7 @@ static void set(const struct group *g, const char *name, uint64_t value)
 {
     char text[32];
     struct silt_error e;
-    char path[256];
+    char path[1024];
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
     (void)snprintf(path, sizeof(path), "%s/%s", g->path, name);
     if (silt_fd_put(AT_FDCWD, path, text, &e) < 0)
@@ -195,7 +197,8 @@ static void make_handle(struct rig *r, int *fds)
     }
 }
 
-static void make_guest(struct rig *r, const struct rig_options *o, const char *name, struct birth *b)
+static void make_guest(struct rig *r, const struct rig_options *o, const char *name,
+                       struct birth *b)
 {
     b->counters[0] = b->counters[1] = b->counters[2] = -1;
     if (o->memory > 0 && make_group(&r->top[2], roots[2], name) == 0) {
@@ -213,14 +216,15 @@ static void make_guest(struct rig *r, const struct rig_options *o, const char *n
 
 static void remove_groups(struct rig *r)
 {
-    char path[160];
+    char path[1024];
     for (unsigned i = 0; i < r->handles; i++) {
         (void)snprintf(path, sizeof(path), "%s/h%u", handle_root(r)->path, i);
         for (int n = 0; n < 200 && rmdir(path) < 0 && errno == EBUSY; n++)
             (void)poll(NULL, 0, 5); /* the last process is still leaving */
     }
     for (int i = 0; i < 4; i++)
-        for (int n = 0; n < 200 && r->top[i].path[0] != 0 && rmdir(r->top[i].path) < 0 && errno == EBUSY; n++)
+        for (int n = 0;
+             n < 200 && r->top[i].path[0] != 0 && rmdir(r->top[i].path) < 0 && errno == EBUSY; n++)
             (void)poll(NULL, 0, 5);
 }
 
@@ -487,12 +491,14 @@ uint64_t rig_open(struct rig *r, const char *cwd, const char *env)
     char body[8192];
     struct rig_frame f;
     uint64_t id = r->next_id++;
-    struct silt_agent_start head = {.note_len = 4, .cwd_len = (uint32_t)(cwd != NULL ? strlen(cwd) : 0)};
+    struct silt_agent_start head = {.note_len = 4,
+                                    .cwd_len = (uint32_t)(cwd != NULL ? strlen(cwd) : 0)};
     size_t len = sizeof(head);
     len += put(body + len, "note", 4);
     len += put(body + len, cwd, head.cwd_len);
     head.env_len = (uint32_t)put_env(
-        body + len, env != NULL ? env : "PATH=/usr/bin:/bin\nHOME=/root\nLANG=C.UTF-8\nLC_ALL=C.UTF-8");
+        body + len,
+        env != NULL ? env : "PATH=/usr/bin:/bin\nHOME=/root\nLANG=C.UTF-8\nLC_ALL=C.UTF-8");
     len += head.env_len;
     memcpy(body, &head, sizeof(head));
     rig_say(r, SILT_AGENT_OPEN, id, body, len);
@@ -501,7 +507,8 @@ uint64_t rig_open(struct rig *r, const char *cwd, const char *env)
     while (f.head.id != id);
     if (f.head.type != SILT_AGENT_OPENED)
         fail_msg("session not opened: frame %u %s", f.head.type,
-                 f.head.type == SILT_AGENT_FAILED ? ((struct silt_error *)(void *)f.body)->text : "");
+                 f.head.type == SILT_AGENT_FAILED ? ((struct silt_error *)(void *)f.body)->text
+                                                  : "");
     memcpy(&r->shell_pid, f.body, sizeof(r->shell_pid));
     return id;
 }
@@ -625,7 +632,8 @@ void rig_run(struct rig *r, struct rig_exec *x)
     rig_until_ended(r, x);
 }
 
-int rig_check(struct rig *r, uint64_t session, const char *command, const char *out, const char *err)
+int rig_check(struct rig *r, uint64_t session, const char *command, const char *out,
+              const char *err)
 {
     struct rig_exec x = {.command = command, .session = session, .mode = SILT_EXEC_FOREGROUND};
     rig_run(r, &x);
@@ -644,7 +652,7 @@ int rig_check(struct rig *r, uint64_t session, const char *command, const char *
 
 unsigned rig_count(struct rig *r, unsigned handle)
 {
-    char path[160];
+    char path[1024];
     char *text;
     size_t len;
     struct silt_error e;

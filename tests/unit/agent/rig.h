@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rig: the real silt-init as PID 1 of its own process and mount namespaces, with handles made by the
- * test, which plays siltd. Needs root and cgroups; without them the tests skip and say so. */
+/* rig: the real silt-init as PID 1 of its own process and mount namespaces, with handles made by
+ * the test, which plays siltd. Needs root and cgroups; without them the tests skip and say so. */
 #pragma once
 
 #include "base/own.h"
@@ -10,10 +10,10 @@
 #include <sys/types.h>
 
 struct rig_options {
-    int mode;             /* of cgroups: 1 (default) or 2 */
-    unsigned handles;     /* at birth; default 4 */
-    uint64_t memory;      /* limit of the guest's group in bytes; 0: no such group */
-    unsigned pids;        /* limit of the guest's group; 0: no such group */
+    int mode;         /* of cgroups: 1 (default) or 2 */
+    unsigned handles; /* at birth; default 4 */
+    uint64_t memory;  /* limit of the guest's group in bytes; 0: no such group */
+    unsigned pids;    /* limit of the guest's group; 0: no such group */
 };
 
 struct rig_frame {
@@ -27,8 +27,8 @@ struct rig_exec {
     uint64_t id;
     const char *command;
     const char *cwd;
-    const char *env;    /* NAME=value\n… */
-    const char *env_raw;/* instead: NAME=value\0… */
+    const char *env;     /* NAME=value\n… */
+    const char *env_raw; /* instead: NAME=value\0… */
     size_t env_raw_len;
     uint32_t mode;
     uint32_t timeout_ms;
@@ -38,7 +38,7 @@ struct rig_exec {
     int32_t pid;
     char *out, *err; /* terminated */
     size_t out_len, err_len;
-    bool keep_credit;    /* do not credit what comes */
+    bool keep_credit; /* do not credit what comes */
     struct silt_agent_end end;
     char cwd_now[PATH_MAX + 1];
     struct silt_error error;
@@ -62,7 +62,8 @@ bool rig_hears(struct rig *r, struct rig_frame *ret, int timeout_ms);
 void rig_expect(struct rig *r, uint32_t type, uint64_t id, struct rig_frame *ret);
 
 void rig_give_handles(struct rig *r, unsigned how_many);
-uint64_t rig_open(struct rig *r, const char *cwd, const char *env); /* waits for OPENED; answers the id */
+uint64_t rig_open(struct rig *r, const char *cwd,
+                  const char *env);   /* waits for OPENED; answers the id */
 int32_t rig_shell_pid(struct rig *r); /* of the session opened last */
 void rig_close(struct rig *r, uint64_t session);
 void rig_send(struct rig *r, struct rig_exec *x); /* EXEC; known to the rig until it has ended */
@@ -74,12 +75,14 @@ void rig_free(struct rig_exec *x);
 /* Sends and waits. */
 void rig_run(struct rig *r, struct rig_exec *x);
 /* In a session; fails unless the output is exactly that. Answers the code. */
-int rig_check(struct rig *r, uint64_t session, const char *command, const char *out, const char *err);
+int rig_check(struct rig *r, uint64_t session, const char *command, const char *out,
+              const char *err);
 
 unsigned rig_count(struct rig *r, unsigned handle); /* threads in a handle */
 unsigned rig_count_all(struct rig *r);
 bool rig_alive(struct rig *r);
 pid_t rig_pid(struct rig *r); /* silt-init, as we see it */
-void rig_cut(struct rig *r); /* closes siltd's end */
+void rig_cut(struct rig *r);  /* closes siltd's end */
 int64_t rig_now_us(void);
-size_t rig_folder_files(struct rig *r, char *names, size_t size); /* in /dev/silt; names by spaces */
+size_t rig_folder_files(struct rig *r, char *names,
+                        size_t size); /* in /dev/silt; names by spaces */

@@ -14,7 +14,8 @@ static void check(struct rig *r, uint64_t s, const char *command, const char *ou
     struct rig_exec x = background(s, command);
     rig_run(r, &x);
     if (x.failed || strcmp(x.out, out) != 0 || x.err_len > 0)
-        fail_msg("'%s' printed '%s', not '%s' (errors: '%s' %s)", command, x.out, out, x.err, x.error.text);
+        fail_msg("'%s' printed '%s', not '%s' (errors: '%s' %s)", command, x.out, out, x.err,
+                 x.error.text);
     rig_free(&x);
 }
 
@@ -22,11 +23,15 @@ TEST(background_command_inherits_the_session)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    (void)rig_check(r, s, "cd /usr; X='a b'; A=(1 2); export Y=2; f() { echo f$1; }; shopt -s extglob; "
-                          "set -- p q; umask 077; ulimit -n 300; set -o pipefail", "", "");
-    check(r, s, "pwd; echo \"$X\" ${A[1]}; sh -c 'echo $Y'; f 3; echo $2; umask; ulimit -n; shopt extglob; "
-                "shopt -o pipefail; /bin/pwd; echo $OLDPWD",
-          "/usr\na b 2\n2\nf3\nq\n0077\n300\nextglob        \ton\npipefail       \ton\n/usr\n/tmp\n");
+    (void)rig_check(r, s,
+                    "cd /usr; X='a b'; A=(1 2); export Y=2; f() { echo f$1; }; shopt -s extglob; "
+                    "set -- p q; umask 077; ulimit -n 300; set -o pipefail",
+                    "", "");
+    check(
+        r, s,
+        "pwd; echo \"$X\" ${A[1]}; sh -c 'echo $Y'; f 3; echo $2; umask; ulimit -n; shopt extglob; "
+        "shopt -o pipefail; /bin/pwd; echo $OLDPWD",
+        "/usr\na b 2\n2\nf3\nq\n0077\n300\nextglob        \ton\npipefail       \ton\n/usr\n/tmp\n");
     rig_stop(r);
 }
 
@@ -124,10 +129,21 @@ TEST(background_command_runs_beside_the_session)
 TEST(background_commands_of_odd_states_run)
 {
     static const char *const states[] = {
-        "set -e", "set -u", "set -x", "set -v", "set -o posix", "set -C", "set -f", "IFS=x",
-        "trap 'echo trapped' DEBUG EXIT ERR", "shopt -s expand_aliases; alias echo=false declare=false",
-        "declare() { :; }; set() { :; }; shopt() { :; }", "cd /usr/lib/.; unset PWD HOME PATH LANG",
-        "readonly X=1 IFS", "mkdir -p gone; cd gone; rmdir ../gone", "PS4='$(touch /tmp/never)'",
+        "set -e",
+        "set -u",
+        "set -x",
+        "set -v",
+        "set -o posix",
+        "set -C",
+        "set -f",
+        "IFS=x",
+        "trap 'echo trapped' DEBUG EXIT ERR",
+        "shopt -s expand_aliases; alias echo=false declare=false",
+        "declare() { :; }; set() { :; }; shopt() { :; }",
+        "cd /usr/lib/.; unset PWD HOME PATH LANG",
+        "readonly X=1 IFS",
+        "mkdir -p gone; cd gone; rmdir ../gone",
+        "PS4='$(touch /tmp/never)'",
         "f() { echo ';'\"$(cat <<'E'\n$x\nE\n)\"; case x in (x) ;; esac; for ((;;)) { break; }; }",
     };
     RIG();
@@ -179,7 +195,8 @@ TEST(background_commands_leave_nothing_in_the_folder)
     for (int i = 0; i < 3; i++)
         check(r, s, "echo hi", "hi\n");
     (void)rig_folder_files(r, names, sizeof(names));
-    assert_int_equal(rig_folder_files(r, names, sizeof(names)), 3); /* fork, save and the status FIFO */
+    assert_int_equal(rig_folder_files(r, names, sizeof(names)),
+                     3); /* fork, save and the status FIFO */
     rig_stop(r);
 }
 

@@ -98,7 +98,8 @@ TEST(a_command_may_be_detached_before_it_runs)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    struct rig_exec x = {.command = "head -c 10000000 /dev/zero; exit 4", .session = s,
+    struct rig_exec x = {.command = "head -c 10000000 /dev/zero; exit 4",
+                         .session = s,
                          .mode = SILT_EXEC_BACKGROUND};
     rig_send(r, &x);
     rig_say(r, SILT_AGENT_DETACH, x.id, NULL, 0);
@@ -260,7 +261,8 @@ TEST(orphans_are_reaped)
 TEST(signals_from_inside_do_not_reach_pid_1)
 {
     RIG();
-    struct rig_exec x = plain("for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; kill -9 1; echo alive");
+    struct rig_exec x =
+        plain("for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; kill -9 1; echo alive");
     rig_run(r, &x);
     assert_string_equal(x.out, "alive\n");
     assert_true(rig_alive(r));
@@ -271,7 +273,8 @@ TEST(signals_from_inside_do_not_reach_pid_1)
 TEST(out_of_memory_is_told)
 {
     RIG(.memory = 64 << 20);
-    struct rig_exec x = plain("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; exit ${PIPESTATUS[1]}");
+    struct rig_exec x =
+        plain("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; exit ${PIPESTATUS[1]}");
     rig_run(r, &x);
     assert_int_equal(x.end.flags & SILT_END_OOM, SILT_END_OOM);
     assert_int_equal(x.end.code, 137);

@@ -47,7 +47,8 @@ TEST(plain_command_has_an_empty_input_a_session_of_its_own_and_only_three_descri
                               "test \"$(cut -d' ' -f6 /proc/$$/stat)\" = $$ && echo own; "
                               "grep -E 'SigBlk|SigIgn' /proc/$$/status");
     rig_run(r, &x);
-    assert_string_equal(x.out, "1\n0 1 2 3 own\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    assert_string_equal(x.out,
+                        "1\n0 1 2 3 own\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
     rig_free(&x);
     rig_stop(r);
 }
@@ -58,7 +59,8 @@ TEST(plain_command_sees_exactly_the_given_environment)
     struct rig_exec x = plain("env | sort");
     x.env = "PATH=/usr/bin:/bin\nB=x y\nA=1\n9odd=ok";
     rig_run(r, &x);
-    assert_string_equal(x.out, "9odd=ok\nA=1\nB=x y\nPATH=/usr/bin:/bin\nPWD=/tmp\nSHLVL=1\n_=/usr/bin/env\n");
+    assert_string_equal(
+        x.out, "9odd=ok\nA=1\nB=x y\nPATH=/usr/bin:/bin\nPWD=/tmp\nSHLVL=1\n_=/usr/bin/env\n");
     rig_free(&x);
     rig_stop(r);
 }
@@ -193,8 +195,9 @@ static void kill_exec(struct rig *r, struct rig_exec *x, uint32_t signal)
 TEST(kill_reaches_everything_that_hid)
 {
     RIG();
-    struct rig_exec x = plain("for i in 1 2 3 4 5; do (setsid sh -c 'trap \"\" TERM INT; sleep 100 & "
-                              "sleep 100' &) ; done; sleep 0.1; echo up; wait; sleep 100");
+    struct rig_exec x =
+        plain("for i in 1 2 3 4 5; do (setsid sh -c 'trap \"\" TERM INT; sleep 100 & "
+              "sleep 100' &) ; done; sleep 0.1; echo up; wait; sleep 100");
     rig_send(r, &x);
     rig_until_out(r, &x, "up");
     assert_true(rig_count_all(r) >= 10);
@@ -228,7 +231,8 @@ TEST(kill_ends_a_fork_bomb)
 TEST(kill_with_a_gentle_signal_goes_to_all_and_leaves_the_rest_to_them)
 {
     RIG();
-    struct rig_exec x = plain("trap 'echo got; exit 9' USR1; echo up; while :; do sleep 0.05; done");
+    struct rig_exec x =
+        plain("trap 'echo got; exit 9' USR1; echo up; while :; do sleep 0.05; done");
     rig_send(r, &x);
     rig_until_out(r, &x, "up");
     kill_exec(r, &x, SIGUSR1);
@@ -242,10 +246,10 @@ TEST(kill_with_a_gentle_signal_goes_to_all_and_leaves_the_rest_to_them)
 TEST(kill_works_when_the_first_thread_of_a_process_has_ended)
 {
     RIG();
-    struct rig_exec x = plain(
-        "exec python3 -c 'import threading,ctypes,time\n"
-        "threading.Thread(target=lambda: (time.sleep(.05), print(\"up\", flush=True), time.sleep(100))).start()\n"
-        "ctypes.CDLL(None).pthread_exit(None)'");
+    struct rig_exec x = plain("exec python3 -c 'import threading,ctypes,time\n"
+                              "threading.Thread(target=lambda: (time.sleep(.05), print(\"up\", "
+                              "flush=True), time.sleep(100))).start()\n"
+                              "ctypes.CDLL(None).pthread_exit(None)'");
     if (access("/usr/bin/python3", X_OK) < 0) {
         rig_stop(r);
         skip();
@@ -325,7 +329,8 @@ TEST(a_program_that_cannot_be_started_is_told)
 TEST(plain_commands_run_in_version_2_groups)
 {
     RIG(.mode = 2);
-    struct rig_exec x = plain("(setsid sleep 100 &); grep unified /proc/self/cgroup; echo up; sleep 100");
+    struct rig_exec x =
+        plain("(setsid sleep 100 &); grep unified /proc/self/cgroup; echo up; sleep 100");
     rig_send(r, &x);
     rig_until_out(r, &x, "up");
     assert_int_equal(rig_count_all(r), 2);

@@ -14,8 +14,10 @@ TEST(session_keeps_directory_variables_and_functions)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    assert_int_equal(rig_check(r, s, "cd /usr; X=1; export Y=2; f() { echo f$1; }; umask 077", "", ""), 0);
-    (void)rig_check(r, s, "pwd; echo $X; sh -c 'echo $Y'; f 3; umask", "/usr\n1\n2\nf3\n0077\n", "");
+    assert_int_equal(
+        rig_check(r, s, "cd /usr; X=1; export Y=2; f() { echo f$1; }; umask 077", "", ""), 0);
+    (void)rig_check(r, s, "pwd; echo $X; sh -c 'echo $Y'; f 3; umask", "/usr\n1\n2\nf3\n0077\n",
+                    "");
     rig_stop(r);
 }
 
@@ -25,9 +27,11 @@ TEST(session_is_an_ordinary_shell_that_shows_nothing_of_ours)
     uint64_t s = rig_open(r, "/tmp", NULL);
     (void)rig_check(r, s, "echo $- $0 $?", "hBs bash 0\n", "");
     (void)rig_check(r, s, "false", "", "");
-    (void)rig_check(r, s, "echo $?; jobs; trap -p; declare -F; alias; echo [$!] $#", "0\n[] 0\n", "");
+    (void)rig_check(r, s, "echo $?; jobs; trap -p; declare -F; alias; echo [$!] $#", "0\n[] 0\n",
+                    "");
     (void)rig_check(r, s, "compgen -v | grep -i silt", "", "");
-    (void)rig_check(r, s, "compgen -e | sort | tr '\\n' ' '", "HOME LANG LC_ALL PATH PWD SHLVL ", "");
+    (void)rig_check(r, s, "compgen -e | sort | tr '\\n' ' '", "HOME LANG LC_ALL PATH PWD SHLVL ",
+                    "");
     (void)rig_check(r, s, "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 ", "");
     (void)rig_check(r, s, "test $$ = $BASHPID && echo same", "same\n", "");
     (void)rig_check(r, s, "cat; read x; echo $?", "1\n", "");
@@ -87,8 +91,22 @@ TEST(session_passes_text_through_unchanged)
 TEST(session_survives_what_cannot_be_parsed)
 {
     static const char *const broken[] = {
-        "if true; then", "echo 'abc", "echo \"abc", "echo ok; )", "}", "for x in", "echo $(", "a &&",
-        "case x in", "{", "((", "[[ a", "<", "echo `x", "fi", "function",
+        "if true; then",
+        "echo 'abc",
+        "echo \"abc",
+        "echo ok; )",
+        "}",
+        "for x in",
+        "echo $(",
+        "a &&",
+        "case x in",
+        "{",
+        "((",
+        "[[ a",
+        "<",
+        "echo `x",
+        "fi",
+        "function",
     };
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
@@ -129,10 +147,13 @@ TEST(session_is_not_confused_by_options_and_names_of_the_user)
     uint64_t s = rig_open(r, "/tmp", NULL);
     (void)rig_check(r, s, "set -u -C -f -b; IFS=0123456789; CDPATH=/usr; unset PWD OLDPWD", "", "");
     assert_int_equal(rig_check(r, s, "(exit 123)", "", ""), 123);
-    (void)rig_check(r, s, "eval() { echo mine; }; printf() { echo mine; }; cd() { echo mine; }; "
-                          "builtin() { echo mine; }; exec() { echo mine; }; :() { echo mine; }", "", "");
+    (void)rig_check(r, s,
+                    "eval() { echo mine; }; printf() { echo mine; }; cd() { echo mine; }; "
+                    "builtin() { echo mine; }; exec() { echo mine; }; :() { echo mine; }",
+                    "", "");
     (void)rig_check(r, s, "echo a", "a\n", "");
-    (void)rig_check(r, s, "shopt -s expand_aliases; alias command=false eval=false printf=false", "", "");
+    (void)rig_check(r, s, "shopt -s expand_aliases; alias command=false eval=false printf=false",
+                    "", "");
     (void)rig_check(r, s, "echo b", "b\n", "");
     (void)rig_check(r, s, "set -v", "", "");
     (void)rig_check(r, s, "echo c", "c\n", "echo c\n");
@@ -146,12 +167,14 @@ TEST(session_env_is_for_one_command)
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
     (void)rig_check(r, s, "export FOO=1; PLAIN=2", "", "");
-    struct rig_exec x = foreground(s, "echo $FOO $BAR $PLAIN; sh -c 'echo $FOO $BAR $PLAIN'; cd /usr");
+    struct rig_exec x =
+        foreground(s, "echo $FOO $BAR $PLAIN; sh -c 'echo $FOO $BAR $PLAIN'; cd /usr");
     x.env = "FOO=x\nBAR=it's \"q\" $HOME\nPLAIN=p";
     rig_run(r, &x);
     assert_string_equal(x.out, "x it's \"q\" $HOME p\nx it's \"q\" $HOME p\n");
     assert_string_equal(x.cwd_now, "/usr");
-    (void)rig_check(r, s, "echo [$FOO][$BAR][$PLAIN]; sh -c 'echo $FOO $PLAIN'; pwd", "[1][][2]\n1\n/usr\n", "");
+    (void)rig_check(r, s, "echo [$FOO][$BAR][$PLAIN]; sh -c 'echo $FOO $PLAIN'; pwd",
+                    "[1][][2]\n1\n/usr\n", "");
     x.command = "echo $FOO; FOO=changed; echo $FOO; NEW=1";
     rig_run(r, &x);
     assert_string_equal(x.out, "x\nchanged\n");
@@ -377,7 +400,8 @@ TEST(session_jobs_neither_delay_nor_die_of_the_end_of_their_command)
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
     int64_t from = rig_now_us();
-    (void)rig_check(r, s, "(sleep 0.3; echo late; echo lived > /tmp/lived) & echo now", "now\n", "");
+    (void)rig_check(r, s, "(sleep 0.3; echo late; echo lived > /tmp/lived) & echo now", "now\n",
+                    "");
     assert_in_range(rig_now_us() - from, 0, 250000);
     (void)rig_check(r, s, "jobs -r | wc -l", "1\n", "");
     (void)rig_check(r, s, "wait; cat /tmp/lived", "lived\n", "");
@@ -402,7 +426,8 @@ TEST(session_jobs_that_write_without_end_disturb_nobody)
     rig_run(r, &x);
     for (int i = 0; i < 100; i++)
         (void)rig_check(r, s, "echo quick", "quick\n", "");
-    (void)rig_check(r, s, "jobs -r | wc -l; kill %1; wait %1 2>/dev/null; echo $?", "1\n143\n", NULL);
+    (void)rig_check(r, s, "jobs -r | wc -l; kill %1; wait %1 2>/dev/null; echo $?", "1\n143\n",
+                    NULL);
     rig_free(&x);
     rig_stop(r);
 }
@@ -427,8 +452,10 @@ TEST(session_survives_a_guest_that_plays_with_the_folder)
     (void)rig_check(r, s, "echo c >&2", "", "c\n");
     (void)rig_check(r, s, "rm /dev/silt/0o; mkdir /dev/silt/0o", "", "");
     (void)rig_check(r, s, "echo d", "d\n", "");
-    (void)rig_check(r, s, "printf 'junk\\0' >> /dev/silt/0s; printf '1\\0002\\0003\\000' >> /dev/silt/0s; echo e",
-                    "e\n", "");
+    (void)rig_check(
+        r, s,
+        "printf 'junk\\0' >> /dev/silt/0s; printf '1\\0002\\0003\\000' >> /dev/silt/0s; echo e",
+        "e\n", "");
     (void)rig_check(r, s, "head -c 100000 /dev/zero > /dev/silt/0s; echo f", NULL, NULL);
     (void)rig_check(r, s, "echo g", "g\n", "");
     rig_stop(r);

@@ -6,8 +6,10 @@
 
 static struct rig_exec within(uint64_t session, const char *command, uint32_t timeout_ms)
 {
-    return (struct rig_exec){
-        .command = command, .session = session, .mode = SILT_EXEC_FOREGROUND, .timeout_ms = timeout_ms};
+    return (struct rig_exec){.command = command,
+                             .session = session,
+                             .mode = SILT_EXEC_FOREGROUND,
+                             .timeout_ms = timeout_ms};
 }
 
 static void check_expired(struct rig *r, uint64_t s, const char *command)
@@ -18,7 +20,8 @@ static void check_expired(struct rig *r, uint64_t s, const char *command)
     int64_t took = rig_now_us() - from;
     if (x.failed || x.end.flags != (SILT_END_TIMEOUT | SILT_END_RESTARTED) || took > 1000000
         || took < 90000)
-        fail_msg("'%s': failed %d flags %u after %lld us", command, x.failed, x.end.flags, (long long)took);
+        fail_msg("'%s': failed %d flags %u after %lld us", command, x.failed, x.end.flags,
+                 (long long)took);
     rig_free(&x);
 }
 
@@ -91,14 +94,19 @@ TEST(timeout_brings_the_whole_state_back)
         "sh -c 'echo $E'; bash -c f; ulimit -n; echo $- $0; echo \"$U\"; echo ${LC_ALL-unset}";
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(
+        r, s,
+        "S='a\"b'\\''$c`d`'; A=(1 'two words' $'three\\n'); declare -A M=([k v]=w [x]='y z'); "
+        "declare -i N=5; export E='exported $x'; U=$'gr\\u00fcn \\t\\001'; readonly RO=1; "
+        "f() { echo f \"$@\" <<X\nin a here-document\nX\n}; export -f f; shopt -s extglob "
+        "nullglob; "
+        "alias ll='ls -l'; trap 'echo \"it'\\''s\"' USR1; trap '' USR2; umask 027; cd /etc; cd "
+        "/usr",
+        "", "");
     (void)rig_check(r, s,
-                    "S='a\"b'\\''$c`d`'; A=(1 'two words' $'three\\n'); declare -A M=([k v]=w [x]='y z'); "
-                    "declare -i N=5; export E='exported $x'; U=$'gr\\u00fcn \\t\\001'; readonly RO=1; "
-                    "f() { echo f \"$@\" <<X\nin a here-document\nX\n}; export -f f; shopt -s extglob nullglob; "
-                    "alias ll='ls -l'; trap 'echo \"it'\\''s\"' USR1; trap '' USR2; umask 027; cd /etc; cd /usr",
+                    "g() { case $1 in @(a|b)) echo ext;; esac; }; set -- one 'two  words' three; "
+                    "ulimit -n 500; set -o pipefail -o nounset -o noclobber; unset LC_ALL",
                     "", "");
-    (void)rig_check(r, s, "g() { case $1 in @(a|b)) echo ext;; esac; }; set -- one 'two  words' three; "
-                          "ulimit -n 500; set -o pipefail -o nounset -o noclobber; unset LC_ALL", "", "");
     struct rig_exec before = within(s, looks, 0);
     struct rig_exec after = within(s, looks, 0);
     rig_run(r, &before);
@@ -130,8 +138,14 @@ TEST(timeout_does_not_keep_what_the_command_itself_changed)
 
 TEST(timeout_restores_options_that_are_dangerous_to_load)
 {
-    static const char *const options[] = {"set -e", "set -u", "set -x", "set -v", "set -o posix", "set -f",
-                                          "set -eu -o pipefail", "shopt -s extdebug"};
+    static const char *const options[] = {"set -e",
+                                          "set -u",
+                                          "set -x",
+                                          "set -v",
+                                          "set -o posix",
+                                          "set -f",
+                                          "set -eu -o pipefail",
+                                          "shopt -s extdebug"};
     RIG();
     for (size_t i = 0; i < SILT_COUNT(options); i++) {
         uint64_t s = rig_open(r, "/tmp", NULL);
@@ -158,7 +172,8 @@ TEST(timeout_spares_the_jobs_of_earlier_commands)
     struct rig_exec x = within(s, "sleep 99 & sleep 98 & echo $!", 0);
     rig_run(r, &x);
     char command[64];
-    (void)snprintf(command, sizeof(command), "kill -0 %d && pgrep -c sleep", (int)strtol(x.out, NULL, 10));
+    (void)snprintf(command, sizeof(command), "kill -0 %d && pgrep -c sleep",
+                   (int)strtol(x.out, NULL, 10));
     check_expired(r, s, "sleep 97 & (setsid sleep 96 &) ; sleep 95");
     (void)rig_check(r, s, command, "2\n", "");
     rig_free(&x);
@@ -169,11 +184,12 @@ TEST(timeout_spares_an_earlier_job_that_makes_threads_meanwhile)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    (void)rig_check(r, s,
-                    "python3 -c 'import threading,time\n"
-                    "time.sleep(.5)\n"
-                    "for i in range(5): threading.Thread(target=lambda: time.sleep(100)).start()\n' &",
-                    "", NULL);
+    (void)rig_check(
+        r, s,
+        "python3 -c 'import threading,time\n"
+        "time.sleep(.5)\n"
+        "for i in range(5): threading.Thread(target=lambda: time.sleep(100)).start()\n' &",
+        "", NULL);
     struct rig_exec x = within(s, "sleep 100", 1000);
     rig_run(r, &x);
     assert_int_equal(x.end.flags, SILT_END_TIMEOUT | SILT_END_RESTARTED);
