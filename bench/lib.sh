@@ -2,7 +2,7 @@
 # Shared by the benchmarks: a daemon of their own, and the peers' root file system. Sourced, not run.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
-build=${SILT_BUILD:-$top/build}
+build=${SILT_BUILD:-$top/build/test}
 images=${SILT_TEST_IMAGES:-$top/build/test-images}
 results=$top/bench/results
 work=$(mktemp -d /tmp/silt-bench.XXXXXX)
@@ -11,8 +11,10 @@ mkdir -p "$results"
 
 die() { echo "bench: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || die "run it as root (sudo $0)"
-[ -x "$build/silt-super" ] || die "no build in $build: run script/up first"
-[ -x "$build/silt-bench" ] || die "no silt-bench in $build: meson setup -Dtests=enabled"
+"$top/script/deps" bench
+# The same build and images as the tests use: nothing of a running installation is touched.
+[ -n "${SILT_BUILD:-}" ] || "$top/script/test" prepare
+[ -x "$build/silt-bench" ] || die "no silt-bench in $build"
 
 finish() {
 	status=$?
@@ -26,8 +28,13 @@ trap finish EXIT INT TERM
 # start_daemon [SETTING...]: sets $server and $token_file
 start_daemon() {
 	block=$(( ($$ % 56) + 64 ))
+	user=64998
+	mkdir -p "$work/state/db"
+	cp "$images/seed.db" "$work/state/db/silt.db"
+	chown -R $user:$user "$work/state/db"
+	chmod 755 "$work"
 	"$build/silt-super" --config= --instance="b$(( $$ % 10000 ))" --state="$work/state" --run="$work/run" \
-		--token_file="$work/token" --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
+		--token_file="$work/token" --user=$user --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
 		--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &
 	super=$!
 	token_file=$work/token
@@ -39,16 +46,6 @@ start_daemon() {
 		sleep 0.1
 	done
 	server=$(cat "$work/run/address")
-	import_images
-}
-
-# The trees in $images are shared; a new daemon only has to be told their names.
-import_images() {
-	for name in host base; do
-		[ -f "$images/$name.tar" ] || continue
-		curl -fsS -X PUT -H "Authorization: Bearer $(cat "$token_file")" -H 'Content-Type: application/x-tar' \
-			-T "$images/$name.tar" "http://$server/v1/images/$name?kind=$([ $name = host ] && echo host || echo tree)" >/dev/null
-	done
 }
 
 bench() { "$build/silt-bench" "$server" "$token_file" "$@"; }

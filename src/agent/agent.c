@@ -3,6 +3,7 @@
 #include "agent/exec.h"
 #include "agent/folder.h"
 #include "agent/state.h"
+#include "agent/without.h"
 #include "base/own.h"
 
 #include <linux/close_range.h>
@@ -54,9 +55,10 @@ static void on_reaped(struct silt_children *all)
 /* Nothing of the guest may look into us, and nothing of ours may leak into the guest. */
 static int close_doors(struct silt_error *e)
 {
-    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+    unsigned last = silt_agent_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
+    if (!silt_agent_without("proc_exe") && prctl(PR_SET_DUMPABLE, 0) < 0)
         return silt_fail_errno(e, "become undumpable");
-    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+    if (syscall(SYS_close_range, 3U, last, CLOSE_RANGE_CLOEXEC) < 0)
         return silt_fail_errno(e, "mark descriptors close-on-exec");
     /* A counter that is missing leaves no hole that a descriptor of a command could fall into: it
      * reads as empty. */

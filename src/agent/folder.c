@@ -2,6 +2,7 @@
 #include "agent/folder.h"
 #include "base/own.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,6 +72,6 @@ int silt_folder_collect(int folder, const char *name, int *ret_fd, struct silt_e
 
 void silt_folder_remove(int folder, const char *name)
 {
-    if (unlinkat(folder, name, 0) < 0)
+    if (unlinkat(folder, name, 0) < 0 && errno == EISDIR)
         (void)unlinkat(folder, name, AT_REMOVEDIR); /* the guest plays with us */
 }

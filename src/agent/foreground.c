@@ -75,6 +75,12 @@ static void on_dry(struct silt_outlet *o)
         finish(s);
 }
 
+static bool is_restless(struct silt_outlet *o)
+{
+    struct silt_session *s = session_of(silt_container_of(o, struct silt_exec, outlet));
+    return s != NULL && silt_handle_is_restless(s->handle);
+}
+
 static void end_command(struct silt_session *s)
 {
     struct silt_exec *x = s->exec;
@@ -188,6 +194,7 @@ void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
     s->doubts = 0;
     x->state = SILT_EXEC_RUNNING;
     x->outlet.on_dry = on_dry;
+    x->outlet.is_restless = is_restless;
     if (!silt_session_write(s, &lines))
         (void)kill(s->shell.child.pid, SIGKILL); /* it does not read any more */
     silt_start_fini(&x->start);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/handle.h"
+#include "agent/without.h"
 #include "base/own.h"
 
 #include <errno.h>
@@ -179,6 +180,40 @@ bool silt_handle_is_empty(const struct silt_handle *h)
     return silt_handle_visit(h, visit_one, &found) == 0 && !found;
 }
 
+/* The third field of /proc/<id>/stat, behind a name that may hold anything. */
+static char activity_of(pid_t id)
+{
+    char path[32];
+    char text[128] = "";
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)id);
+    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        return 0;
+    const char *end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' ? end[2] : 0;
+}
+
+struct restless {
+    unsigned looks;
+    bool found;
+};
+
+static bool visit_restless(void *arg, pid_t id)
+{
+    enum { LOOKS_MAX = 64 };
+    struct restless *r = arg;
+    char activity = activity_of(id);
+    r->found = activity == 'R' || activity == 'D';
+    return !r->found && ++r->looks < LOOKS_MAX;
+}
+
+bool silt_handle_is_restless(const struct silt_handle *h)
+{
+    struct restless r = {0};
+    (void)silt_handle_visit(h, visit_restless, &r);
+    return r.found;
+}
+
 bool silt_is_process(pid_t id)
 {
     return syscall(SYS_tgkill, id, id, 0) == 0;
@@ -197,7 +232,7 @@ uint64_t silt_proc_field(const char *text, const char *key, unsigned base)
 
 static bool visit_signal(void *arg, pid_t id)
 {
-    if (silt_is_process(id))
+    if (silt_is_process(id) && !silt_agent_spares(id))
         (void)kill(id, *(int *)arg);
     return true;
 }
@@ -205,13 +240,16 @@ static bool visit_signal(void *arg, pid_t id)
 static bool visit_kill(void *arg, pid_t id)
 {
     (void)arg;
+    if (silt_agent_spares(id))
+        return true;
     (void)kill(id, SIGKILL); /* any thread will do; a leader that ended is not in the list */
     return true;
 }
 
 void silt_handle_signal(const struct silt_handle *h, int signal)
 {
-    if (signal == SIGKILL && h->mode == 2 && write(h->fds[V2_KILL], "1", 1) == 1)
+    if (signal == SIGKILL && h->mode == 2 && !silt_agent_without("kill_tree")
+        && write(h->fds[V2_KILL], "1", 1) == 1)
         return;
     (void)silt_handle_visit(h, signal == SIGKILL ? visit_kill : visit_signal, &signal);
 }

@@ -61,6 +61,8 @@ bool silt_is_process(pid_t id); /* and not just a thread of one */
 /* The number behind `key` in a file like /proc/<pid>/status, or 0. */
 uint64_t silt_proc_field(const char *text, const char *key, unsigned base);
 bool silt_handle_is_empty(const struct silt_handle *h);
+/* Somebody inside is running or about to; everybody else waits for something. */
+bool silt_handle_is_restless(const struct silt_handle *h);
 void silt_handle_signal(const struct silt_handle *h, int signal);
 /* v1 only; v2 kills as one. */
 void silt_handle_freeze(const struct silt_handle *h, bool frozen);

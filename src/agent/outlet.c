@@ -12,7 +12,7 @@
  */
 enum { SILENCE_MS = 10, PATIENCE_MS = 200 };
 
-/* What a pipe holds is at most this many frames. */
+/* What a pipe holds, unless its user has made it larger, is at most this many frames. */
 enum { FRAMES_OF_A_PIPE = 3 };
 
 enum flow {
@@ -105,7 +105,12 @@ static void look(struct silt_outlet *o)
 
 static void on_time(struct silt_timer *timer)
 {
-    settle(silt_container_of(timer, struct silt_outlet, timer));
+    struct silt_outlet *o = silt_container_of(timer, struct silt_outlet, timer);
+    /* On a busy machine the filter has not even had its turn yet. */
+    if (silt_clock_ms() < o->until_ms && o->is_restless(o))
+        silt_loop_after(o->loop, timer, SILENCE_MS);
+    else
+        settle(o);
 }
 
 static void on_ready(struct silt_watch *w, uint32_t events)
@@ -165,7 +170,7 @@ void silt_outlet_close(struct silt_outlet *o)
         enum flow flow = MOVED;
         for (int n = 0; n < FRAMES_OF_A_PIPE && flow == MOVED; n++)
             flow = pump(t);
-        if (flow == BLOCKED && ioctl(t->watch.fd, FIONREAD, &there) == 0)
+        if ((flow == BLOCKED || flow == MOVED) && ioctl(t->watch.fd, FIONREAD, &there) == 0)
             t->owed = (size_t)there;
     }
     look(o);

@@ -29,6 +29,7 @@ struct silt_outlet {
     struct silt_timer timer;
     int64_t until_ms;
     void (*on_dry)(struct silt_outlet *o);
+    bool (*is_restless)(struct silt_outlet *o); /* whoever was left behind is at work just now */
 };
 
 void silt_outlet_init(struct silt_outlet *o, struct silt_loop *loop, struct silt_channel *channel);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/purge.h"
+#include "agent/without.h"
 #include "base/clock.h"
 #include "base/own.h"
 
@@ -78,6 +79,8 @@ static bool visit_purge(void *arg, pid_t id)
 {
     struct round *r = arg;
     if (r->keep != NULL && (has(r->keep, id) || has(r->keep, process_of(id))))
+        return true;
+    if (silt_agent_spares(id))
         return true;
     r->killed++;
     (void)kill(id, SIGKILL);

@@ -37,6 +37,11 @@ static void on_dry(struct silt_outlet *o)
     silt_exec_end(silt_container_of(o, struct silt_exec, outlet), (silt_slice){NULL, 0});
 }
 
+static bool is_restless(struct silt_outlet *o)
+{
+    return silt_handle_is_restless(silt_container_of(o, struct silt_exec, outlet)->handle);
+}
+
 static void on_clean(struct silt_purge *p)
 {
     close_down(silt_container_of(p, struct silt_exec, purge));
@@ -141,6 +146,7 @@ static int launch(struct silt_exec *x, struct silt_spawn *s, int *err_place, str
     x->launch.on_failed = on_failed;
     x->launch.on_exited = on_exited;
     x->outlet.on_dry = on_dry;
+    x->outlet.is_restless = is_restless;
     if (silt_launch_start(&x->launch, s, e) < 0)
         return -1;
     x->pid = x->launch.child.pid;

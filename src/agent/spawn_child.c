@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/spawn_child.h"
+#include "agent/without.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { REPORT_FD = STDERR_FILENO + 1 + SILT_SPAWN_EXTRA };
 
 static int join(const struct silt_spawn *s, bool entered, struct silt_error *e)
 {
@@ -59,16 +62,34 @@ static void set_signals(const struct silt_spawn *s)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int set_descriptors(const struct silt_spawn *s, struct silt_error *e)
+/* After this nothing of ours is open but the report: neither the program nor a directory like
+ * /proc/self/fd/9 that the caller chose may lead to it. What we hand over has numbers above 6
+ * (main.c sees to that), so nothing is overwritten before its turn. */
+static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_error *e)
 {
     const int from[] = {s->in, s->out, s->err, s->extra[0], s->extra[1]};
-    /* All are close-on-exec anyway: this is the second lock on the same door. What we hand over has
-     * numbers above 6 (main.c sees to that), so nothing is overwritten before its turn. */
-    (void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
-    for (int i = 0; i < (int)(sizeof(from) / sizeof(from[0])); i++)
+    unsigned last = silt_agent_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
+    for (int i = 0; i < REPORT_FD; i++) {
         if (from[i] >= 0 && dup2(from[i], i) < 0)
             return silt_fail_errno(e, "hand over descriptor %d", i);
+        if (from[i] < 0 && i > STDERR_FILENO)
+            (void)close(i);
+    }
+    if (dup3(*report, REPORT_FD, O_CLOEXEC) < 0)
+        return silt_fail_errno(e, "keep the report");
+    *report = REPORT_FD;
+    if (syscall(SYS_close_range, REPORT_FD + 1U, last, 0) < 0)
+        return silt_fail_errno(e, "close descriptors");
     return 0;
+}
+
+/* A directory that is mounted outside of our root has a path that says so. */
+static bool is_inside(void)
+{
+    char path[PATH_MAX];
+    if (silt_agent_without("close_fds"))
+        return true;
+    return getcwd(path, sizeof(path)) == NULL || path[0] == '/';
 }
 
 static int enter_dir(const struct silt_spawn *s, struct silt_error *e)
@@ -79,7 +100,7 @@ static int enter_dir(const struct silt_spawn *s, struct silt_error *e)
         return chdir(path) == 0 ? 0 : silt_fail_errno(e, "enter the session's directory");
     }
     for (size_t i = 0; i < SILT_SPAWN_DIRS && s->dirs[i] != NULL; i++)
-        if (chdir(s->dirs[i]) == 0)
+        if (chdir(s->dirs[i]) == 0 && is_inside())
             return 0;
     return silt_fail(e, SILT_NOT_FOUND, "Failed to change directory to '%s'", s->dirs[0]);
 }
@@ -87,29 +108,30 @@ static int enter_dir(const struct silt_spawn *s, struct silt_error *e)
 static int probe_dir(const char *path, struct silt_error *e)
 {
     int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (chdir(path) < 0)
+    if (chdir(path) < 0 || !is_inside())
         return silt_fail(e, SILT_NOT_FOUND, "Failed to change directory to '%s'", path);
     return here >= 0 && fchdir(here) == 0 ? 0 : silt_fail_errno(e, "return to a directory");
 }
 
-static int prepare(const struct silt_spawn *s, bool entered, struct silt_spawn_report *r)
+static int prepare(const struct silt_spawn *s, bool entered, int *report,
+                   struct silt_spawn_report *r)
 {
     if (join(s, entered, &r->error) < 0)
         return -1;
     (void)setsid();
     set_limits(s->limits);
     set_signals(s);
+    if (set_descriptors(s, report, &r->error) < 0)
+        return -1;
     r->no_dir =
         enter_dir(s, &r->error) < 0 || (s->probe != NULL && probe_dir(s->probe, &r->error) < 0);
-    if (r->no_dir)
-        return -1;
-    return set_descriptors(s, &r->error);
+    return r->no_dir ? -1 : 0;
 }
 
 _Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int report)
 {
     struct silt_spawn_report r = {0};
-    if (prepare(s, entered, &r) == 0) {
+    if (prepare(s, entered, &report, &r) == 0) {
         (void)execve(s->path, s->argv, s->envp);
         (void)silt_fail_errno(&r.error, "start %s", s->path);
     }

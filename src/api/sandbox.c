@@ -107,7 +107,7 @@ static void add_death(struct silt_buf *b, const struct silt_death *d)
 static void add_sandbox(struct silt_buf *b, const struct silt_sandbox *s, const struct silt_priv_stat *usage)
 {
     const struct silt_sandbox_row *row = &s->row;
-    bool running = s->state == SILT_SANDBOX_RUNNING || s->state == SILT_SANDBOX_STARTING;
+    bool running = s->state != SILT_SANDBOX_STOPPED; /* also while its processes are being ended */
     char hostname[SILT_HOSTNAME_SIZE];
     silt_id_hostname(silt_slice_of(row->id), hostname);
     silt_json_open(b, '{');

@@ -30,7 +30,7 @@ int silt_confine(struct silt_error *e)
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (filter == NULL)
         return silt_fail(e, SILT_INTERNAL, "make a seccomp filter");
-    int rc = 0;
+    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the worker threads are there already */
     for (size_t i = 0; i < SILT_COUNT(never) && rc == 0; i++)
         rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), never[i], 0);
     if (rc == 0) /* threads, yes; processes, no */

@@ -42,27 +42,39 @@ static int join_groups(const struct silt_launch *l, struct silt_error *e)
 
 /* /proc */
 
-static const struct {
+struct user_limit {
     const char *file, *value;
-} user_limits[] = {
+};
+
+static const struct user_limit inotify_limits[] = {
+    {"max_inotify_instances", "128"},
+    {"max_inotify_watches", "65536"},
+};
+
+static const struct user_limit namespace_limits[] = {
     {"max_user_namespaces", "0"},   {"max_mnt_namespaces", "0"},  {"max_pid_namespaces", "0"},
     {"max_net_namespaces", "0"},    {"max_ipc_namespaces", "0"},  {"max_uts_namespaces", "0"},
     {"max_cgroup_namespaces", "0"}, {"max_time_namespaces", "0"},
 };
 
-/* In this user namespace and for all below it. What the kernel does not know needs no limit. From
- * here on not even we make mounts: a detached one has a mount namespace of its own. */
+/* What the kernel does not know needs no limit. */
+static int put_limits(int user, const struct user_limit *list, size_t count, struct silt_error *e)
+{
+    for (size_t i = 0; i < count; i++)
+        if (silt_fd_put(user, list[i].file, list[i].value, e) < 0 && e->sys != ENOENT)
+            return -1;
+    return 0;
+}
+
+/* In this user namespace and for all below it. From here on not even we make mounts: a detached one
+ * has a mount namespace of its own. */
 static int limit_user(int user, struct silt_error *e)
 {
-    if (silt_fd_put(user, "max_inotify_instances", "128", e) < 0
-        || silt_fd_put(user, "max_inotify_watches", "65536", e) < 0)
+    if (put_limits(user, inotify_limits, SILT_COUNT(inotify_limits), e) < 0)
         return -1;
     if (silt_without("userns_limit"))
         return 0;
-    for (size_t i = 0; i < SILT_COUNT(user_limits); i++)
-        if (silt_fd_put(user, user_limits[i].file, user_limits[i].value, e) < 0 && e->sys != ENOENT)
-            return -1;
-    return 0;
+    return put_limits(user, namespace_limits, SILT_COUNT(namespace_limits), e);
 }
 
 struct mask {

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/remove.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
@@ -221,9 +222,41 @@ int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt
     return 0;
 }
 
+/* Since 6.11 the kernel forgets the quota group of a deleted subvolume by itself, and refuses us.
+ */
+static void forget_qgroup(const struct silt_volumes *v, uint64_t id)
+{
+    struct btrfs_ioctl_qgroup_create_args args = {.create = 0, .qgroupid = id};
+    (void)ioctl(v->trash, BTRFS_IOC_QGROUP_CREATE, &args);
+}
+
+static int delete_trash(const struct silt_volumes *v, const char *name, struct silt_error *e)
+{
+    uint64_t id = 0;
+    silt_auto_fd volume = openat(v->trash, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool counted = v->btrfs && volume >= 0 && subvolume_id(volume, &id, e) == 0;
+    silt_close_fd(&volume);
+    if (silt_remove(v->trash, name, e) < 0)
+        return -1;
+    if (counted)
+        forget_qgroup(v, id);
+    return 0;
+}
+
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
 {
-    return silt_remove_all(v->trash, "", e);
+    int fd = openat(v->trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (d == NULL) {
+        silt_close_fd(&fd);
+        return silt_fail_errno(e, "list the trash");
+    }
+    int result = 0;
+    for (struct dirent *it = readdir(d); it != NULL; it = readdir(d))
+        if (it->d_name[0] != '.' && delete_trash(v, it->d_name, e) < 0)
+            result = -1;
+    (void)closedir(d);
+    return result;
 }
 
 int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e)

@@ -3,20 +3,14 @@
  * answers gather in the server's batch and leave in one write; otherwise they are written at once.
  * What the kernel does not take waits in c->out. */
 #include "http/conn.h"
-#include "base/clock.h"
 #include "base/own.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 
-enum {
-    HEAD_ROOM = 256,        /* status line and our own fields */
-    BATCH_KEPT = 64 * 1024, /* memory of the batch that is kept for the next one */
-    DATE_MS = 250,          /* how old the Date may be */
-};
+enum { BATCH_KEPT = 64 * 1024 }; /* memory of the batch that is kept for the next one */
 
 size_t silt_http_answer_pending(const struct silt_http_conn *c)
 {
@@ -133,142 +127,6 @@ static void close_outlet(struct silt_http_conn *c, struct outlet o)
     silt_http_answer_flush(c);
 }
 
-static const char *reason_of(int status)
-{
-    static const char *const reasons[600] = {
-        [100] = "Continue",
-        [200] = "OK",
-        [201] = "Created",
-        [202] = "Accepted",
-        [204] = "No Content",
-        [206] = "Partial Content",
-        [304] = "Not Modified",
-        [400] = "Bad Request",
-        [401] = "Unauthorized",
-        [403] = "Forbidden",
-        [404] = "Not Found",
-        [405] = "Method Not Allowed",
-        [406] = "Not Acceptable",
-        [408] = "Request Timeout",
-        [409] = "Conflict",
-        [410] = "Gone",
-        [411] = "Length Required",
-        [412] = "Precondition Failed",
-        [413] = "Content Too Large",
-        [414] = "URI Too Long",
-        [415] = "Unsupported Media Type",
-        [416] = "Range Not Satisfiable",
-        [417] = "Expectation Failed",
-        [422] = "Unprocessable Content",
-        [426] = "Upgrade Required",
-        [429] = "Too Many Requests",
-        [431] = "Request Header Fields Too Large",
-        [500] = "Internal Server Error",
-        [501] = "Not Implemented",
-        [502] = "Bad Gateway",
-        [503] = "Service Unavailable",
-        [504] = "Gateway Timeout",
-        [505] = "HTTP Version Not Supported",
-        [507] = "Insufficient Storage",
-    };
-    return reasons[status] != NULL ? reasons[status] : "Other";
-}
-
-static silt_slice date_now(struct silt_http_server *s)
-{
-    if (s->date[0] == 0 || s->loop->now_ms - s->date_ms >= DATE_MS) {
-        static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-        static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-        time_t seconds = silt_clock_wall_ms() / 1000;
-        struct tm t;
-        char text[80];
-        (void)gmtime_r(&seconds, &t);
-        (void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday],
-                       t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min,
-                       t.tm_sec);
-        (void)snprintf(s->date, sizeof(s->date), "%.29s", text);
-        s->date_ms = s->loop->now_ms;
-    }
-    return (silt_slice){s->date, sizeof(s->date) - 1};
-}
-
-static char *lay(char *at, silt_slice s)
-{
-    if (s.len > 0)
-        memcpy(at, s.data, s.len);
-    return at + s.len;
-}
-
-static char *lay_number(char *at, uint64_t v)
-{
-    char text[20], *p = text + sizeof(text);
-    do
-        *--p = (char)('0' + v % 10);
-    while ((v /= 10) > 0);
-    return lay(at, (silt_slice){p, (size_t)(text + sizeof(text) - p)});
-}
-
-enum framing { NO_BODY, LENGTH, CHUNKED, UNTIL_CLOSE };
-
-struct answer {
-    int status;
-    enum framing framing;
-    bool head_only; /* the body is measured, not sent */
-    bool old;       /* HTTP/1.0 that asked to stay */
-    silt_slice type, fields, body;
-};
-
-static char *lay_framing(char *at, const struct answer *a, bool last)
-{
-    if (a->framing == LENGTH) {
-        at = lay(at, SILT_LIT("Content-Length: "));
-        at = lay_number(at, a->body.len);
-        at = lay(at, SILT_LIT("\r\n"));
-    } else if (a->framing == CHUNKED) {
-        at = lay(at, SILT_LIT("Transfer-Encoding: chunked\r\n"));
-    }
-    if (last)
-        return lay(at, SILT_LIT("Connection: close\r\n"));
-    return a->old ? lay(at, SILT_LIT("Connection: keep-alive\r\n")) : at;
-}
-
-static char *lay_status(char *at, int status)
-{
-    assert(status >= 100 && status < 600);
-    at = lay(at, SILT_LIT("HTTP/1.1 "));
-    at = lay_number(at, (uint64_t)status);
-    *at++ = ' ';
-    at = lay(at, silt_slice_of(reason_of(status)));
-    return lay(at, SILT_LIT("\r\nDate: "));
-}
-
-static void put_answer(struct silt_http_conn *c, struct silt_buf *b, const struct answer *a)
-{
-    struct silt_http_server *s = c->server;
-    bool with_body = a->framing == LENGTH && !a->head_only;
-    silt_slice body = with_body ? a->body : (silt_slice){NULL, 0};
-    size_t most = HEAD_ROOM + a->type.len + a->fields.len + s->hooks.extra_fields.len + body.len;
-    char *at = silt_buf_room(b, most), *from = at;
-    if (at == NULL)
-        return;
-    at = lay_status(at, a->status);
-    at = lay(at, date_now(s));
-    at = lay(at, SILT_LIT("\r\n"));
-    if (a->type.len > 0) {
-        at = lay(at, SILT_LIT("Content-Type: "));
-        at = lay(at, a->type);
-        at = lay(at, SILT_LIT("\r\n"));
-    }
-    at = lay_framing(at, a, c->last);
-    at = lay(at, a->fields);
-    at = lay(at, s->hooks.extra_fields);
-    at = lay(at, SILT_LIT("\r\n"));
-    at = lay(at, body);
-    b->len += (size_t)(at - from);
-    assert((size_t)(at - from) <= most);
-}
-
 /* A body that would be too long to skip, or that the client may or may not send after all. */
 static bool leaves_bytes(const struct silt_http_exchange *x)
 {
@@ -278,16 +136,16 @@ static bool leaves_bytes(const struct silt_http_exchange *x)
     return c->left > SILT_HTTP_SKIP_MAX || (x->head.expect_continue && !x->continued);
 }
 
-static struct answer begin_answer(struct silt_http_exchange *x, int status)
+static struct silt_http_answer begin_answer(struct silt_http_exchange *x, int status)
 {
     struct silt_http_conn *c = x->conn;
     bool has_none = status == 204 || status == 304;
     assert(!x->streaming);
     c->last = c->last || c->server->draining || leaves_bytes(x);
     x->status = status;
-    return (struct answer){
+    return (struct silt_http_answer){
         .status = status,
-        .framing = has_none ? NO_BODY : LENGTH,
+        .framing = has_none ? SILT_HTTP_NO_BODY : SILT_HTTP_LENGTH,
         .head_only = silt_slice_eq(x->head.method, SILT_LIT("HEAD")),
         .old = x->head.minor == 0,
     };
@@ -311,12 +169,12 @@ void silt_http_reply(struct silt_http_request *r, int status, silt_slice content
                      silt_slice fields, silt_slice body)
 {
     struct silt_http_exchange *x = exchange_of(r);
-    struct answer a = begin_answer(x, status);
+    struct silt_http_answer a = begin_answer(x, status);
     a.type = content_type;
     a.fields = fields;
     a.body = body;
     struct outlet o = open_outlet(x->conn);
-    put_answer(x->conn, o.buf, &a);
+    silt_http_lay_answer(x->conn, o.buf, &a);
     end_answer(x, o);
 }
 
@@ -325,17 +183,17 @@ void silt_http_begin(struct silt_http_request *r, int status, silt_slice content
 {
     struct silt_http_exchange *x = exchange_of(r);
     struct silt_http_conn *c = x->conn;
-    struct answer a = begin_answer(x, status);
+    struct silt_http_answer a = begin_answer(x, status);
     a.type = content_type;
     a.fields = fields;
-    x->bodiless = a.framing == NO_BODY || a.head_only;
-    if (a.framing != NO_BODY)
-        a.framing = x->head.minor == 0 ? UNTIL_CLOSE : CHUNKED;
-    x->chunked = a.framing == CHUNKED;
-    c->last = c->last || a.framing == UNTIL_CLOSE;
+    x->bodiless = a.framing == SILT_HTTP_NO_BODY || a.head_only;
+    if (a.framing != SILT_HTTP_NO_BODY)
+        a.framing = x->head.minor == 0 ? SILT_HTTP_UNTIL_CLOSE : SILT_HTTP_CHUNKED;
+    x->chunked = a.framing == SILT_HTTP_CHUNKED;
+    c->last = c->last || a.framing == SILT_HTTP_UNTIL_CLOSE;
     x->streaming = true;
     struct outlet o = open_outlet(c);
-    put_answer(c, o.buf, &a);
+    silt_http_lay_answer(c, o.buf, &a);
     close_outlet(c, o);
     if (c->server->batching != c)
         silt_http_conn_settle(c);
@@ -416,13 +274,14 @@ void silt_http_answer_continue(struct silt_http_exchange *x)
 void silt_http_answer_refusal(struct silt_http_conn *c, int status)
 {
     struct silt_http_server *s = c->server;
-    struct answer a = {.status = status, .framing = LENGTH, .type = SILT_LIT("application/json")};
+    struct silt_http_answer a = {
+        .status = status, .framing = SILT_HTTP_LENGTH, .type = SILT_LIT("application/json")};
     silt_buf_clear(&s->refusal);
     if (s->hooks.on_refusal != NULL)
         s->hooks.on_refusal(s->hooks.context, status, &s->refusal);
     a.body = silt_buf_slice(&s->refusal);
     c->last = true;
     struct outlet o = open_outlet(c);
-    put_answer(c, o.buf, &a);
+    silt_http_lay_answer(c, o.buf, &a);
     close_outlet(c, o);
 }

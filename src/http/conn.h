@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn: one client's connection, and the exchange (a request and its answer) that it is busy with.
- * Private to this folder: conn.c reads and times, answer.c writes, server.c accepts and ends.
+ * Private to this folder: conn.c waits and times, intake.c reads, answer.c and lay.c write,
+ * server.c accepts and ends.
  *
  * Callbacks of a handler run from the top of a loop callback only, never from inside a function
  * that a handler called: what such a function finds out (the client is gone, more bytes wait) is
@@ -104,9 +105,14 @@ struct silt_http_server {
 
 /* Takes fd. */
 void silt_http_conn_start(struct silt_http_server *s, int fd);
+void silt_http_conn_enter(struct silt_http_conn *c, enum silt_http_intake next);
+/* Whether bytes, if there were any, could be used now. */
+bool silt_http_conn_wants(const struct silt_http_conn *c);
 void silt_http_conn_resume(struct silt_http_conn *c);
 void silt_http_conn_lose(struct silt_http_conn *c); /* tells the handler, closes */
 void silt_http_conn_close(struct silt_http_conn *c);
+/* The server answers instead of the handler, and parts. */
+void silt_http_conn_refuse(struct silt_http_conn *c, int status);
 /* Brings watch and timer in line with the state. */
 void silt_http_conn_settle(struct silt_http_conn *c);
 /* Parts from a client that is idle when the server is to end. */
@@ -114,13 +120,41 @@ void silt_http_conn_drain(struct silt_http_conn *c);
 /* The answer is queued: on to the next request or to the end. */
 void silt_http_conn_answered(struct silt_http_exchange *x);
 
-/* Answers a request, or what should have been one, on the server's own account, and parts. */
+/* Some of the body may still come. */
+static inline bool silt_http_conn_has_body(const struct silt_http_conn *c)
+{
+    return c->chunked || c->left > 0;
+}
+
+void silt_http_intake_read(struct silt_http_conn *c); /* epoll says that there are bytes */
+void silt_http_intake_leftover(struct silt_http_conn *c);
+
+/* What the server says of a request, or of what should have been one, on its own account. */
 void silt_http_answer_refusal(struct silt_http_conn *c, int status);
 void silt_http_answer_continue(struct silt_http_exchange *x);
 void silt_http_answer_flush(struct silt_http_conn *c);
+/* From here on the answers of this connection gather; the end sends them. */
 void silt_http_answer_batch(struct silt_http_server *s, struct silt_http_conn *c);
 void silt_http_answer_batch_end(struct silt_http_server *s);
 size_t silt_http_answer_pending(const struct silt_http_conn *c);
+
+enum silt_http_framing {
+    SILT_HTTP_NO_BODY,
+    SILT_HTTP_LENGTH,
+    SILT_HTTP_CHUNKED,
+    SILT_HTTP_UNTIL_CLOSE,
+};
+
+struct silt_http_answer {
+    int status;
+    enum silt_http_framing framing;
+    bool head_only; /* the body is measured, not sent */
+    bool old;       /* HTTP/1.0 that asked to stay */
+    silt_slice type, fields, body;
+};
+/* Head and, when it has a length, body. */
+void silt_http_lay_answer(struct silt_http_conn *c, struct silt_buf *b,
+                          const struct silt_http_answer *a);
 
 void silt_http_server_defer(struct silt_http_conn *c);
 void silt_http_server_left(struct silt_http_conn *c); /* the connection is closed */

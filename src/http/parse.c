@@ -3,6 +3,7 @@
  * depends on bytes that come later, so a head that arrives in pieces gets the same answer as a
  * whole one. */
 #include "http/parse.h"
+#include "http/chars.h"
 #include "base/own.h"
 
 enum {
@@ -10,18 +11,14 @@ enum {
     METHOD_MAX = 32,
     TARGET_MAX = 8192,      /* RFC 9112 3 asks for at least 8000 */
     LENGTH_DIGITS_MAX = 18, /* always fits 63 bits */
-    TRAILERS_MAX = 4096,
-    CHUNK_DIGITS_MAX = 15,
 };
 
-/* RFC 9110 5.6.2 */
-static const bool is_token[256] = {
+const bool silt_http_is_token[256] = {
     ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1,         ['&'] = 1,         ['\''] = 1,
     ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1,         ['^'] = 1,         ['_'] = 1,
     ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
 };
-/* In a field value: VCHAR, SP, HTAB, obs-text. */
-static const bool is_text[256] = {['\t'] = 1, [' ' ... '~'] = 1, [0x80 ... 0xff] = 1};
+const bool silt_http_is_text[256] = {['\t'] = 1, [' ' ... '~'] = 1, [0x80 ... 0xff] = 1};
 /* In a target: visible ASCII; a fragment is not sent. */
 static const bool is_target[256] = {['!' ... '"'] = 1, ['$' ... '~'] = 1};
 /* In Host: reg-name, IP-literal and port of RFC 3986. */
@@ -140,7 +137,7 @@ static int take_request_line(struct cursor *c, struct silt_http_head *h)
     int r;
     if (c->at < c->end && *c->at == '\r' && (r = take_newline(c)) != 0)
         return r; /* one empty line before a request is forgiven (RFC 9112 2.2) */
-    h->method = take_run(c, is_token);
+    h->method = take_run(c, silt_http_is_token);
     if (h->method.len > METHOD_MAX || (h->method.len == 0 && c->at < c->end))
         return -400;
     if ((r = take_byte(c, ' ')) != 0)
@@ -171,7 +168,7 @@ static int take_status_line(struct cursor *c, struct silt_http_head *h)
         return -400;
     if (c->at < c->end && *c->at != '\r' && (r = take_byte(c, ' ')) != 0)
         return r;
-    h->reason = take_run(c, is_text);
+    h->reason = take_run(c, silt_http_is_text);
     return 0;
 }
 
@@ -253,12 +250,13 @@ static int apply_field(struct silt_http_head *h, silt_slice name, silt_slice val
 static int take_field(struct cursor *c, struct silt_http_head *h)
 {
     int r;
-    silt_slice name = take_run(c, is_token); /* a folded line begins with a space: no token */
+    silt_slice name =
+        take_run(c, silt_http_is_token); /* a folded line begins with a space: no token */
     if (name.len == 0 && c->at < c->end)
         return -400;
     if ((r = take_byte(c, ':')) != 0)
         return r;
-    silt_slice value = silt_slice_trim(take_run(c, is_text));
+    silt_slice value = silt_slice_trim(take_run(c, silt_http_is_text));
     if ((r = take_newline(c)) != 0)
         return r;
     if (h->count == SILT_HTTP_FIELDS_MAX)
@@ -325,126 +323,4 @@ silt_slice silt_http_field(const struct silt_http_head *h, silt_slice name)
         if (silt_slice_ieq(h->fields[i].name, name))
             return h->fields[i].value;
     return (silt_slice){NULL, 0};
-}
-
-/* Chunk extensions are refused: nobody needs them, and they are a way to hide a second message. */
-enum state {
-    FIRST_DIGIT,
-    DIGIT,
-    SIZE_LF,
-    DATA,
-    DATA_CR,
-    DATA_LF,
-    TRAILER,
-    NAME,
-    VALUE,
-    VALUE_LF,
-    LAST_LF,
-    DONE
-};
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static enum state expect(char got, char wanted, enum state next, bool *bad)
-{
-    *bad = got != wanted;
-    return next;
-}
-
-static enum state take_size(struct silt_http_chunks *c, char byte, bool *bad)
-{
-    int digit = hex_digit(byte);
-    if (digit < 0) {
-        *bad = c->state == FIRST_DIGIT || byte != '\r';
-        c->junk = 0;
-        return SIZE_LF;
-    }
-    *bad = ++c->junk > CHUNK_DIGITS_MAX;
-    c->left = c->left << 4 | (uint64_t)digit;
-    return DIGIT;
-}
-
-static enum state take_trailer(struct silt_http_chunks *c, char byte, bool *bad)
-{
-    *bad = ++c->junk > TRAILERS_MAX;
-    switch (c->state) {
-    case TRAILER:
-        if (byte == '\r')
-            return LAST_LF;
-        *bad |= !is_token[(unsigned char)byte];
-        return NAME;
-    case NAME:
-        if (byte == ':')
-            return VALUE;
-        *bad |= !is_token[(unsigned char)byte];
-        return NAME;
-    default:
-        if (byte == '\r')
-            return VALUE_LF;
-        *bad |= !is_text[(unsigned char)byte];
-        return VALUE;
-    }
-}
-
-static enum state step(struct silt_http_chunks *c, char byte, bool *bad)
-{
-    switch ((enum state)c->state) {
-    case FIRST_DIGIT:
-    case DIGIT:
-        return take_size(c, byte, bad);
-    case SIZE_LF:
-        return expect(byte, '\n', c->left > 0 ? DATA : TRAILER, bad);
-    case DATA_CR:
-        return expect(byte, '\r', DATA_LF, bad);
-    case DATA_LF:
-        return expect(byte, '\n', FIRST_DIGIT, bad);
-    case TRAILER:
-    case NAME:
-    case VALUE:
-        return take_trailer(c, byte, bad);
-    case VALUE_LF:
-        return expect(byte, '\n', TRAILER, bad);
-    case LAST_LF:
-        return expect(byte, '\n', DONE, bad);
-    case DATA:
-    case DONE:
-        break;
-    }
-    *bad = true;
-    return DONE;
-}
-
-static void take_data(struct silt_http_chunks *c, silt_slice *in, silt_slice *ret_data)
-{
-    size_t n = in->len < c->left ? in->len : (size_t)c->left;
-    *ret_data = (silt_slice){in->data, n};
-    in->data += n;
-    in->len -= n;
-    c->left -= n;
-    if (c->left == 0)
-        c->state = DATA_CR;
-}
-
-enum silt_http_chunk silt_http_dechunk(struct silt_http_chunks *c, silt_slice *in,
-                                       silt_slice *ret_data)
-{
-    while (in->len > 0 && c->state != DONE) {
-        if (c->state == DATA) {
-            take_data(c, in, ret_data);
-            return SILT_HTTP_CHUNK_DATA;
-        }
-        bool bad = false;
-        c->state = step(c, *in->data, &bad);
-        if (bad)
-            return SILT_HTTP_CHUNK_BAD;
-        in->data++;
-        in->len--;
-    }
-    return c->state == DONE ? SILT_HTTP_CHUNK_END : SILT_HTTP_CHUNK_MORE;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse: HTTP/1.1 heads and chunked bodies (RFC 9112), strict: reject, never repair. No allocation.
- */
+/* parse: HTTP/1.1 heads and chunked bodies (RFC 9112), strict: reject, never repair. Nothing is
+ * allocated: slices are of the bytes given. */
 #pragma once
 
 #include "base/slice.h"

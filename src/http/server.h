@@ -60,8 +60,8 @@ struct silt_http_request {
 };
 
 /* Reads the whole body into memory (memory grows with what arrives, not with what is announced),
- * then calls on_body, after the caller has returned. All connections together have a ceiling: 503.
- */
+ * then calls on_body, after the caller has returned. All connections together have a ceiling
+ * (503 beyond). */
 void silt_http_collect(struct silt_http_request *r, uint64_t max,
                        void (*on_body)(struct silt_http_request *r));
 /* Hands the body over in pieces; `end` with the last (possibly empty) one. While paused nothing

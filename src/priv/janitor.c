@@ -13,8 +13,11 @@
 
 enum {
     RELEASE_MAX_MS = 2000,
-    GATHER_MS = 50,      /* ends that come together are unmounted together: one write-out for all */
-    GATHER_MAX_MS = 500, /* and no longer, even if there is no pause */
+    SWEEP_AFTER_MS = 50,
+    /* Roots are let go of together: each unmount writes the pool's dirty data to the disk and makes
+     * others wait for the file system's commit; after the first the rest have nothing to write. */
+    DROP_AFTER_MS = 2000,
+    DROP_AT = 256, /* a dead root still costs 50 KB */
 };
 
 /* In a worker */
@@ -49,20 +52,38 @@ struct janitor {
     int images;
     int *held; /* by slot, -1: none */
     uint32_t slots;
-    int *dropped; /* roots to let go of, as room for all slots */
+    int dropped[DROP_AT]; /* roots to let go of */
     uint32_t ndropped;
-    bool sweeps;
-    int64_t since_ms; /* of the first thing to do; 0: nothing to do */
+    int64_t drop_at_ms;  /* 0: nothing to drop */
+    int64_t sweep_at_ms; /* 0: nothing to sweep */
 };
+
+static void drop_all(struct janitor *j)
+{
+    for (; j->ndropped > 0; j->ndropped--)
+        silt_close_fd(&j->dropped[j->ndropped - 1]);
+    j->drop_at_ms = 0;
+}
 
 static void put_off(struct janitor *j, uint32_t slot)
 {
     if (j->held[slot] < 0)
         return;
-    if (j->ndropped < j->slots)
-        j->dropped[j->ndropped++] = silt_take_fd(&j->held[slot]);
-    else
-        silt_close_fd(&j->held[slot]);
+    j->dropped[j->ndropped++] = silt_take_fd(&j->held[slot]);
+    if (j->drop_at_ms == 0)
+        j->drop_at_ms = silt_clock_ms() + DROP_AFTER_MS;
+    if (j->ndropped == DROP_AT)
+        drop_all(j);
+}
+
+static void sweep(struct janitor *j)
+{
+    struct silt_error e;
+    if (silt_volumes_empty_trash(j->volumes, &e) < 0)
+        silt_log(SILT_LOG_WARN, "janitor.trash", "error=\"%s\"", e.text);
+    if (silt_images_empty_trash(j->images, &e) < 0)
+        silt_log(SILT_LOG_WARN, "janitor.trash", "error=\"%s\"", e.text);
+    j->sweep_at_ms = 0;
 }
 
 static void obey(struct janitor *j, const struct silt_janitor_note *note, struct silt_parcel *in)
@@ -77,44 +98,43 @@ static void obey(struct janitor *j, const struct silt_janitor_note *note, struct
         return;
     case SILT_JANITOR_DROP:
         put_off(j, note->slot);
-        break;
+        return;
     case SILT_JANITOR_RELEASE:
         silt_close_fd(&j->held[note->slot]);
-        for (; j->ndropped > 0; j->ndropped--) /* its root may be among them */
-            silt_close_fd(&j->dropped[j->ndropped - 1]);
+        drop_all(j); /* it may be among them */
         return;
     case SILT_JANITOR_SWEEP:
-        j->sweeps = true;
-        break;
+        if (j->sweep_at_ms == 0)
+            j->sweep_at_ms = silt_clock_ms() + SWEEP_AFTER_MS;
+        return;
     }
-    if (j->since_ms == 0)
-        j->since_ms = silt_clock_ms();
 }
 
-/* First the files, then the roots: what is deleted needs not be written to the disk by the unmount.
- */
-static void clean(struct janitor *j)
+/* What is due. Files first: what is deleted needs not be written to the disk by an unmount. */
+static void work(struct janitor *j)
 {
-    struct silt_error e;
-    if (j->sweeps && silt_volumes_empty_trash(j->volumes, &e) < 0)
-        silt_log(SILT_LOG_WARN, "janitor.trash", "error=\"%s\"", e.text);
-    if (j->sweeps && silt_images_empty_trash(j->images, &e) < 0)
-        silt_log(SILT_LOG_WARN, "janitor.trash", "error=\"%s\"", e.text);
-    for (; j->ndropped > 0; j->ndropped--)
-        silt_close_fd(&j->dropped[j->ndropped - 1]);
-    j->sweeps = false;
-    j->since_ms = 0;
+    int64_t now = silt_clock_ms();
+    if (j->sweep_at_ms != 0 && j->sweep_at_ms <= now)
+        sweep(j);
+    if (j->drop_at_ms != 0 && j->drop_at_ms <= now)
+        drop_all(j);
 }
 
-/* True when a note is there, false when it is time to clean. */
-static bool await_note(const struct janitor *j)
+static int wait_ms(const struct janitor *j)
 {
-    if (j->since_ms == 0)
-        return true; /* nothing to do: the receive itself may wait */
-    if (silt_clock_ms() - j->since_ms > GATHER_MAX_MS)
-        return false;
+    int64_t at = j->sweep_at_ms;
+    if (j->drop_at_ms != 0 && (at == 0 || j->drop_at_ms < at))
+        at = j->drop_at_ms;
+    if (at == 0)
+        return -1;
+    int64_t left = at - silt_clock_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static bool has_note(const struct janitor *j)
+{
     struct pollfd p = {.fd = j->channel, .events = POLLIN};
-    return poll(&p, 1, GATHER_MS) != 0;
+    return poll(&p, 1, wait_ms(j)) > 0;
 }
 
 static void serve(struct janitor *j)
@@ -123,10 +143,9 @@ static void serve(struct janitor *j)
         struct silt_janitor_note note;
         struct silt_parcel in = {.data = &note, .len = sizeof(note)};
         struct silt_error e;
-        if (!await_note(j)) {
-            clean(j);
+        work(j);
+        if (!has_note(j))
             continue;
-        }
         int got = silt_fd_recv(j->channel, &in, &e);
         if (got == 0)
             return;
@@ -144,21 +163,17 @@ static void serve(struct janitor *j)
 
 void silt_janitor_run(int channel, const struct silt_volumes *volumes, int images, uint32_t slots)
 {
-    struct janitor j = {.channel = channel,
-                        .volumes = volumes,
-                        .images = images,
-                        .slots = slots,
-                        .sweeps = true,
-                        .since_ms = silt_clock_ms()};
+    static struct janitor j;
+    j = (struct janitor){.channel = channel, .volumes = volumes, .images = images, .slots = slots};
     j.held = malloc(slots * sizeof(int));
-    j.dropped = malloc(slots * sizeof(int));
-    if (j.held == NULL || j.dropped == NULL)
+    if (j.held == NULL)
         abort();
     for (uint32_t i = 0; i < slots; i++)
         j.held[i] = -1;
     silt_rlimit_many_files();
+    sweep(&j); /* what an earlier janitor did not get to */
     serve(&j);
-    clean(&j);
+    sweep(&j);
+    drop_all(&j);
     free(j.held);
-    free(j.dropped);
 }

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -36,7 +37,8 @@ enum {
 struct priv {
     struct silt_priv_unit unit;
     uint32_t workers_wanted;
-    pid_t workers[WORKERS_MAX]; /* 0: none */
+    pid_t workers[WORKERS_MAX];     /* 0: none */
+    struct silt_worker_desk *desks; /* one each, in shared memory */
     pid_t janitor;
     int janitor_end; /* of the channel: what a new janitor is born with */
     int siltd;       /* the channel that workers serve; -1: it has ended */
@@ -67,12 +69,12 @@ static void be_child(struct priv *p, const char *name)
     silt_close_fd(&p->next_siltd);
 }
 
-static _Noreturn void be_worker(struct priv *p)
+static _Noreturn void be_worker(struct priv *p, uint32_t number)
 {
     struct silt_error e;
     be_child(p, "silt-priv:work");
     silt_close_fd(&p->janitor_end);
-    if (silt_worker_run(&p->unit, p->siltd, &e) == 0)
+    if (silt_worker_run(&p->unit, p->siltd, &p->desks[number], &e) == 0)
         _exit(0);
     silt_log(SILT_LOG_ERROR, "worker.failed", "error=\"%s\"", e.text);
     _exit(1);
@@ -95,7 +97,7 @@ static void start_workers(struct priv *p)
             continue;
         pid_t pid = fork();
         if (pid == 0)
-            be_worker(p);
+            be_worker(p, i);
         if (pid < 0)
             silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
         else
@@ -153,6 +155,7 @@ static int reap(struct priv *p)
             if (p->workers[i] != pid)
                 continue;
             p->workers[i] = 0;
+            silt_worker_answer_for(p->siltd, &p->desks[i]);
             if (on_worker_died(p, status) < 0)
                 result = -1;
         }
@@ -310,6 +313,10 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
         return -1;
     if (open_janitor_channel(p, e) < 0)
         return -1;
+    p->desks = mmap(NULL, sizeof(*p->desks) * WORKERS_MAX, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p->desks == MAP_FAILED)
+        return silt_fail_errno(e, "make shared memory");
     start_janitor(p);
     start_workers(p);
     return 0;

@@ -105,6 +105,7 @@ test('a client that never reads its large answer holds nobody up', async t => {
 test('a client that leaves in the middle of a large answer leaves nothing', async t => {
 	const box = await daemon.box(t);
 	await box.run('true');
+	await daemon.atRest(); // ready sandboxes are made in the background, and have descriptors too
 	const pid = daemon.siltd();
 	const before = descriptors(pid);
 	for (let i = 0; i < 5; i++) {
@@ -112,6 +113,7 @@ test('a client that leaves in the middle of a large answer leaves nothing', asyn
 		response.destroy();
 	}
 	await box.run('true');
+	daemon.client.close();
 	await until('descriptors as before', () => descriptors(pid) <= before);
 });
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SETTLE_MS = 5000, ROUNDS = 150 };
@@ -305,6 +306,34 @@ static bool survives_a_crash_of_silt_priv(struct world *w)
     return true;
 }
 
+/* A worker is killed in the middle of creates: whoever waits is told, and the next one works. */
+static bool answers_for_dead_workers(struct world *w)
+{
+    struct box b;
+    int told = 0;
+    for (int i = 0; i < 12; i++) {
+        pid_t killer = fork();
+        if (killer == 0) {
+            (void)poll(NULL, 0, 1 + i % 4);
+            world_kill_workers(w);
+            _exit(0);
+        }
+        bool created = box_create(w, 5, SILT_CREATE_FRESH, &b);
+        CHECK(created || last_code() == SILT_INTERRUPTED);
+        told += !created;
+        if (created)
+            box_close(&b);
+        (void)waitpid(killer, NULL, 0);
+    }
+    printf("# %d of 12 creates were interrupted\n", told);
+    CHECK(box_create(w, 5, SILT_CREATE_FRESH, &b));
+    CHECK(has(box_say(&b, "ping"), "pong"));
+    CHECK(tell(w, SILT_PRIV_DESTROY, 5));
+    CHECK(count_groups(w) == 0 && count_volumes(w, "s") == 0);
+    box_close(&b);
+    return true;
+}
+
 static bool begins_fresh(struct world *w)
 {
     struct box b;
@@ -389,6 +418,7 @@ const struct test life_tests[] = {
     {"nonsense is refused and leaves nothing", refuses_nonsense, NULL},
     {"a crash of silt-priv harms no sandbox and it is found again", survives_a_crash_of_silt_priv,
      NULL},
+    {"whoever waits for a worker that dies is told so", answers_for_dead_workers, NULL},
     {"a fresh instance ends what an earlier one left", begins_fresh, NULL},
     {"the next siltd is served", serves_the_next_siltd, NULL},
     {"a sandbox whose siltd is gone before it runs can be ended by the next",

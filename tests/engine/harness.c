@@ -193,6 +193,21 @@ void world_crash_priv(struct world *w)
     silt_close_fd(&w->siltd);
 }
 
+void world_kill_workers(struct world *w)
+{
+    char path[64];
+    char *list = NULL;
+    size_t len;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", w->priv, w->priv);
+    if (silt_fd_read_file(AT_FDCWD, path, 4096, &list, &len, &error) < 0)
+        return;
+    for (char *at = list; *at != 0;) {
+        (void)kill((pid_t)strtol(at, &at, 10), SIGKILL);
+        at += *at == ' ';
+    }
+    free(list);
+}
+
 void world_new_siltd(struct world *w)
 {
     int siltd[2];

@@ -28,9 +28,10 @@ struct world {
 void world_open(struct world *w, const char *build);
 void world_close(struct world *w); /* nothing of it is left */
 void world_start_priv(struct world *w, bool fresh);
-void world_end_priv(struct world *w);   /* SIGTERM, waits */
-void world_crash_priv(struct world *w); /* SIGKILL of the main process, waits */
-void world_new_siltd(struct world *w);  /* hangs up, and a new siltd takes over */
+void world_end_priv(struct world *w);     /* SIGTERM, waits */
+void world_crash_priv(struct world *w);   /* SIGKILL of the main process, waits */
+void world_kill_workers(struct world *w); /* SIGKILL of every child of silt-priv's main process */
+void world_new_siltd(struct world *w);    /* hangs up, and a new siltd takes over */
 /* A folder of a new image with the usual empty folders in it; the path is static. */
 const char *world_image(struct world *w, unsigned number);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target over what its corpus holds, without a fuzzer:
  *   fuzz_<noun>_corpus PATH...          tables (*.txt), files, or folders of files
- *   fuzz_<noun>_corpus --expand DIR TABLE   writes the cases of a table as files, to seed a fuzzer
- */
+ *   fuzz_<noun>_corpus --expand DIR TABLE   writes the cases as files, to seed a fuzzer */
 #include "base/fd.h"
 #include "fuzz/fuzz.h"
 #include "unit/base/table.h"

@@ -173,7 +173,7 @@ export class Daemon {
 			daemons: daemons.length,
 			mounts: host.mountsWith('').length,
 			ownMounts: daemons.map(pid => host.mountsWith('', pid).length).sort(),
-			cgroups: host.cgroupsOf(this.instance).length,
+			cgroups: host.cgroupsOf(this.instance).filter(folder => !/\/h\d+$/.test(folder)).length, // handles are kept for the next command
 			netns: new Set(inside.map(p => p.netNamespace)).size,
 			descriptors: daemons.map(host.descriptors).sort((a, b) => a - b),
 			layers: ['s', 'trash'].flatMap(name => host.namesIn(path.join(this.state, 'pool', name), this.pid)).length,

@@ -139,7 +139,9 @@ static int be_init(void *arg)
     (void)snprintf(texts[2], 16, "%u", b->handle_count);
     char name[] = "silt-init";
     char *const argv[] = {name, texts[0], texts[1], texts[2], NULL};
-    (void)syscall(SYS_execveat, b->program, "", argv, NULL, AT_EMPTY_PATH);
+    char halt[] = "UBSAN_OPTIONS=halt_on_error=1";
+    char *const envp[] = {halt, NULL};
+    (void)syscall(SYS_execveat, b->program, "", argv, envp, AT_EMPTY_PATH);
     die("exec " SILT_INIT);
     return 1;
 }
@@ -149,7 +151,7 @@ static int be_init(void *arg)
 static int open_in(const char *folder, const char *name, int flags)
 {
     char path[1024];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%.255s/%.63s", folder, name);
     return open(path, flags | O_CLOEXEC);
 }
 
@@ -165,7 +167,7 @@ static void set(const struct group *g, const char *name, uint64_t value)
     struct silt_error e;
     char path[1024];
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-    (void)snprintf(path, sizeof(path), "%s/%s", g->path, name);
+    (void)snprintf(path, sizeof(path), "%.255s/%.63s", g->path, name);
     if (silt_fd_put(AT_FDCWD, path, text, &e) < 0)
         (void)fprintf(stderr, "rig: %s\n", e.text);
 }
@@ -218,7 +220,7 @@ static void remove_groups(struct rig *r)
 {
     char path[1024];
     for (unsigned i = 0; i < r->handles; i++) {
-        (void)snprintf(path, sizeof(path), "%s/h%u", handle_root(r)->path, i);
+        (void)snprintf(path, sizeof(path), "%.255s/h%u", handle_root(r)->path, i);
         for (int n = 0; n < 200 && rmdir(path) < 0 && errno == EBUSY; n++)
             (void)poll(NULL, 0, 5); /* the last process is still leaving */
     }
@@ -657,7 +659,7 @@ unsigned rig_count(struct rig *r, unsigned handle)
     size_t len;
     struct silt_error e;
     unsigned count = 0;
-    (void)snprintf(path, sizeof(path), "%s/h%u/%s", handle_root(r)->path, handle,
+    (void)snprintf(path, sizeof(path), "%.255s/h%u/%s", handle_root(r)->path, handle,
                    r->mode == 1 ? "tasks" : "cgroup.procs");
     if (silt_fd_read_file(AT_FDCWD, path, 1 << 20, &text, &len, &e) < 0)
         return 0;

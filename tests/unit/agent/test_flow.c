@@ -77,6 +77,44 @@ TEST(the_end_waits_until_all_output_is_taken)
     rig_stop(r);
 }
 
+TEST(a_pipe_that_was_made_larger_is_read_to_its_end)
+{
+    RIG();
+    struct rig_frame f;
+    struct rig_exec x = plain("python3 -c 'import fcntl,sys; fcntl.fcntl(1, 1031, 1 << 20); "
+                              "sys.stdout.write(\"x\" * 1000000)'");
+    x.keep_credit = true;
+    rig_send(r, &x);
+    while (x.out_len < SILT_EXEC_WINDOW)
+        rig_hear(r, &f);
+    assert_false(rig_hears(r, &f, 300));
+    x.keep_credit = false;
+    uint64_t credit = SILT_EXEC_WINDOW;
+    rig_say(r, SILT_AGENT_CREDIT, x.id, &credit, sizeof(credit));
+    rig_until_ended(r, &x);
+    assert_int_equal(x.out_len, 1000000);
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(a_siltd_that_goes_away_leaves_the_sandbox_running)
+{
+    RIG();
+    struct rig_exec x =
+        plain("yes > /dev/full; head -c 10000000 /dev/zero; touch /tmp/done; sleep 100");
+    char path[64];
+    rig_send(r, &x);
+    rig_until_started(r, &x);
+    rig_cut(r);
+    (void)snprintf(path, sizeof(path), "/proc/%d/root/tmp/done", (int)rig_pid(r));
+    for (int i = 0; access(path, F_OK) < 0; i++) {
+        assert_true(i < 1000 && rig_alive(r));
+        (void)usleep(5000);
+    }
+    rig_free(&x);
+    rig_stop(r);
+}
+
 TEST(a_detached_command_runs_free_and_still_ends)
 {
     RIG();

@@ -78,6 +78,33 @@ TEST(plain_command_in_a_missing_directory_fails_to_start)
     rig_stop(r);
 }
 
+static void check_no_way_out(struct rig *r)
+{
+    for (int fd = 3; fd < 40; fd++) {
+        char cwd[32];
+        struct rig_exec x = plain("pwd -P; ls");
+        (void)snprintf(cwd, sizeof(cwd), "/proc/self/fd/%d", fd);
+        x.cwd = cwd;
+        rig_run(r, &x);
+        if (!x.failed)
+            fail_msg("%s leads to %s", cwd, x.out);
+        rig_free(&x);
+    }
+    rig_stop(r);
+}
+
+TEST(a_directory_that_is_a_descriptor_of_ours_cannot_be_entered)
+{
+    RIG();
+    check_no_way_out(r);
+}
+
+TEST(a_directory_that_is_a_version_2_group_cannot_be_entered)
+{
+    RIG(.mode = 2);
+    check_no_way_out(r);
+}
+
 TEST(plain_command_of_a_megabyte_runs)
 {
     RIG();

@@ -12,7 +12,6 @@ struct table_case {
     silt_slice bytes; /* alone in its piece of memory, so that a sanitizer sees a read beyond it */
 };
 
-/* Calls `each` for each case and answers how many there were; exits when the file is not as above.
- */
+/* Calls `each` for each case and answers how many there were; exits when the file is malformed. */
 size_t table_each(const char *path, void (*each)(void *context, const struct table_case *c),
                   void *context);

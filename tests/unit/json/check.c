@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json-check: reads documents from stdin, each with its length in four bytes (big-endian) before
- * it, and answers each in the same way: the document written again, or "!" and why it was refused.
- */
+ * it, and answers each in the same way: the document written again, or "!" and the reason. */
 #include "unit/json/tree.h"
 
 #include <arpa/inet.h>

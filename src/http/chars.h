@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chars: which bytes may stand where. Private to this folder. */
+#pragma once
+
+#include <stdbool.h>
+
+extern const bool silt_http_is_token[256]; /* names: RFC 9110 5.6.2 */
+extern const bool silt_http_is_text[256];  /* values: VCHAR, SP, HTAB, obs-text */

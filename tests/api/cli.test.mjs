@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The silt command line, as a user types it, against a daemon of the test's own.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { BUILD, startDaemon } from '../lib/daemon.mjs';
+import { until, within } from '../lib/wait.mjs';
+
+let daemon;
+before(async () => { daemon = await startDaemon(); });
+after(() => daemon?.stop());
+
+/** Runs silt; onOutput sees what has come on standard output so far. */
+function silt(args, { onOutput, env = {} } = {}) {
+	const child = spawn(path.join(BUILD, 'silt'), args, {
+		env: { PATH: process.env.PATH, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token, ...env },
+		stdio: ['ignore', 'pipe', 'pipe'],
+	});
+	const end = { stdout: '', stderr: '' };
+	child.stdout.setEncoding('utf8').on('data', text => { end.stdout += text; onOutput?.(end.stdout, child); });
+	child.stderr.setEncoding('utf8').on('data', text => { end.stderr += text; });
+	return within(30_000, `silt ${args.join(' ')}`, new Promise((resolve, reject) => {
+		child.once('error', reject);
+		child.once('close', (code, signal) => resolve({ ...end, code, signal }));
+	}));
+}
+
+test('exec prints stdout and stderr apart and passes the exit code on', async t => {
+	const box = await daemon.box(t);
+	const end = await silt(['exec', box.id, '--', 'echo out; echo err >&2; exit 7']);
+	assert.deepEqual([end.stdout, end.stderr, end.code], ['out\n', 'err\n', 7]);
+});
+
+test('exec quotes several words for the shell', async t => {
+	const box = await daemon.box(t);
+	const end = await silt(['exec', box.id, '--', 'printf', '%s|', 'a b', "it's", '$HOME', '*']);
+	assert.deepEqual([end.stdout, end.code], ["a b|it's|$HOME|*|", 0]);
+});
+
+test('exec shows output while the command runs', async t => {
+	const box = await daemon.box(t);
+	let early = false;
+	const end = await silt(['exec', box.id, '--', 'echo first; until [ -e /tmp/go ]; do sleep 0.05; done; echo last'], {
+		onOutput: text => {
+			if (text === 'first\n' && !early) {
+				early = true;
+				box.run('touch /tmp/go', { sessionId: 'other' });
+			}
+		},
+	});
+	assert.ok(early, 'the first line came before the end');
+	assert.deepEqual([end.stdout, end.code], ['first\nlast\n', 0]);
+});
+
+test('exec takes a session, a directory, variables and a timeout', async t => {
+	const box = await daemon.box(t);
+	assert.equal((await silt(['exec', box.id, '--session', 's', '--cwd', '/tmp', '--env', 'A=x y', '--', 'echo $PWD $A'])).stdout, '/tmp x y\n');
+	const end = await silt(['exec', box.id, '--timeout', '300ms', '--', 'sleep 60']);
+	assert.equal(end.code, 124);
+	assert.match(end.stderr, /timed out/);
+});
+
+test('exec keeps changes of the shell with --keep', async t => {
+	const box = await daemon.box(t);
+	assert.equal((await silt(['exec', box.id, '--keep', '--', 'cd /var; X=1'])).code, 0);
+	assert.equal((await silt(['exec', box.id, '--', 'echo $PWD $X'])).stdout, '/var 1\n');
+});
+
+test('Ctrl-C detaches and the command runs on', async t => {
+	const box = await daemon.box(t);
+	let sent = false;
+	const end = await silt(['exec', box.id, '--', 'echo started; sleep 1; touch /tmp/finished'], {
+		onOutput: (text, child) => { if (!sent) { sent = true; child.kill('SIGINT'); } },
+	});
+	assert.equal(end.stdout, 'started\n');
+	assert.notEqual(end.code, 0);
+	await until('the command has finished', async () => (await box.exec('test -e /tmp/finished')).body.exitCode === 0, 15_000);
+});
+
+test('ls, info and rm see the same sandboxes as the API', async t => {
+	const box = await daemon.box(t, { labels: { team: 'x' } });
+	assert.match((await silt(['ls'])).stdout, new RegExp(`^${box.id}\\b.*running`, 'm'));
+	const listed = JSON.parse((await silt(['ls', '--json'])).stdout);
+	assert.ok((listed.sandboxes ?? listed).some(s => s.id === box.id));
+	assert.equal(JSON.parse((await silt(['info', box.id, '--json'])).stdout).labels.team, 'x');
+	assert.match((await silt(['info', box.id])).stdout, /standard-1/);
+	assert.equal((await silt(['rm', box.id])).code, 0);
+	const end = await silt(['info', box.id]);
+	assert.notEqual(end.code, 0);
+	assert.match(end.stderr, new RegExp(box.id));
+});
+
+test('image ls lists what can be used', async () => {
+	assert.match((await silt(['image', 'ls'])).stdout, /^base\b/m);
+});
+
+test('token, version, help and doctor answer', async () => {
+	assert.equal((await silt(['token'])).stdout.trim(), daemon.token);
+	assert.match((await silt(['version'])).stdout, /\d+\.\d+\.\d+/);
+	assert.match((await silt(['help'])).stdout, /exec/);
+	const doctor = await silt(['doctor']);
+	assert.match(doctor.stdout, /control groups/);
+	assert.match(doctor.stdout, /btrfs/i);
+});
+
+test('errors name the object and the way out', async () => {
+	const wrong = await silt(['exec', 'bad..id', '--', 'true']);
+	assert.equal(wrong.code, 125);
+	assert.match(wrong.stderr, /^silt: /);
+	const token = await silt(['ls'], { env: { SILT_TOKEN: 'wrong-token-of-enough-length' } });
+	assert.equal(token.code, 125);
+	assert.match(token.stderr, /token/i);
+	const unreachable = await silt(['ls'], { env: { SILT_SERVER: '127.0.0.1:1' } });
+	assert.equal(unreachable.code, 125);
+	assert.match(unreachable.stderr, /127\.0\.0\.1:1/);
+	assert.equal((await silt(['no-such-command'])).code, 125);
+});
