@@ -400,36 +400,27 @@ void silt_registry_adopted_all(struct silt_registry *r)
 
 /* Every few seconds: the WAL goes into the database; what is stale or was left over goes. */
 
-struct checkpoint {
-    struct silt_job job;
-    struct silt_registry *registry; /* borrowed: the worker ends before it does */
-};
-
+/* On a thread; the worker ends before the store does. */
 static void run_checkpoint(struct silt_job *j)
 {
-    struct checkpoint *c = silt_container_of(j, struct checkpoint, job);
+    struct silt_registry *r = silt_container_of(j, struct silt_registry, checkpoint);
     struct silt_error e;
-    if (silt_store_checkpoint(c->registry->store, &e) < 0)
+    if (silt_store_checkpoint(r->store, &e) < 0)
         silt_log(SILT_LOG_WARN, "store.checkpoint", "error=%s", e.text);
 }
 
 static void on_checkpointed(struct silt_job *j)
 {
-    struct checkpoint *c = silt_container_of(j, struct checkpoint, job);
-    c->registry->checkpointing = false;
-    free(c);
+    silt_container_of(j, struct silt_registry, checkpoint)->checkpointing = false;
 }
 
 static void start_checkpoint(struct silt_registry *r)
 {
     if (r->checkpointing)
         return; /* the disk is slow: one at a time */
-    struct checkpoint *c = calloc(1, sizeof(*c));
-    if (c == NULL)
-        abort();
-    *c = (struct checkpoint){.job = {.run = run_checkpoint, .done = on_checkpointed}, .registry = r};
+    r->checkpoint = (struct silt_job){.run = run_checkpoint, .done = on_checkpointed};
     r->checkpointing = true;
-    silt_worker_submit(r->worker, &c->job);
+    silt_worker_submit(r->worker, &r->checkpoint);
 }
 
 static void remove_stale_ready(struct silt_registry *r)

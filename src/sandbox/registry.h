@@ -50,6 +50,7 @@ struct silt_registry {
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     bool rebooted, recovering;
+    struct silt_job checkpoint;
     bool checkpointing; /* a worker is at it */
     struct silt_registry_counts counts;
 };
