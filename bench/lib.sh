@@ -20,6 +20,7 @@ finish() {
 	status=$?
 	trap - EXIT INT TERM
 	if [ -n "$super" ]; then kill "$super" 2>/dev/null || :; wait "$super" 2>/dev/null || :; fi
+	umount "$work/podman/overlay" 2>/dev/null || : # podman leaves its own mount
 	rm -rf "$work"
 	exit "$status"
 }
@@ -27,29 +28,42 @@ trap finish EXIT INT TERM
 
 # start_daemon [SETTING...]: sets $server and $token_file
 start_daemon() {
-	block=$(( ($$ % 56) + 64 ))
 	user=64998
 	mkdir -p "$work/state/db"
 	cp "$images/seed.db" "$work/state/db/silt.db"
 	chown -R $user:$user "$work/state/db"
 	chmod 755 "$work"
-	"$build/silt-super" --config= --instance="b$(( $$ % 10000 ))" --state="$work/state" --run="$work/run" \
-		--token_file="$work/token" --user=$user --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
-		--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &
-	super=$!
 	token_file=$work/token
-	n=0
-	until [ -s "$work/run/address" ] && curl -fsS "http://$(cat "$work/run/address")/healthz" >/dev/null 2>&1; do
-		n=$((n + 1))
-		[ $n -lt 200 ] || { tail -5 "$work/log" >&2; die "the daemon does not answer"; }
-		kill -0 "$super" 2>/dev/null || { cat "$work/log" >&2; die "the daemon ended"; }
-		sleep 0.1
+	for try in 1 2 3 4 5 6 7 8; do
+		block=$(( ($$ + try * 11) % 56 + 64 )) # another instance may have some of these ids
+		"$build/silt-super" --config= --instance="b$(( $$ % 10000 ))" --state="$work/state" --run="$work/run" --user=$user \
+			--token_file="$token_file" --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
+			--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &
+		super=$!
+		await_daemon && break
+		super=
+		grep -q 'is in use by another' "$work/log" || break
 	done
+	[ -n "$super" ] || { tail -5 "$work/log" >&2; die "the daemon does not start"; }
 	server=$(cat "$work/run/address")
 }
 
+await_daemon() {
+	n=0
+	until [ -s "$work/run/address" ] && curl -fsS "http://$(cat "$work/run/address")/healthz" >/dev/null 2>&1; do
+		n=$((n + 1))
+		[ $n -lt 200 ] && kill -0 "$super" 2>/dev/null || return 1
+		sleep 0.1
+	done
+}
+
 bench() { "$build/silt-bench" "$server" "$token_file" "$@"; }
-peer() { name=$1 count=$2 spacing=$3; shift 3; "$build/silt-bench" - - peer "$name" "$count" "$spacing" -- "$@"; }
+# peer NAME COUNT SPACING COMMAND...
+peer() {
+	peer_name=$1 peer_count=$2 peer_spacing=$3
+	shift 3
+	"$build/silt-bench" - - peer "$peer_name" "$peer_count" "$peer_spacing" -- "$@"
+}
 
 # A root file system for the peers: what our own sandboxes run on.
 peer_root() {

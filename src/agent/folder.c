@@ -34,16 +34,13 @@ int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, stru
     silt_folder_remove(folder, name);
     if (mknodat(folder, name, S_IFIFO | MODE, 0) < 0)
         return silt_fail_errno(e, "create " SILT_FOLDER "%s", name);
-    int fd = open_kind(folder, name, access, S_IFIFO, e);
-    if (fd < 0)
-        return -1;
-    *ret_fd = fd;
-    return 0;
+    return silt_folder_fifo_again(folder, name, access, ret_fd, e);
 }
 
-int silt_folder_fifo_again(int folder, const char *name, int *ret_fd, struct silt_error *e)
+int silt_folder_fifo_again(int folder, const char *name, int access, int *ret_fd,
+                           struct silt_error *e)
 {
-    int fd = open_kind(folder, name, O_WRONLY, S_IFIFO, e);
+    int fd = open_kind(folder, name, access, S_IFIFO, e);
     if (fd < 0)
         return -1;
     *ret_fd = fd;

@@ -14,8 +14,9 @@ enum { SILT_FOLDER_NAME_SIZE = 8 };
 int silt_folder_open(int *ret_folder, struct silt_error *e);
 /* A new FIFO in the place of whatever had the name. Our end is for reading, or both ways. */
 int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, struct silt_error *e);
-/* The other end of a FIFO that we made. */
-int silt_folder_fifo_again(int folder, const char *name, int *ret_fd, struct silt_error *e);
+/* Another end of a FIFO that we made. */
+int silt_folder_fifo_again(int folder, const char *name, int access, int *ret_fd,
+                           struct silt_error *e);
 /* A new, empty file in the place of whatever had the name. */
 int silt_folder_create(int folder, const char *name, int *ret_fd, struct silt_error *e);
 /* A regular file that a shell has written. The name is gone afterwards. */

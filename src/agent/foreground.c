@@ -20,12 +20,12 @@ static int open_fifo(struct silt_session *s, int which, struct silt_error *e)
     char name[SILT_FOLDER_NAME_SIZE];
     struct silt_fifo *f = &s->out[which];
     silt_shell_name(s->slot, which == 0 ? SILT_SHELL_OUT : SILT_SHELL_ERR, name);
-    if (f->read >= 0 && silt_folder_fifo_again(s->agent->folder, name, &f->write, e) == 0)
+    if (f->read >= 0 && silt_folder_fifo_again(s->agent->folder, name, O_WRONLY, &f->write, e) == 0)
         return 0;
     silt_close_fd(&f->read); /* the guest took the name away: a new one */
     if (silt_folder_fifo(s->agent->folder, name, O_RDONLY, &f->read, e) < 0)
         return -1;
-    return silt_folder_fifo_again(s->agent->folder, name, &f->write, e);
+    return silt_folder_fifo_again(s->agent->folder, name, O_WRONLY, &f->write, e);
 }
 
 static void close_writers(struct silt_session *s)

@@ -41,7 +41,8 @@ static void free_session(struct silt_grave *g)
 
 static void leave(struct silt_session *s)
 {
-    static const enum silt_shell_file files[] = {SILT_SHELL_OUT, SILT_SHELL_ERR, SILT_SHELL_STATUS,
+    static const enum silt_shell_file files[] = {SILT_SHELL_IN,      SILT_SHELL_OUT,
+                                                 SILT_SHELL_ERR,     SILT_SHELL_STATUS,
                                                  SILT_SHELL_COMMAND, SILT_SHELL_STATE};
     struct silt_agent *a = s->agent;
     s->state = SILT_SESSION_GONE;
@@ -328,16 +329,28 @@ static void on_exited(struct silt_launch *l, int status)
     }
 }
 
+/* Its input has a name, so that the shell can find it again. */
+static int open_input(struct silt_session *s, int *ret_theirs, struct silt_error *e)
+{
+    char name[SILT_FOLDER_NAME_SIZE];
+    int folder = s->agent->folder;
+    silt_auto_fd theirs = -1;
+    silt_shell_name(s->slot, SILT_SHELL_IN, name);
+    silt_close_fd(&s->in);
+    if (silt_folder_fifo(folder, name, O_RDWR, &s->in, e) < 0
+        || silt_folder_fifo_again(folder, name, O_RDONLY, &theirs, e) < 0)
+        return -1;
+    if (fcntl(theirs, F_SETFL, 0) < 0) /* a shell waits for its input */
+        return silt_fail_errno(e, "prepare the shell's input");
+    *ret_theirs = silt_take_fd(&theirs);
+    return 0;
+}
+
 int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct silt_error *e)
 {
-    int pair[2];
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return silt_fail_errno(e, "create a pipe");
-    silt_auto_fd theirs = pair[0];
-    silt_close_fd(&s->in);
-    s->in = pair[1];
-    if (fcntl(s->in, F_SETFL, O_NONBLOCK) < 0)
-        return silt_fail_errno(e, "prepare a pipe");
+    silt_auto_fd theirs = -1;
+    if (open_input(s, &theirs, e) < 0)
+        return -1;
     spawn->path = SILT_SHELL_PATH;
     spawn->argv = silt_shell_argv();
     spawn->in = theirs;

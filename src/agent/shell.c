@@ -55,10 +55,9 @@ __attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, con
         l->len += (size_t)n;
 }
 
-/* The empty line is read only after the status was written: see on_doubt in foreground.c. */
 static void add_status(struct silt_lines *l, const struct silt_shell *sh)
 {
-    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us\n", sh->mark,
+    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us", sh->mark,
          sh->slot);
 }
 
@@ -112,6 +111,10 @@ static int open_command_file(void *arg)
     return silt_folder_create(sh->folder, name, &fd, &e) < 0 ? -1 : fd;
 }
 
+/* All of it is one line, read before any of it runs: a command that closes the descriptors which
+ * bash has put away (10 and up) cannot keep it from answering, and the last word gives the shell
+ * its input back. The empty line behind it is read only when all of that is done: see on_doubt in
+ * foreground.c. */
 int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
                           const struct silt_start *start, struct silt_error *e)
 {
@@ -133,9 +136,11 @@ int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
         addf(l, "\\command eval \"$(<" SILT_FOLDER "%uc)\"", slot);
     else
         addf(l, "%.*s", (int)s.len, s.text);
-    addf(l, " </dev/null >|" SILT_FOLDER "%uo 2>|" SILT_FOLDER "%ue\n", slot, slot);
+    addf(l, " </dev/null >|" SILT_FOLDER "%uo 2>|" SILT_FOLDER "%ue; ", slot, slot);
     add_status(l, sh);
-    addf(l, "%s\n", start->cwd.len > 0 ? SILT_SHELL_GO_TO_PWD : "");
+    if (start->cwd.len > 0)
+        addf(l, "; " SILT_SHELL_GO_TO_PWD);
+    addf(l, "; \\command exec <" SILT_FOLDER "%ui\n\n", slot);
     return l->broken ? silt_fail(e, SILT_INTERNAL, "lines for the shell are too long") : 0;
 }
 
@@ -145,13 +150,13 @@ void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh)
     addf(l, "\\command . " SILT_FOLDER SILT_STATE_FORK " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
          sh->slot);
     add_status(l, sh);
-    addf(l, "\n");
+    addf(l, "\n\n");
 }
 
 void silt_shell_reload(struct silt_lines *l, const struct silt_shell *sh)
 {
     clear(l);
-    addf(l, "\\command . " SILT_FOLDER "%ud || :\n" SILT_SHELL_GO_TO_PWD, sh->slot);
+    addf(l, "\\command . " SILT_FOLDER "%ud || :\n" SILT_SHELL_GO_TO_PWD "\n", sh->slot);
     add_status(l, sh);
-    addf(l, "\n");
+    addf(l, "\n\n");
 }

@@ -13,7 +13,7 @@
 
 /* Makes $PWD the directory of the shell again; OLDPWD stays what it is, because the assignment
  * lasts as long as the eval. */
-#define SILT_SHELL_GO_TO_PWD "OLDPWD= \\command eval '\\command cd -- \"${PWD-.}\"' || :\n"
+#define SILT_SHELL_GO_TO_PWD "OLDPWD= \\command eval '\\command cd -- \"${PWD-.}\"' || :"
 
 char *const *silt_shell_argv(void);
 /* A directory as a word for cd that means what it says: neither CDPATH nor `-` nor `~`. */
@@ -21,6 +21,7 @@ void silt_shell_add_dir(struct silt_script *s, silt_slice dir);
 
 /* Names in the folder, per session slot. */
 enum silt_shell_file {
+    SILT_SHELL_IN = 'i',
     SILT_SHELL_OUT = 'o',
     SILT_SHELL_ERR = 'e',
     SILT_SHELL_STATUS = 's',

@@ -136,17 +136,18 @@ static int run(const struct silt_cage *c, const struct birth *b, int *sync, stru
     return silt_fail_errno(e, "execute silt-fetch");
 }
 
-static _Noreturn void be_child(const struct silt_cage *c, const struct birth *b, int sync)
+static _Noreturn void be_child(const struct silt_cage *c, const struct birth *b, const int pair[2])
 {
     struct silt_error e = {0};
+    int sync = silt_sync_be_child(pair);
     (void)run(c, b, &sync, &e);
     silt_sync_fail(sync, &e);
 }
 
 /* In the worker */
 
-static int start_child(const struct silt_cage *c, const struct birth *b, int sync, int *ret_pidfd,
-                       pid_t *ret_pid, struct silt_error *e)
+static int start_child(const struct silt_cage *c, const struct birth *b, const int pair[2],
+                       int *ret_pidfd, pid_t *ret_pid, struct silt_error *e)
 {
     int pidfd = -1;
     struct clone_args args = {
@@ -163,7 +164,7 @@ static int start_child(const struct silt_cage *c, const struct birth *b, int syn
     if (pid < 0)
         return silt_fail_errno(e, "clone");
     if (pid == 0)
-        be_child(c, b, sync);
+        be_child(c, b, pair);
     *ret_pid = (pid_t)pid;
     *ret_pidfd = pidfd;
     return 0;
@@ -180,10 +181,10 @@ static int start(const struct silt_cage *c, int *ret_pidfd, struct silt_error *e
         return -1;
     if (silt_cgroup_fetch(c->cgroups, &birth.into, birth.tasks, &birth.count, e) < 0)
         return -1;
-    if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
+    if (silt_sync_open(pair, e) < 0)
         return -1;
     silt_auto_fd ours = pair[0], theirs = pair[1];
-    if (start_child(c, &birth, theirs, &pidfd, &pid, e) < 0)
+    if (start_child(c, &birth, pair, &pidfd, &pid, e) < 0)
         return -1;
     silt_close_fd(&theirs);
     if (silt_userns_write_maps(pid, map, e) < 0 || silt_sync_tell(ours, SYNC_IDS_MAPPED, e) < 0

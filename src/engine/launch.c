@@ -88,8 +88,8 @@ static long clone_as(uint32_t owner, struct clone_args *args)
     return pid;
 }
 
-static int start_child(const struct silt_launch *l, int sync, pid_t *ret_pid, int *ret_pidfd,
-                       struct silt_error *e)
+static int start_child(const struct silt_launch *l, const int pair[2], pid_t *ret_pid,
+                       int *ret_pidfd, struct silt_error *e)
 {
     int pidfd = -1;
     struct clone_args args = {
@@ -103,7 +103,7 @@ static int start_child(const struct silt_launch *l, int sync, pid_t *ret_pid, in
         return silt_fail_errno(e, "enter the network namespace");
     long pid = clone_as(l->ids, &args);
     if (pid == 0)
-        silt_launch_child(l, sync);
+        silt_launch_child(l, pair);
     int saved = errno;
     if (setns(l->home_net, CLONE_NEWNET) < 0)
         abort(); /* as above */
@@ -132,10 +132,10 @@ static int launch(const struct silt_launch *l, int *ret_pidfd, struct silt_error
     silt_auto_fd pidfd = -1;
     if (begin_time(e) < 0)
         return -1;
-    if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
+    if (silt_sync_open(pair, e) < 0)
         return -1;
     silt_auto_fd ours = pair[0], theirs = pair[1];
-    if (start_child(l, theirs, &pid, &pidfd, e) < 0)
+    if (start_child(l, pair, &pid, &pidfd, e) < 0)
         return -1;
     silt_close_fd(&theirs);
     if (release_child(l, pid, ours, e) < 0 || silt_sync_await_exec(ours, pidfd, e) < 0) {

@@ -358,9 +358,10 @@ static int run(const struct silt_launch *l, int *sync, struct silt_error *e)
     return execute(l, init, e);
 }
 
-_Noreturn void silt_launch_child(const struct silt_launch *l, int sync)
+_Noreturn void silt_launch_child(const struct silt_launch *l, const int pair[2])
 {
     struct silt_error e = {0};
+    int sync = silt_sync_be_child(pair);
     (void)run(l, &sync, &e);
     silt_sync_fail(sync, &e);
 }

@@ -5,5 +5,5 @@
 
 #include "engine/launch.h"
 
-/* `sync` is the child's end (engine/sync.h). */
-_Noreturn void silt_launch_child(const struct silt_launch *l, int sync);
+/* `pair` is the channel to the parent (engine/sync.h). */
+_Noreturn void silt_launch_child(const struct silt_launch *l, const int pair[2]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/sync.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,6 +11,17 @@
 #include <unistd.h>
 
 enum { START_MAX_MS = 10000 };
+
+int silt_sync_open(int ret_pair[2], struct silt_error *e)
+{
+    return silt_fd_pair(SOCK_SEQPACKET, ret_pair, e);
+}
+
+int silt_sync_be_child(const int pair[2])
+{
+    (void)close(pair[0]);
+    return pair[1];
+}
 
 int silt_sync_tell(int sync, enum silt_sync step, struct silt_error *e)
 {

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 
 /* Enough for a function that only sleeps, and for the signal frame it never gets. */
 enum { PARK_STACK = 4096 };
@@ -28,10 +29,12 @@ int silt_userns_write_maps(pid_t pid, struct silt_userns_map map, struct silt_er
     return put_map(pid, "gid_map", map, e);
 }
 
-/* Runs in a child that shares our memory and descriptors, so it touches neither. */
-static int park(void *unused)
+/* Runs in a child that shares our memory and descriptors, so it touches neither; and it must not
+ * outlive us, who might be killed at any moment. */
+static int park(void *parent)
 {
-    (void)unused;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != *(const pid_t *)parent)
+        return 1;
     while (pause() < 0)
         continue;
     return 0;
@@ -56,8 +59,10 @@ int silt_userns_make(struct silt_userns_map map, int *ret_fd, struct silt_error 
 {
     static _Alignas(16) char stack[PARK_STACK];
     silt_auto_fd pidfd = -1;
-    pid_t pid = clone(park, stack + sizeof(stack),
-                      CLONE_NEWUSER | CLONE_VM | CLONE_FILES | CLONE_PIDFD | SIGCHLD, NULL, &pidfd);
+    pid_t self = getpid();
+    pid_t pid =
+        clone(park, stack + sizeof(stack),
+              CLONE_NEWUSER | CLONE_VM | CLONE_FILES | CLONE_PIDFD | SIGCHLD, &self, &pidfd);
     if (pid < 0) {
         pidfd = -1;
         return silt_fail_errno(e, "clone into a user namespace");

@@ -101,7 +101,7 @@ static bool store(struct silt_http_exchange *x, silt_slice piece)
     silt_buf_add(&x->body, piece);
     s->body_bytes += x->body.cap - x->body_counted;
     x->body_counted = x->body.cap;
-    return !x->body.broken && s->body_bytes <= BODIES_MAX + s->limits.body_max;
+    return !x->body.broken && s->body_bytes <= BODIES_MAX + x->body_max;
 }
 
 static void deliver(struct silt_http_exchange *x, silt_slice piece, bool end)

@@ -192,6 +192,8 @@ static const unsigned char *find_end_of_run(const unsigned char *p, const unsign
 
 void silt_json_escape(struct silt_json_escape *x, struct silt_buf *b, silt_slice bytes)
 {
+    if (bytes.len == 0)
+        return;
     finish_part(x, b, &bytes);
     const unsigned char *p = (const unsigned char *)bytes.data, *end = p + bytes.len;
     while (p < end) {

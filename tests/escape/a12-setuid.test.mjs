@@ -10,7 +10,7 @@ export async function attack(box) {
 	const found = {
 		setuid: await box.out(`cp ${gain} /usr/local/bin/gain-suid 2>/dev/null || cp ${gain} /opt/gain-suid; f=$(ls /usr/local/bin/gain-suid /opt/gain-suid 2>/dev/null); chown 0:0 $f; chmod 6755 $f; ${gain} run $f`),
 		inTmp: await box.out(`cp ${gain} /tmp/gain-suid; chmod 6755 /tmp/gain-suid; ${gain} run /tmp/gain-suid`),
-		capable: await box.out(`cp ${gain} /tmp/gain-cap; ${gain} setcap /tmp/gain-cap; ${gain} run /tmp/gain-cap`),
+		capable: await box.out(`cp ${gain} /tmp/gain-cap; ${gain} setcap /tmp/gain-cap; ${gain} run /tmp/gain-cap || echo refused by the kernel`), // without nnp: EPERM, the set is larger than the bounding set
 	};
 	return { succeeded: /euid 0\n/.test(found.setuid) || /euid 0\n/.test(found.inTmp), ...found };
 }
