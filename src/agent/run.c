@@ -187,7 +187,7 @@ static int launch_plain(struct silt_exec *x, struct silt_error *e)
  * its input becomes /dev/null, too, it ends after this command, with its status. */
 static void write_background(struct silt_script *s, const struct silt_start *start)
 {
-    silt_script_add_c(s, "\\command . /proc/self/fd/3\n" SILT_SHELL_GO_TO_PWD "\\command eval ");
+    silt_script_add_c(s, "\\command . /proc/self/fd/3\n" SILT_SHELL_GO_TO_PWD "\n\\command eval ");
     silt_script_open_quote(s);
     silt_script_add_c(s, "\\command exec </dev/null 2>&4 3<&- 4>&-\n");
     if (start->cwd.len > 0) {

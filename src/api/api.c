@@ -16,6 +16,8 @@ const silt_slice silt_api_cors = {
            "X-Trace-Id\r\n")
         - 1};
 
+enum { LOG_FLUSH_MS = 50 };
+
 /* Who may come in. */
 
 static bool has_token(const struct silt_api *api, const struct silt_http_request *r)
@@ -97,6 +99,19 @@ void silt_api_on_refusal(void *context, int status, struct silt_buf *b)
     silt_json_close(b, '}');
 }
 
+static void on_log_flush(struct silt_timer *t)
+{
+    (void)t;
+    silt_log_flush();
+}
+
+void silt_api_init(struct silt_api *api)
+{
+    api->started_ms = silt_clock_ms();
+    api->log_flush = (struct silt_timer){.on_time = on_log_flush};
+    silt_log_gather();
+}
+
 void silt_api_on_answered(void *context, const struct silt_http_request *r, int status, int64_t us)
 {
     struct silt_api *api = context;
@@ -108,6 +123,8 @@ void silt_api_on_answered(void *context, const struct silt_http_request *r, int 
     silt_log(SILT_LOG_DEBUG, "http", "method=%s path=%s status=%d us=%lld",
              silt_log_quote(r->head->method, method), silt_log_quote(r->head->path, path), status,
              (long long)us);
+    if (api->log_flush.place == 0 && silt_log_waiting())
+        silt_loop_after(api->loop, &api->log_flush, LOG_FLUSH_MS);
 }
 
 /* Calls. */

@@ -23,7 +23,11 @@ struct silt_api {
     uint64_t answered[6];           /* by hundreds of the status */
     uint64_t answer_us;
     int64_t started_ms;
+    struct silt_timer log_flush; /* lines of the access log leave together */
 };
+
+/* Once, after loop is set. */
+void silt_api_init(struct silt_api *api);
 
 enum { SILT_ROUTE_OPEN = 1 }; /* needs no token */
 extern const struct silt_route silt_routes[];

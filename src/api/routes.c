@@ -3,6 +3,9 @@
 #include "api/api.h"
 
 const struct silt_route silt_routes[] = {
+    /* what is asked most is found first */
+    {"POST", "/sandboxes/{id}/api/execute", silt_api_execute, 0},
+    {"POST", "/sandboxes/{id}/api/execute/stream", silt_api_execute_stream, 0},
     {"GET", "/healthz", silt_api_healthz, SILT_ROUTE_OPEN},
     {"GET", "/metrics", silt_api_metrics, 0},
     {"GET", "/v1/openapi.json", silt_api_openapi, 0},
@@ -20,7 +23,5 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/session/create", silt_api_session_create, 0},
     {"GET", "/sandboxes/{id}/api/session/list", silt_api_session_list, 0},
     {"POST", "/sandboxes/{id}/api/session/delete", silt_api_session_delete, 0},
-    {"POST", "/sandboxes/{id}/api/execute", silt_api_execute, 0},
-    {"POST", "/sandboxes/{id}/api/execute/stream", silt_api_execute_stream, 0},
 };
 const size_t silt_route_count = SILT_COUNT(silt_routes);

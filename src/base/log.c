@@ -8,6 +8,11 @@
 
 static const char *program_name = "silt";
 static enum silt_log_level least_level = SILT_LOG_INFO;
+static struct {
+    bool on;
+    size_t len;
+    char bytes[32 * 1024];
+} gathered;
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
 void silt_log_open(const char *program, enum silt_log_level least)
@@ -19,6 +24,41 @@ void silt_log_open(const char *program, enum silt_log_level least)
 bool silt_log_wants(enum silt_log_level level)
 {
     return level >= least_level;
+}
+
+void silt_log_gather(void)
+{
+    gathered.on = true;
+}
+
+bool silt_log_waiting(void)
+{
+    return gathered.len > 0;
+}
+
+static void put_out(const char *bytes, size_t len)
+{
+    /* A log that cannot be written has nobody to be told to. */
+    ssize_t written = write(STDERR_FILENO, bytes, len);
+    (void)written;
+}
+
+void silt_log_flush(void)
+{
+    put_out(gathered.bytes, gathered.len);
+    gathered.len = 0;
+}
+
+static void put_line(enum silt_log_level level, const char *line, size_t len)
+{
+    if (!gathered.on || level != SILT_LOG_DEBUG) {
+        put_out(line, len);
+        return;
+    }
+    if (gathered.len + len > sizeof(gathered.bytes))
+        silt_log_flush();
+    memcpy(gathered.bytes + gathered.len, line, len);
+    gathered.len += len;
 }
 
 void silt_log(enum silt_log_level level, const char *event, const char *format, ...)
@@ -39,9 +79,7 @@ void silt_log(enum silt_log_level level, const char *event, const char *format, 
     if (used > sizeof(line) - 2)
         used = sizeof(line) - 2;
     line[used++] = '\n';
-    /* A log that cannot be written has nobody to be told to. */
-    ssize_t written = write(STDERR_FILENO, line, used);
-    (void)written;
+    put_line(level, line, used);
 }
 
 const char *silt_log_quote(silt_slice s, char out[SILT_LOG_QUOTE_SIZE])

@@ -167,7 +167,7 @@ static int build(struct daemon *d, struct silt_error *e)
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;
     d->api.loop = &d->loop;
-    d->api.started_ms = silt_clock_ms();
+    silt_api_init(&d->api);
     if (silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
@@ -194,6 +194,7 @@ int main(int argc, char **argv)
         silt_log(SILT_LOG_ERROR, "end", "error=%s", e.text);
         return 1;
     }
+    silt_log_flush();
     silt_registry_close(&d.registry);
     silt_worker_close(d.registry.worker);
     silt_store_close(d.registry.store);

@@ -176,7 +176,7 @@ static void on_peer(struct priv *p, int fd)
     serve_next(p);
 }
 
-enum what { GO_ON, LEAVE, SWEEP };
+enum what { GO_ON, LEAVE, GIVE_UP, SWEEP };
 
 static enum what on_super(struct priv *p)
 {
@@ -199,7 +199,7 @@ static enum what on_signal(struct priv *p)
         return GO_ON;
     if (info.ssi_signo != SIGCHLD)
         return SWEEP;
-    return reap(p) < 0 ? LEAVE : GO_ON;
+    return reap(p) < 0 ? GIVE_UP : GO_ON;
 }
 
 static enum what serve(struct priv *p)
@@ -230,12 +230,17 @@ static void end_child(pid_t pid, int wait_ms)
     (void)waitpid(pid, NULL, 0);
 }
 
-/* The instance ends: every sandbox with it. */
-static int sweep(struct priv *p, struct silt_error *e)
+static void end_workers(struct priv *p)
 {
     for (uint32_t i = 0; i < p->workers_wanted; i++)
         if (p->workers[i] != 0)
             end_child(p->workers[i], 0);
+}
+
+/* The instance ends: every sandbox with it. */
+static int sweep(struct priv *p, struct silt_error *e)
+{
+    end_workers(p);
     int done = silt_cgroups_clear(&p->unit.cgroups, e);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
@@ -328,9 +333,13 @@ static int run(struct priv *p, const struct silt_config *c, struct silt_error *e
         return silt_because(e, "start silt-priv");
     silt_log(SILT_LOG_INFO, "priv.ready", "cgroup=v%d workers=%u", p->unit.cgroups.version,
              p->workers_wanted);
-    if (serve(p) == SWEEP)
+    enum what end = serve(p);
+    if (end == SWEEP)
         return sweep(p, e);
-    return 0;
+    if (end == LEAVE)
+        return 0;
+    end_workers(p); /* siltd shall notice at once */
+    return silt_fail(e, SILT_INTERNAL, "workers die too often");
 }
 
 int main(int argc, char **argv)

@@ -311,7 +311,7 @@ static bool answers_for_dead_workers(struct world *w)
 {
     struct box b;
     int told = 0;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 8; i++) {
         pid_t killer = fork();
         if (killer == 0) {
             (void)poll(NULL, 0, 1 + i % 4);
@@ -325,7 +325,7 @@ static bool answers_for_dead_workers(struct world *w)
             box_close(&b);
         (void)waitpid(killer, NULL, 0);
     }
-    printf("# %d of 12 creates were interrupted\n", told);
+    printf("# %d of 8 creates were interrupted\n", told);
     CHECK(box_create(w, 5, SILT_CREATE_FRESH, &b));
     CHECK(has(box_say(&b, "ping"), "pong"));
     CHECK(tell(w, SILT_PRIV_DESTROY, 5));

