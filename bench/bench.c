@@ -275,7 +275,7 @@ static void run_peer(const char *name, size_t count, long spacing, char **argv)
         die("memory");
     for (size_t i = 0; i < count; i++) {
         pid_t pid;
-        int status;
+        int status = -1;
         if (spacing > 0)
             pause_ms(spacing);
         int64_t start = silt_clock_us();

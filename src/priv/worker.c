@@ -4,18 +4,19 @@
 #include "priv/create.h"
 #include "priv/ops.h"
 
+#include <errno.h>
 #include <poll.h>
 
-static bool has_request(int siltd)
+static bool await(int siltd, short events, int wait_ms)
 {
-    struct pollfd p = {.fd = siltd, .events = POLLIN};
-    return poll(&p, 1, 0) != 0;
+    struct pollfd p = {.fd = siltd, .events = events};
+    return poll(&p, 1, wait_ms) != 0;
 }
 
 /* Between requests, never while one waits. */
 static void prepare(struct silt_priv_unit *u, int siltd)
 {
-    while (u->nnets < u->nets_wanted && !has_request(siltd)) {
+    while (u->nnets < u->nets_wanted && !await(siltd, POLLIN, 0)) {
         uint32_t before = u->nnets;
         silt_priv_refill(u);
         if (u->nnets == before)
@@ -23,15 +24,25 @@ static void prepare(struct silt_priv_unit *u, int siltd)
     }
 }
 
+static int send_answer(int siltd, const struct silt_parcel *out)
+{
+    struct silt_error e;
+    while (silt_fd_send(siltd, out, &e) < 0) {
+        if (e.sys != EAGAIN)
+            return -1;
+        (void)await(siltd, POLLOUT, -1);
+    }
+    return 0;
+}
+
 /* Marked before it begins and until the answer is out. */
 static void serve(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *desk,
                   struct silt_priv_job *job)
 {
-    struct silt_error e;
     *desk =
         (struct silt_worker_desk){.seq = job->request.seq, .slot = job->request.slot, .busy = 1};
     silt_priv_ops_run(u, job);
-    int sent = silt_fd_send(siltd, &job->out, &e);
+    int sent = send_answer(siltd, &job->out);
     desk->busy = 0;
     if (sent < 0)
         silt_priv_ops_undo(u, job);
@@ -39,19 +50,22 @@ static void serve(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *
     silt_close_fd(&u->later);
 }
 
+/* The waiting is not done in the receive: a worker that is killed while it waits there can take a
+ * request with it. */
 int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *desk,
                     struct silt_error *e)
 {
     static struct silt_priv_job job;
-    if (silt_launch_prepare(e) < 0)
+    if (silt_launch_prepare(e) < 0 || silt_fd_nonblock(siltd, e) < 0)
         return -1;
     for (;;) {
         prepare(u, siltd);
+        (void)await(siltd, POLLIN, -1);
         job.in = (struct silt_parcel){.data = &job.request, .len = sizeof(job.request)};
         int got = silt_fd_recv(siltd, &job.in, e);
         if (got == 0 || (got < 0 && e->code == SILT_GONE))
             return 0;
-        if (got < 0 && e->code != SILT_PROTOCOL)
+        if (got < 0 && e->code != SILT_PROTOCOL && e->sys != EAGAIN)
             return -1;
         if (got > 0 && job.in.len == sizeof(job.request)) /* siltd waits for no other */
             serve(u, siltd, desk, &job);
@@ -63,11 +77,10 @@ void silt_worker_answer_for(int siltd, struct silt_worker_desk *desk)
 {
     struct silt_priv_answer a = {.seq = desk->seq, .slot = desk->slot};
     struct silt_parcel out = {.data = &a, .len = sizeof(a)};
-    struct silt_error e;
     if (!desk->busy)
         return;
     desk->busy = 0;
     (void)silt_fail(&a.body.error, SILT_INTERRUPTED, "the worker of silt-priv died");
     if (siltd >= 0)
-        (void)silt_fd_send(siltd, &out, &e);
+        (void)send_answer(siltd, &out);
 }

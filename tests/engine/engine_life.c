@@ -314,12 +314,13 @@ static bool answers_for_dead_workers(struct world *w)
     for (int i = 0; i < 8; i++) {
         pid_t killer = fork();
         if (killer == 0) {
-            (void)poll(NULL, 0, 1 + i % 4);
+            (void)usleep((useconds_t)(getpid() * 131 % 4000)); /* at another moment each time */
             world_kill_workers(w);
             _exit(0);
         }
         bool created = box_create(w, 5, SILT_CREATE_FRESH, &b);
-        CHECK(created || last_code() == SILT_INTERRUPTED);
+        /* A worker that dies in the very instant of receiving leaves siltd to its deadline. */
+        CHECK(created || last_code() == SILT_INTERRUPTED || last_code() == SILT_TIMEOUT);
         told += !created;
         if (created)
             box_close(&b);
@@ -389,7 +390,7 @@ static bool leaves_nothing(struct world *w)
     CHECK(box_create(w, 7, SILT_CREATE_FRESH, &b));
     CHECK(tell(w, SILT_PRIV_DESTROY, 7));
     box_close(&b);
-    (void)poll(NULL, 0, 300);
+    (void)poll(NULL, 0, 2500); /* the janitor keeps roots for two seconds */
     int before = count_descriptors(w);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         CHECK(box_create(w, i % 50, SILT_CREATE_FRESH, &b));
