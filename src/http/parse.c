@@ -305,8 +305,10 @@ static int take_head(struct cursor *c, struct silt_http_head *h, bool response)
 
 int silt_http_parse(struct silt_http_head *h, silt_slice bytes, bool response)
 {
-    struct cursor c = {bytes.data, bytes.data + bytes.len};
     memset(h, 0, offsetof(struct silt_http_head, fields));
+    if (bytes.len == 0)
+        return 0;
+    struct cursor c = {bytes.data, bytes.data + bytes.len};
     if (bytes.len > SILT_HTTP_HEAD_MAX)
         c.end = bytes.data + SILT_HTTP_HEAD_MAX;
     int r = take_head(&c, h, response);
