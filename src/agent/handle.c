@@ -190,7 +190,7 @@ static char activity_of(pid_t id)
     if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
         return 0;
     const char *end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' ? end[2] : 0;
+    return end != NULL && end[1] == ' ' ? end[2] : '\0';
 }
 
 struct restless {

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "engine/cgroup_table.h"
 #include "engine/without.h"
+#include "wire/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -254,12 +255,32 @@ static int rmdir_handle(void *context, const char *name)
     return unlinkat(freezer_of(v->c), path, AT_REMOVEDIR) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-static int rmdir_v1(const struct silt_cgroups *c, const char *group)
+/* Handles are numbered from 0: the first that is missing ends an untroubled walk. Holes are left by
+ * a walk that met a process; then the folder is listed, which costs more. */
+static int rmdir_freezer(const struct silt_cgroups *c, const char *group)
 {
     struct visit v = {.c = c, .group = group};
+    char path[NAME_MAX];
+    for (unsigned k = 0; k < SILT_HANDLES_MAX; k++) {
+        (void)snprintf(path, sizeof(path), "%s/h%u", group, k);
+        if (unlinkat(freezer_of(c), path, AT_REMOVEDIR) == 0)
+            continue;
+        if (errno != ENOENT)
+            return -1;
+        break;
+    }
+    if (unlinkat(freezer_of(c), group, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
     if (silt_cgroup_each(freezer_of(c), group, rmdir_handle, &v) < 0)
         return -1;
-    for (int i = 0; i < c->ndirs; i++)
+    return unlinkat(freezer_of(c), group, AT_REMOVEDIR) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+static int rmdir_v1(const struct silt_cgroups *c, const char *group)
+{
+    if (rmdir_freezer(c, group) < 0)
+        return -1;
+    for (int i = 0; i < c->ndirs - 1; i++)
         if (unlinkat(c->dirs[i], group, AT_REMOVEDIR) < 0 && errno != ENOENT)
             return -1;
     return 0;
