@@ -14,7 +14,7 @@ export async function attack(box, daemon, t) {
 	const neighbour = await daemon.box(t, {});
 	await neighbour.out('NEIGHBOUR_SECRET=of-the-neighbour sleep 1000.8822 &');
 	const seen = await box.out(LOOK);
-	const pids = (await box.out('ls -d /proc/[0-9]*')).trim().split('\n').length;
+	const pids = (await box.out('ls -d /proc/[0-9]* 2>/dev/null || :')).trim().split('\n').length;
 	return { succeeded: seen.includes('1000.8811'), neighbour: seen.includes('1000.8822'), secrets: /of-the-(host|neighbour)/.test(seen), pids };
 }
 
