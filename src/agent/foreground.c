@@ -204,20 +204,20 @@ void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
     silt_loop_after(&s->agent->loop, &s->timer, DOUBT_MS);
 }
 
-void silt_foreground_answer(struct silt_session *s, const char *code, silt_slice cwd)
+void silt_foreground_answer(struct silt_session *s, const struct silt_answer *a)
 {
     struct silt_agent_end *end = &s->exec->end;
-    if (code[0] == 'x') { /* the answer proper follows */
+    if (a->no_dir) {
         end->flags |= SILT_END_NO_CWD;
         end->code = 1;
         return;
     }
     free(s->cwd);
-    s->cwd = strndup(cwd.data, cwd.len);
+    s->cwd = strndup(a->cwd.data, a->cwd.len);
     if (s->state == SILT_SESSION_RELOADING)
         end->flags |= SILT_END_RESTARTED;
     else if ((end->flags & SILT_END_NO_CWD) == 0)
-        end->code = silt_shell_code(code);
+        end->code = a->code;
     end_command(s);
 }
 

@@ -9,7 +9,7 @@
 /* The session is idle. */
 void silt_foreground_start(struct silt_session *s, struct silt_exec *x);
 /* The shell answered with our mark, while RUNNING or RELOADING. */
-void silt_foreground_answer(struct silt_session *s, const char *code, silt_slice cwd);
+void silt_foreground_answer(struct silt_session *s, const struct silt_answer *a);
 /* The shell was reaped, or could not be started again. */
 void silt_foreground_shell_ended(struct silt_session *s);
 /* What the command started is dead. */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session.h"
+#include "agent/background.h"
 #include "agent/folder.h"
 #include "agent/foreground.h"
 #include "base/own.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    SAVE_MS = 5000,     /* for a shell to write its state */
-    FAREWELL_MS = 1000, /* between SIGTERM and SIGKILL for a session that is closed */
-};
+enum { FAREWELL_MS = 1000 }; /* between SIGTERM and SIGKILL for a session that is closed */
 
 void silt_session_remove_file(const struct silt_session *s, enum silt_shell_file file)
 {
@@ -156,55 +153,6 @@ void silt_session_exec_left(struct silt_agent *a, uint64_t id)
         close_if_empty(s);
 }
 
-/* ---- its state for a background command ---- */
-
-static void fail_saving(struct silt_session *s, enum silt_code code, const char *text)
-{
-    struct silt_exec *x = s->exec;
-    struct silt_error e;
-    s->exec = NULL;
-    s->state = SILT_SESSION_IDLE;
-    silt_loop_cancel(&s->agent->loop, &s->timer);
-    (void)silt_fail(&e, code, "%s", text);
-    silt_exec_fail(x, &e);
-}
-
-static void on_save_late(struct silt_timer *t)
-{
-    struct silt_session *s = silt_container_of(t, struct silt_session, timer);
-    fail_saving(s, SILT_TIMEOUT, "the session's shell does not answer");
-}
-
-static void start_saving(struct silt_session *s, struct silt_exec *x)
-{
-    struct silt_lines lines;
-    struct silt_shell sh = silt_session_next_mark(s);
-    silt_shell_save(&lines, &sh);
-    s->state = SILT_SESSION_SAVING;
-    s->exec = x;
-    s->timer.on_time = on_save_late;
-    silt_loop_after(&s->agent->loop, &s->timer, SAVE_MS);
-    if (!silt_session_write(s, &lines))
-        fail_saving(s, SILT_GONE, "the session's shell does not read");
-}
-
-static void on_saved(struct silt_session *s)
-{
-    struct silt_exec *x = s->exec;
-    struct silt_error e;
-    char name[SILT_FOLDER_NAME_SIZE];
-    int fd;
-    silt_loop_cancel(&s->agent->loop, &s->timer);
-    silt_shell_name(s->slot, SILT_SHELL_STATE, name);
-    if (silt_folder_collect(s->agent->folder, name, &fd, &e) < 0) {
-        fail_saving(s, e.code, e.text);
-        return;
-    }
-    s->exec = NULL;
-    s->state = SILT_SESSION_IDLE;
-    silt_run_with_state(x, fd, s->shell.child.pid);
-}
-
 /* ---- its shell ---- */
 
 struct silt_shell silt_session_next_mark(struct silt_session *s)
@@ -219,49 +167,36 @@ bool silt_session_write(struct silt_session *s, const struct silt_lines *l)
     return write(s->in, l->text, l->len) == (ssize_t)l->len;
 }
 
-static void on_answer(struct silt_session *s, const char *code, silt_slice cwd)
+static void on_answer(struct silt_session *s, const struct silt_answer *a)
 {
     if (s->state == SILT_SESSION_SAVING)
-        on_saved(s);
+        silt_background_answer(s);
     else if (s->state == SILT_SESSION_RUNNING || s->state == SILT_SESSION_RELOADING)
-        silt_foreground_answer(s, code, cwd);
-}
-
-/* One answer is three terminated fields: mark, code, directory. The guest can write to the FIFO as
- * well: what stands before our mark is skipped. */
-static bool take_answer(struct silt_session *s)
-{
-    char mark[16];
-    int len = snprintf(mark, sizeof(mark), "%u", s->mark);
-    const char *at = memmem(s->text, s->text_len, mark, (size_t)len + 1);
-    if (at == NULL)
-        return false;
-    silt_slice rest = {at, s->text_len - (size_t)(at - s->text)};
-    silt_slice fields[3];
-    for (int i = 0; i < 3; i++)
-        if (!silt_slice_split(&rest, 0, &fields[i]) || rest.data == NULL)
-            return false;
-    on_answer(s, fields[1].data, fields[2]);
-    memmove(s->text, rest.data, rest.len);
-    s->text_len = rest.len;
-    return true;
+        silt_foreground_answer(s, a);
 }
 
 static void on_status(struct silt_watch *w, uint32_t events)
 {
     struct silt_session *s = silt_container_of(w, struct silt_session, status);
-    enum { TAIL = 16 }; /* may be the beginning of an answer */
+    struct silt_answer a;
     (void)events;
     ssize_t n = read(w->fd, s->text + s->text_len, sizeof(s->text) - s->text_len);
     if (n <= 0)
         return;
     s->text_len += (size_t)n;
-    while (s->state != SILT_SESSION_GONE && take_answer(s))
-        ;
-    if (s->text_len == sizeof(s->text)) {
-        memmove(s->text, s->text + sizeof(s->text) - TAIL, TAIL);
-        s->text_len = TAIL;
+    for (size_t used; s->state != SILT_SESSION_GONE;) {
+        used = silt_shell_answer((silt_slice){s->text, s->text_len}, s->mark, &a);
+        if (used == 0)
+            break;
+        on_answer(s, &a);
+        s->text_len -= used;
+        memmove(s->text, s->text + used, s->text_len);
     }
+    if (s->text_len < sizeof(s->text))
+        return;
+    /* Full, and none of it is an answer: only its end may be the beginning of one. */
+    s->text_len = SILT_MARK_SIZE;
+    memmove(s->text, s->text + sizeof(s->text) - SILT_MARK_SIZE, SILT_MARK_SIZE);
 }
 
 static void on_started(struct silt_launch *l)
@@ -313,7 +248,7 @@ static void on_exited(struct silt_launch *l, int status)
         silt_foreground_shell_ended(s);
         return;
     case SILT_SESSION_SAVING:
-        fail_saving(s, SILT_GONE, "the session's shell ended");
+        silt_background_fail(s, SILT_GONE, "the session's shell ended");
         silt_session_died(s);
         return;
     case SILT_SESSION_CLOSING:
@@ -496,7 +431,7 @@ void silt_session_exec(struct silt_session *s, struct silt_exec *x)
     } else if (x->start.head.mode == SILT_EXEC_FOREGROUND) {
         silt_foreground_start(s, x);
     } else {
-        start_saving(s, x);
+        silt_background_start(s, x);
     }
 }
 

@@ -19,14 +19,6 @@ void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOL
     (void)snprintf(out, SILT_FOLDER_NAME_SIZE, "%u%c", slot, (char)file);
 }
 
-int silt_shell_code(const char *text)
-{
-    unsigned code = 0;
-    for (; *text >= '0' && *text <= '9'; text++)
-        code = code * 10 + (unsigned)(*text - '0');
-    return (int)(code & 255);
-}
-
 void silt_shell_add_dir(struct silt_script *s, silt_slice dir)
 {
     silt_script_open_quote(s);
@@ -159,4 +151,33 @@ void silt_shell_reload(struct silt_lines *l, const struct silt_shell *sh)
     addf(l, "\\command . " SILT_FOLDER "%ud || :\n" SILT_SHELL_GO_TO_PWD "\n", sh->slot);
     add_status(l, sh);
     addf(l, "\n\n");
+}
+
+static int code_of(const char *text)
+{
+    unsigned code = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        code = code * 10 + (unsigned)(*text - '0');
+    return (int)(code & 255);
+}
+
+/* Three terminated fields: mark, code (or x), directory. */
+size_t silt_shell_answer(silt_slice text, uint32_t mark, struct silt_answer *ret)
+{
+    char key[SILT_MARK_SIZE];
+    int len = snprintf(key, sizeof(key), "%u", mark);
+    const char *at = memmem(text.data, text.len, key, (size_t)len + 1);
+    if (at == NULL)
+        return 0;
+    silt_slice rest = {at, text.len - (size_t)(at - text.data)};
+    silt_slice fields[3];
+    for (int i = 0; i < 3; i++)
+        if (!silt_slice_split(&rest, 0, &fields[i]) || rest.data == NULL)
+            return 0;
+    *ret = (struct silt_answer){
+        .no_dir = fields[1].len > 0 && fields[1].data[0] == 'x',
+        .code = code_of(fields[1].data),
+        .cwd = fields[2],
+    };
+    return text.len - rest.len;
 }

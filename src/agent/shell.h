@@ -29,7 +29,6 @@ enum silt_shell_file {
     SILT_SHELL_STATE = 'd',
 };
 void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOLDER_NAME_SIZE]);
-int silt_shell_code(const char *text); /* of an answer: 0..255 */
 
 /* Lines for the input of a shell, written in one piece. */
 struct silt_lines {
@@ -44,8 +43,17 @@ struct silt_shell {
     unsigned slot;
     uint32_t mark; /* comes back with the status */
 };
-/* The status is `mark\0code\0directory\0` in the FIFO `s`; code `x` (then the real one) says that
- * the directory could not be entered. */
+/* What comes back through the FIFO `s`. */
+struct silt_answer {
+    bool no_dir; /* the directory could not be entered; the answer proper follows */
+    int code;
+    silt_slice cwd; /* of the text */
+};
+enum { SILT_MARK_SIZE = 16 };
+/* Finds the answer with that mark; the guest can write to the FIFO as well, so what stands before
+ * it is skipped. The number of bytes up to its end, or 0. */
+size_t silt_shell_answer(silt_slice text, uint32_t mark, struct silt_answer *ret);
+
 int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
                           const struct silt_start *start, struct silt_error *e);
 void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh); /* without traps */

@@ -18,7 +18,7 @@
 enum {
     KERNEL_MAJOR = 5, /* 5.19: overlay on idmapped layers */
     KERNEL_MINOR = 19,
-    PIDS_WISH = 65536,
+    PIDS_WISH = 65536, ALL_FILES_WISH = 1 << 25,
     FILE_MAX = 256 * 1024,
 };
 
@@ -286,6 +286,18 @@ static struct finding check_files(const struct silt_config *c)
     return found(OK, "", "%llu", (unsigned long long)files.rlim_max);
 }
 
+/* A sandbox of the default type may open 16,384 files in each of 1,024 processes. systemd lifts this
+ * limit at boot; machines without it have a tenth of their memory in KiB. */
+static struct finding check_all_files(const struct silt_config *c)
+{
+    uint64_t max = file_number("/proc/sys/fs/file-max");
+    (void)c;
+    if (max < ALL_FILES_WISH)
+        return found(WARN, "sysctl fs.file-max=9223372036854775807 (systemd's default)",
+                     "fs.file-max is %llu: one sandbox could take all", (unsigned long long)max);
+    return found(OK, "", "up to %llu", (unsigned long long)max);
+}
+
 static struct finding check_pids(const struct silt_config *c)
 {
     uint64_t max = file_number("/proc/sys/kernel/pid_max");
@@ -359,6 +371,7 @@ static const struct check {
     {"process handles", check_pidfd},  {"seccomp", check_seccomp},
     {"control groups", check_cgroups}, {"btrfs", check_btrfs},
     {"disk space", check_disk},        {"open files", check_files},
+    {"files of all", check_all_files},
     {"process ids", check_pids},       {"user ids", check_ids},
     {"daemon", check_daemon},
 };

@@ -125,13 +125,26 @@ static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t
     return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e);
 }
 
+/* v1 counts the memory of TCP sockets apart from all other, and not at all without a limit of its own:
+ * a guest could hold the whole machine's. An eighth of its memory is plenty for buffers. */
+static int limit_tcp(const struct silt_cgroups *c, const char *name, uint64_t bytes, struct silt_error *e)
+{
+    enum { SHARE = 8 };
+    if (silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[MEMORY], name), "memory.kmem.tcp.limit_in_bytes",
+                               bytes / SHARE, e)
+        == 0)
+        return 0;
+    return e->sys == ENOENT ? 0 : -1; /* a kernel without it */
+}
+
 static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
                  struct silt_error *e)
 {
     char name[SILT_CGROUP_NAME_SIZE];
     uint64_t quota = (uint64_t)l->cpu_milli * (PERIOD_US / 1000);
     silt_cgroup_name(slot, name);
-    if (!silt_without("memory_limit") && limit_memory(c, name, l->memory_bytes, e) < 0)
+    if (!silt_without("memory_limit")
+        && (limit_memory(c, name, l->memory_bytes, e) < 0 || limit_tcp(c, name, l->memory_bytes, e) < 0))
         return -1;
     if (!silt_without("pids_limit")
         && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.max", l->pids, e)

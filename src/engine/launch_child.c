@@ -201,7 +201,9 @@ static int mount_dev(const struct silt_launch *l, int root, struct silt_error *e
     char shm[24];
     (void)snprintf(shm, sizeof(shm), "%llu", (unsigned long long)l->shm_bytes);
     const struct silt_mnt_option pts[] = {
-        {"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {NULL, NULL}};
+        {"newinstance", NULL}, {"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"},
+        {"max", "64"}, /* of the machine's kernel.pty.max, which all sandboxes share */
+        {NULL, NULL}};
     const struct silt_mnt_option shared[] = {
         {"source", "shm"}, {"mode", "1777"}, {"size", shm}, {NULL, NULL}};
     const struct silt_mnt_option own[] = {

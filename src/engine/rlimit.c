@@ -12,11 +12,13 @@ struct row {
 
 /* A core limit of exactly 1 also keeps a core_pattern that begins with `|` from starting the
  * machine's helper (fs/coredump.c); 0 would not. silt-init's data segment is bounded softly: it
- * lives outside of the guest's memory group, and what it starts takes the limit off again. */
+ * lives outside of the guest's memory group, and what it starts takes the limit off again. Open files
+ * count against fs.file-max, which is the whole machine's; `silt doctor` looks whether that is large
+ * enough for what one sandbox may open. */
 static const struct row sandbox[] = {
     {RLIMIT_CORE, 1, 1},
     {RLIMIT_DATA, 16 << 20, RLIM_INFINITY},
-    {RLIMIT_NOFILE, 1024, 1 << 20},
+    {RLIMIT_NOFILE, 1024, 16384},
     {RLIMIT_STACK, 8 << 20, RLIM_INFINITY},
     {RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
     {RLIMIT_MSGQUEUE, 819200, 819200},

@@ -29,7 +29,7 @@ enum {
     SILT_AGENT_FD_FIRST = 7,
     SILT_HANDLE_FDS_V1 = 2,
     SILT_HANDLE_FDS_V2 = 3,
-    SILT_HANDLES_MAX = 64,            /* per sandbox; more concurrent execs wait for a free one */
+    SILT_HANDLES_MAX = 160,           /* per sandbox; more concurrent execs wait for a free one */
     SILT_SESSIONS_MAX = 64,           /* per sandbox */
     SILT_SESSION_NOTE_MAX = 1024,     /* siltd's own bytes about a session, kept by silt-init */
     SILT_COMMAND_MAX = 32 << 20,      /* bytes of one command */

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000, EXECS_MAX = 128, HANDLES_MAX = 80 };
+enum { PATIENCE_MS = 10000, EXECS_MAX = 256, HANDLES_MAX = 176 };
 
 struct group {
     char path[256];
@@ -246,14 +246,48 @@ static bool may_run(int mode)
     return true;
 }
 
+static void remove_tree(const char *path)
+{
+    DIR *d = opendir(path);
+    for (struct dirent *one; d != NULL && (one = readdir(d)) != NULL;) {
+        char inner[1024];
+        (void)snprintf(inner, sizeof(inner), "%.511s/%.255s", path, one->d_name);
+        if (one->d_name[0] == 'h')
+            (void)rmdir(inner);
+    }
+    if (d != NULL)
+        (void)closedir(d);
+    (void)rmdir(path);
+}
+
+/* Groups of a test program that was killed. Its processes went with it. */
+static void remove_stale_groups(void)
+{
+    for (size_t i = 0; i < SILT_COUNT(roots); i++) {
+        DIR *d = opendir(roots[i]);
+        for (struct dirent *one; d != NULL && (one = readdir(d)) != NULL;) {
+            char path[512];
+            int pid;
+            if (sscanf(one->d_name, "silt-unit-%d-", &pid) != 1 || kill(pid, 0) == 0)
+                continue;
+            (void)snprintf(path, sizeof(path), "%s/%.255s", roots[i], one->d_name);
+            remove_tree(path);
+        }
+        if (d != NULL)
+            (void)closedir(d);
+    }
+}
+
 /* A test that failed did not get to its end. */
 static struct rig *current;
 
 static void clean_up(void)
 {
     static bool registered;
-    if (!registered && atexit(clean_up) == 0)
+    if (!registered && atexit(clean_up) == 0) {
         registered = true;
+        remove_stale_groups();
+    }
     if (current == NULL)
         return;
     memset(current->execs, 0, sizeof(current->execs)); /* they were the test's */
