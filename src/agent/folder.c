@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,8 +69,30 @@ int silt_folder_collect(int folder, const char *name, int *ret_fd, struct silt_e
     return 0;
 }
 
+bool silt_folder_ends_with(int folder, const char *name, silt_slice tail)
+{
+    struct silt_error e;
+    struct stat st;
+    char last[64];
+    silt_auto_fd fd = open_kind(folder, name, O_RDONLY, S_IFREG, &e);
+    if (fd < 0 || tail.len > sizeof(last) || fstat(fd, &st) < 0 || st.st_size < (off_t)tail.len)
+        return false;
+    return pread(fd, last, tail.len, st.st_size - (off_t)tail.len) == (ssize_t)tail.len
+           && memcmp(last, tail.data, tail.len) == 0;
+}
+
+/* A folder in the way that is not empty steps aside. */
+static void push_aside(int folder, const char *name)
+{
+    static unsigned count;
+    char aside[32];
+    (void)snprintf(aside, sizeof(aside), "aside%u", count++);
+    (void)renameat(folder, name, folder, aside);
+}
+
 void silt_folder_remove(int folder, const char *name)
 {
-    if (unlinkat(folder, name, 0) < 0 && errno == EISDIR)
-        (void)unlinkat(folder, name, AT_REMOVEDIR); /* the guest plays with us */
+    if (unlinkat(folder, name, 0) < 0 && errno == EISDIR) /* the guest plays with us */
+        if (unlinkat(folder, name, AT_REMOVEDIR) < 0)
+            push_aside(folder, name);
 }

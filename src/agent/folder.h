@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/slice.h"
 
 #define SILT_FOLDER "/dev/silt/"
 
@@ -21,4 +22,6 @@ int silt_folder_fifo_again(int folder, const char *name, int access, int *ret_fd
 int silt_folder_create(int folder, const char *name, int *ret_fd, struct silt_error *e);
 /* A regular file that a shell has written. The name is gone afterwards. */
 int silt_folder_collect(int folder, const char *name, int *ret_fd, struct silt_error *e);
+/* Whether a regular file ends with these bytes. */
+bool silt_folder_ends_with(int folder, const char *name, silt_slice tail);
 void silt_folder_remove(int folder, const char *name);

@@ -53,6 +53,8 @@ static void finish(struct silt_session *s)
     give_fifos_back(s, &x->outlet);
     if (s->in_file)
         silt_session_remove_file(s, SILT_SHELL_COMMAND);
+    if (s->raw)
+        silt_session_remove_file(s, SILT_SHELL_RAW);
     if (x->start.head.timeout_ms > 0)
         silt_session_remove_file(s, SILT_SHELL_STATE);
     s->exec = NULL;
@@ -127,7 +129,12 @@ static void replace_shell(struct silt_session *s)
     silt_exec_set_status(&s->exec->end, SIGKILL);
     s->state = SILT_SESSION_RELOADING;
     s->text_len = 0;
-    if (silt_session_launch(s, &spawn, &e) < 0) {
+    char name[SILT_FOLDER_NAME_SIZE];
+    silt_shell_name(s->slot, SILT_SHELL_STATE, name);
+    /* Half a state would be a lie: then the session is over, and its next command gets a fresh
+     * shell. */
+    bool whole = silt_folder_ends_with(s->agent->folder, name, SILT_LIT(SILT_STATE_WHOLE "\n"));
+    if (!whole || silt_session_launch(s, &spawn, &e) < 0) {
         s->dead = true;
         silt_foreground_shell_ended(s);
         return;
@@ -191,6 +198,7 @@ void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
     s->state = SILT_SESSION_RUNNING;
     s->exec = x;
     s->in_file = lines.in_file;
+    s->raw = lines.raw;
     s->doubts = 0;
     x->state = SILT_EXEC_RUNNING;
     x->outlet.on_dry = on_dry;

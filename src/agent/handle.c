@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/handle.h"
+#include "agent/proc.h"
 #include "agent/without.h"
 #include "base/own.h"
 
@@ -8,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { V1_TASKS = 0, V1_FREEZER = 1, V2_FOLDER = 0, V2_PROCS = 1, V2_KILL = 2 };
@@ -180,19 +180,6 @@ bool silt_handle_is_empty(const struct silt_handle *h)
     return silt_handle_visit(h, visit_one, &found) == 0 && !found;
 }
 
-/* The third field of /proc/<id>/stat, behind a name that may hold anything. */
-static char activity_of(pid_t id)
-{
-    char path[32];
-    char text[128] = "";
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)id);
-    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-        return 0;
-    const char *end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' ? end[2] : '\0';
-}
-
 struct restless {
     unsigned looks;
     bool found;
@@ -202,7 +189,7 @@ static bool visit_restless(void *arg, pid_t id)
 {
     enum { LOOKS_MAX = 64 };
     struct restless *r = arg;
-    char activity = activity_of(id);
+    char activity = silt_proc_activity(id);
     r->found = activity == 'R' || activity == 'D';
     return !r->found && ++r->looks < LOOKS_MAX;
 }
@@ -214,25 +201,9 @@ bool silt_handle_is_restless(const struct silt_handle *h)
     return r.found;
 }
 
-bool silt_is_process(pid_t id)
-{
-    return syscall(SYS_tgkill, id, id, 0) == 0;
-}
-
-uint64_t silt_proc_field(const char *text, const char *key, unsigned base)
-{
-    uint64_t n = 0;
-    const char *at = strstr(text, key);
-    if (at == NULL)
-        return 0;
-    for (at += strlen(key); *at > ' '; at++)
-        n = n * base + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-    return n;
-}
-
 static bool visit_signal(void *arg, pid_t id)
 {
-    if (silt_is_process(id) && !silt_agent_spares(id))
+    if (silt_proc_is_process(id) && !silt_agent_spares(id))
         (void)kill(id, *(int *)arg);
     return true;
 }

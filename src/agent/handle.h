@@ -57,9 +57,6 @@ void silt_handle_leave(struct silt_handles *all, struct silt_handle *h);
 /* Visits the ids of all threads (v1) or processes (v2) inside, as this namespace numbers them,
  * until a visit answers false. -1 when the list cannot be read. */
 int silt_handle_visit(const struct silt_handle *h, bool (*visit)(void *arg, pid_t id), void *arg);
-bool silt_is_process(pid_t id); /* and not just a thread of one */
-/* The number behind `key` in a file like /proc/<pid>/status, or 0. */
-uint64_t silt_proc_field(const char *text, const char *key, unsigned base);
 bool silt_handle_is_empty(const struct silt_handle *h);
 /* Somebody inside is running or about to; everybody else waits for something. */
 bool silt_handle_is_restless(const struct silt_handle *h);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/purge.h"
+#include "agent/proc.h"
 #include "agent/without.h"
 #include "base/clock.h"
 #include "base/own.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Most things die of the first signal; what outlives it for this long is made to stand still first.
  * A process that cannot even be frozen (it waits for a dead disk) must not keep the others so. */
@@ -56,18 +54,22 @@ static bool has(const struct silt_id_set *s, pid_t id)
     return false;
 }
 
-/* The process that a thread belongs to, or 0. */
-static pid_t process_of(pid_t id)
+/* Who was there before, a thread of it, or a child that it made since. */
+static bool is_kept(const struct silt_id_set *keep, pid_t id)
 {
-    char path[32];
-    char text[512] = "";
-    if (silt_is_process(id))
-        return id;
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
-    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-        return 0;
-    return (pid_t)silt_proc_field(text, "\nTgid:\t", 10);
+    enum { GENERATIONS_MAX = 32 };
+    if (keep == NULL || keep->count == 0)
+        return false;
+    if (has(keep, id))
+        return true;
+    if (!silt_proc_is_process(id))
+        id = (pid_t)silt_proc_status(id, "Tgid:", 10);
+    for (int i = 0; i < GENERATIONS_MAX && id > 1; i++) {
+        if (has(keep, id))
+            return true;
+        id = (pid_t)silt_proc_status(id, "PPid:", 10);
+    }
+    return false;
 }
 
 struct round {
@@ -78,9 +80,7 @@ struct round {
 static bool visit_purge(void *arg, pid_t id)
 {
     struct round *r = arg;
-    if (r->keep != NULL && (has(r->keep, id) || has(r->keep, process_of(id))))
-        return true;
-    if (silt_agent_spares(id))
+    if (is_kept(r->keep, id) || silt_agent_spares(id))
         return true;
     r->killed++;
     (void)kill(id, SIGKILL);

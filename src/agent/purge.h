@@ -20,7 +20,7 @@ struct silt_purge {
     struct silt_link link; /* in the list of running purges */
     struct silt_loop *loop;
     struct silt_handle *handle;     /* borrowed */
-    const struct silt_id_set *keep; /* borrowed; NULL: nobody stays */
+    const struct silt_id_set *keep; /* borrowed: they and their children stay; NULL: nobody */
     struct silt_timer timer;
     int64_t since_ms;
     bool frozen;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shell.h"
 #include "agent/state.h"
+#include "base/fd.h"
 #include "base/own.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+enum { QUOTES_MAX = 256 };
 
 char *const *silt_shell_argv(void)
 {
@@ -49,8 +53,8 @@ __attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, con
 
 static void add_status(struct silt_lines *l, const struct silt_shell *sh)
 {
-    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us", sh->mark,
-         sh->slot);
+    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD+${PWD:0:%d}}\" >|" SILT_FOLDER "%us",
+         sh->mark, PATH_MAX - 1, sh->slot);
 }
 
 /* What runs is an eval inside the command's redirections; the assignments before it last as long as
@@ -103,20 +107,51 @@ static int open_command_file(void *arg)
     return silt_folder_create(sh->folder, name, &fd, &e) < 0 ? -1 : fd;
 }
 
+static bool has_many_quotes(silt_slice text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len && count <= QUOTES_MAX; i++)
+        count += text.data[i] == '\'';
+    return count > QUOTES_MAX;
+}
+
+/* bash takes quadratic time for a word that is made of many quoted pieces. Such a command lies in a
+ * file as it is, and what is quoted is the eval of that file. */
+static int put_raw(const struct silt_shell *sh, struct silt_start *start, char *stand_in,
+                   size_t size, struct silt_error *e)
+{
+    char name[SILT_FOLDER_NAME_SIZE];
+    silt_auto_fd fd = -1;
+    silt_shell_name(sh->slot, SILT_SHELL_RAW, name);
+    if (silt_folder_create(sh->folder, name, &fd, e) < 0
+        || silt_fd_write_all(fd, start->command, e) < 0)
+        return -1;
+    (void)snprintf(stand_in, size, "\\command eval \"$(<" SILT_FOLDER "%ur)\n\"", sh->slot);
+    start->command = silt_slice_of(stand_in);
+    return 0;
+}
+
 /* All of it is one line, read before any of it runs: a command that closes the descriptors which
  * bash has put away (10 and up) cannot keep it from answering, and the last word gives the shell
  * its input back. The empty line behind it is read only when all of that is done: see on_doubt in
  * foreground.c. */
 int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
-                          const struct silt_start *start, struct silt_error *e)
+                          const struct silt_start *asked, struct silt_error *e)
 {
     static struct silt_script s;
+    struct silt_start changed = *asked;
+    const struct silt_start *start = &changed;
+    char stand_in[64];
     struct silt_shell copy = *sh;
     unsigned slot = sh->slot;
     clear(l);
+    bool raw = has_many_quotes(asked->command);
+    if (raw && put_raw(sh, &changed, stand_in, sizeof(stand_in), e) < 0)
+        return -1;
     silt_script_init(&s, open_command_file, &copy);
     add_body(&s, sh, start);
     l->in_file = silt_script_flush(&s);
+    l->raw = raw;
     silt_script_fini(&s);
     if (s.broken)
         return silt_fail(e, SILT_LIMIT, "put down a command of %zu bytes", start->command.len);

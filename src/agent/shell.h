@@ -26,6 +26,7 @@ enum silt_shell_file {
     SILT_SHELL_ERR = 'e',
     SILT_SHELL_STATUS = 's',
     SILT_SHELL_COMMAND = 'c',
+    SILT_SHELL_RAW = 'r',
     SILT_SHELL_STATE = 'd',
 };
 void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOLDER_NAME_SIZE]);
@@ -35,7 +36,8 @@ struct silt_lines {
     char text[4096]; /* as much as a pipe takes at once: PIPE_BUF */
     size_t len;
     bool broken;
-    bool in_file; /* the command lies in a file */
+    bool in_file; /* what is evaluated lies in a file */
+    bool raw;     /* the command itself lies in another */
 };
 
 struct silt_shell {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/spawn_child.h"
+#include "agent/proc.h"
 #include "agent/without.h"
 
 #include <errno.h>
@@ -7,8 +8,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,22 +36,11 @@ static void set_limits(const struct silt_limits *limits)
     }
 }
 
-/* Bit n-1 stands for signal n. */
-static uint64_t ignored_by(pid_t like)
-{
-    char path[32];
-    char text[4096] = "";
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)like);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-        return 0;
-    return silt_proc_field(text, "\nSigIgn:\t", 16);
-}
-
 static void set_signals(const struct silt_spawn *s)
 {
     sigset_t none;
-    uint64_t ignored = s->like > 0 ? ignored_by(s->like) : 0;
+    /* Bit n-1 stands for signal n. */
+    uint64_t ignored = s->like > 0 ? silt_proc_status(s->like, "SigIgn:", 16) : 0;
     if (s->background)
         ignored |= 1ULL << (SIGINT - 1) | 1ULL << (SIGQUIT - 1);
     for (int n = 1; n <= 64; n++)
@@ -64,7 +52,7 @@ static void set_signals(const struct silt_spawn *s)
 
 /* After this nothing of ours is open but the report: neither the program nor a directory like
  * /proc/self/fd/9 that the caller chose may lead to it. What we hand over has numbers above 6
- * (main.c sees to that), so nothing is overwritten before its turn. */
+ * (agent.c sees to that), so nothing is overwritten before its turn. */
 static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_error *e)
 {
     const int from[] = {s->in, s->out, s->err, s->extra[0], s->extra[1]};
@@ -83,26 +71,27 @@ static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_
     return 0;
 }
 
-/* A directory that is mounted outside of our root has a path that says so. */
+/* The kernel's path of a directory outside of our root does not begin with a slash. (The library's
+ * getcwd makes an error of that.) A directory that was removed has no path and was ours. */
 static bool is_inside(void)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "/";
     if (silt_agent_without("close_fds"))
         return true;
-    return getcwd(path, sizeof(path)) == NULL || path[0] == '/';
+    return syscall(SYS_getcwd, path, sizeof(path)) < 0 ? errno == ENOENT : path[0] == '/';
 }
 
 static int enter_dir(const struct silt_spawn *s, struct silt_error *e)
 {
     char path[32];
-    if (s->like > 0) {
-        (void)snprintf(path, sizeof(path), "/proc/%d/cwd", (int)s->like);
-        return chdir(path) == 0 ? 0 : silt_fail_errno(e, "enter the session's directory");
-    }
+    (void)snprintf(path, sizeof(path), "/proc/%d/cwd", (int)s->like);
+    if (s->like > 0 && chdir(path) == 0 && is_inside())
+        return 0;
     for (size_t i = 0; i < SILT_SPAWN_DIRS && s->dirs[i] != NULL; i++)
         if (chdir(s->dirs[i]) == 0 && is_inside())
             return 0;
-    return silt_fail(e, SILT_NOT_FOUND, "Failed to change directory to '%s'", s->dirs[0]);
+    return silt_fail(e, SILT_NOT_FOUND, "Failed to change directory to '%s'",
+                     s->like > 0 ? path : s->dirs[0]);
 }
 
 static int probe_dir(const char *path, struct silt_error *e)

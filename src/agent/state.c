@@ -3,10 +3,6 @@
 #include "agent/folder.h"
 #include "base/fd.h"
 
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 /* Options are written only when they are not the ones that bash 5.2 starts with, and last, because
  * errexit among them would end the loading shell at the first complaint. Functions come after the
  * variables, because one of them may have the name of a builtin; aliases after functions, because a
@@ -32,7 +28,10 @@ static const char fork_text[] =
     "\\command alias -p\n"
     "[[ $SHELLOPTS == braceexpand:hashall:interactive-comments ]] || \\command set +o\n";
 
-static const char save_text[] = "\\command . " SILT_FOLDER SILT_STATE_FORK "\n\\command trap -p\n";
+/* Written to its last line, or not to be used: the deadline of a command, a full tmpfs or a trap of
+ * the user's can cut it short. */
+static const char save_text[] = "\\command . " SILT_FOLDER SILT_STATE_FORK
+                                "\n\\command trap -p\n\\command echo '" SILT_STATE_WHOLE "'\n";
 
 static int install(int folder, const char *name, silt_slice text, struct silt_error *e)
 {

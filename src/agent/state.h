@@ -9,6 +9,7 @@
 /* What a shell runs to write its state, and in it `save` also its traps: a fork has none. */
 #define SILT_STATE_FORK "fork"
 #define SILT_STATE_SAVE "save"
+#define SILT_STATE_WHOLE "#whole" /* the last line of what `save` writes */
 
 /* Puts the two into the folder. */
 int silt_state_install(int folder, struct silt_error *e);

@@ -2,12 +2,10 @@
 #include "agent/without.h"
 
 #ifdef SILT_UNSAFE_TESTS
-#include "agent/handle.h"
-#include "base/own.h"
+#include "agent/proc.h"
 #include "base/slice.h"
 
-#include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 
 /* Also asked after fork: it reads the environment and allocates nothing. */
 bool silt_agent_without(const char *protection)
@@ -23,15 +21,7 @@ bool silt_agent_without(const char *protection)
 
 bool silt_agent_spares(pid_t id)
 {
-    char path[32];
-    char text[512] = "";
-    if (!silt_agent_without("kill_tree"))
-        return false;
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
-    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-        return false;
-    return silt_proc_field(text, "\nPPid:\t", 10) == 1;
+    return silt_agent_without("kill_tree") && silt_proc_status(id, "PPid:", 10) == 1;
 }
 #else
 /* ISO C forbids an empty translation unit. */

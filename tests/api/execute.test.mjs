@@ -475,3 +475,20 @@ test('a client that goes away does not stop its command', async t => {
 	await box.out('echo out > /tmp/gate');
 	assert.equal(await box.out('ls /tmp/finished', { sessionId: 's' }), '/tmp/finished\n', 'the session was busy until it ended');
 });
+
+test('a command with very many quotes takes no longer than any other', async t => {
+	const box = await daemon.box(t);
+	await box.run('X=kept');
+	const quotes = "'".repeat(1_000_000);
+	for (const options of [{}, { cwd: '/tmp', env: { A: '1' } }])
+		assert.equal(await box.out(`echo "${quotes}" | wc -c; echo $X`, options), '1000001\nkept\n');
+	const end = await box.run(`echo ${"''".repeat(2000)}x; exit_code() { return 5; }; exit_code`);
+	assert.deepEqual([end.stdout, end.exitCode], ['x\n', 5]);
+	assert.equal(await box.out('ls /dev/silt | grep -c "[cr]$"; exit_code; echo $?'), '0\n5\n');
+});
+
+test('a directory of more than 4096 characters does not lose the session', async t => {
+	const box = await daemon.box(t);
+	await box.run('X=kept; cd /tmp; n=$(printf "c%.0s" {1..200}); for i in {1..40}; do mkdir -p $n; cd $n; done');
+	assert.equal(await box.out('echo $X ${#PWD}'), 'kept 8044\n');
+});

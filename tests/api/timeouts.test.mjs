@@ -186,3 +186,13 @@ test('a stream in a session keeps its timeoutMs too, and the session goes on', a
 	assert.deepEqual([end.stdout, end.stderr, end.exitCode], ['kept\n', 'Command timed out after 200ms\n', 124]);
 	assert.equal(await box.out('echo $X'), 'kept\n');
 });
+
+test('a state that could not be written whole is not loaded: the session begins anew and says so', async t => {
+	const box = await daemon.box(t);
+	await box.run('export FOO=1; cd /tmp; head -c 200M /dev/zero > /dev/silt/fill; true');
+	const answer = await box.exec('sleep 5', { timeoutMs: 200 });
+	assert.equal(answer.status, 500);
+	assert.equal(answer.body.context.shellRestarted, false);
+	await box.run('rm -f /dev/silt/fill', { sessionId: SESSIONLESS });
+	assert.equal(await box.out('echo [$FOO] $PWD $HOME'), '[] /workspace /root\n');
+});

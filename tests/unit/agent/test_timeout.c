@@ -198,6 +198,19 @@ TEST(timeout_spares_an_earlier_job_that_makes_threads_meanwhile)
     rig_stop(r);
 }
 
+TEST(timeout_spares_the_children_that_an_earlier_job_makes_meanwhile)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "(sleep 0.3; (sleep 100); touch /tmp/disturbed) &", "", "");
+    struct rig_exec x = within(s, "sleep 100", 1000);
+    rig_run(r, &x);
+    assert_int_equal(x.end.flags, SILT_END_TIMEOUT | SILT_END_RESTARTED);
+    (void)rig_check(r, s, "ls /tmp; pgrep -c sleep", "1\n", "");
+    rig_free(&x);
+    rig_stop(r);
+}
+
 TEST(timeout_ends_a_fork_bomb)
 {
     RIG(.pids = 300);
