@@ -50,15 +50,16 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
     const struct silt_priv_claim *c = &job->request.body.claim;
     uint32_t slot = job->request.slot;
     silt_auto_fd volume = -1, pidfd = -1;
-    if (silt_priv_check_limits(&c->limits, e) < 0 || silt_priv_check_hostname(c->hostname, e) < 0)
+    if ((!c->keep_limits && silt_priv_check_limits(&c->limits, e) < 0)
+        || silt_priv_check_hostname(c->hostname, e) < 0)
         return -1;
     if (silt_volume_open(&u->volumes, slot, &volume, e) < 0)
         return -1;
     if (silt_priv_find_init(u, slot, volume, &pidfd, e) < 0)
         return -1;
-    if (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0)
-        return -1;
-    if (silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0)
+    if (!c->keep_limits
+        && (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0
+            || silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0))
         return -1;
     return set_hostname(u, pidfd, c->hostname, e);
 }

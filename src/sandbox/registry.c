@@ -16,6 +16,7 @@
 enum {
     UPKEEP_MS = 5000,
     REFILL_AFTER_FAILURE_MS = 5000,
+    REFILL_MS = 20,
     READY_AT_ONCE = 2, /* ready sandboxes in the making: one per worker of silt-priv */
     PID_SHARE_PERCENT = 80,
 };
@@ -161,8 +162,15 @@ static void on_refill(struct silt_timer *t)
 
 void silt_registry_refill_soon(struct silt_registry *r)
 {
-    if (!r->pool_failed)
+    if (r->pool_failed)
+        return;
+    /* Whoever took the last one is about to use it: making the next costs as much as its first command,
+     * so it waits until that is over, unless they run out. */
+    bool plenty = r->ready_count * 2 >= r->settings.ready;
+    if (!plenty)
         silt_loop_after(r->loop, &r->refill, 0);
+    else if (r->refill.place == 0)
+        silt_loop_after(r->loop, &r->refill, REFILL_MS);
 }
 
 static struct silt_sandbox *take_ready(struct silt_registry *r, silt_slice image)
@@ -194,6 +202,7 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     memcpy(s->row.id, id.data, id.len);
     s->row.id[id.len] = 0;
     memcpy(s->row.type, o->type, sizeof(s->row.type));
+    s->keep_limits = claimed && memcmp(&s->row.limits, &o->limits, sizeof(o->limits)) == 0;
     s->row.limits = o->limits;
     s->row.ephemeral = o->ephemeral;
     s->row.sleep_after_s = o->sleep_after_s;

@@ -303,6 +303,7 @@ static void ask_claim(struct silt_sandbox *s)
 {
     struct silt_priv_request q = {.op = SILT_PRIV_CLAIM, .slot = s->row.slot};
     q.body.claim.limits = s->row.limits;
+    q.body.claim.keep_limits = s->keep_limits;
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
     ask(s, &q, NULL, 0, on_claimed);
 }

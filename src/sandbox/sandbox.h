@@ -35,6 +35,7 @@ struct silt_sandbox {
     enum silt_sandbox_state state;
     bool fresh;      /* has no files yet */
     bool claimed;    /* was taken from the ready ones and is being named */
+    bool keep_limits; /* a ready one that is claimed has the right limits already */
     bool indexed;    /* in registry->by_id */
     bool coming;     /* one of registry->ready_coming */
     bool adopted;    /* of a former siltd; its agent has not told yet what it has */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* priv: what siltd may ask of silt-priv: fixed structs with ids, numbers and descriptors on one
  * seqpacket socket. Several workers answer; an answer carries the request's number. siltd sends at most
- * one request per slot at a time. silt-priv builds every path itself from the slot's number or a digest. */
+ * one request that changes something per slot at a time. silt-priv builds every path itself from the slot's number or a digest. */
 #pragma once
 
 #include "base/error.h"
@@ -55,7 +55,8 @@ struct silt_priv_create {
 };
 
 struct silt_priv_claim {
-    struct silt_priv_limits limits;
+    struct silt_priv_limits limits; /* with `keep_limits`: not looked at */
+    uint32_t keep_limits;           /* those it was made with are right */
     char hostname[SILT_HOSTNAME_SIZE];
 };
 
