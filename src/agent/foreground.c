@@ -53,8 +53,6 @@ static void finish(struct silt_session *s)
     give_fifos_back(s, &x->outlet);
     if (s->in_file)
         silt_session_remove_file(s, SILT_SHELL_COMMAND);
-    if (s->raw)
-        silt_session_remove_file(s, SILT_SHELL_RAW);
     if (x->start.head.timeout_ms > 0)
         silt_session_remove_file(s, SILT_SHELL_STATE);
     s->exec = NULL;
@@ -198,7 +196,6 @@ void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
     s->state = SILT_SESSION_RUNNING;
     s->exec = x;
     s->in_file = lines.in_file;
-    s->raw = lines.raw;
     s->doubts = 0;
     x->state = SILT_EXEC_RUNNING;
     x->outlet.on_dry = on_dry;

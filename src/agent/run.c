@@ -215,6 +215,7 @@ static int script_file(const struct silt_start *start, int *ret_fd, struct silt_
 {
     static struct silt_script s;
     silt_script_init(&s, open_memory, NULL);
+    silt_shell_expect(&s, start);
     write_background(&s, start);
     bool in_file = silt_script_flush(&s);
     int fd = silt_take_fd(&s.file);

@@ -8,6 +8,7 @@ void silt_script_init(struct silt_script *s, int (*open_file)(void *arg), void *
 {
     s->len = 0;
     s->depth = 0;
+    s->expected = 0;
     s->file = -1;
     s->broken = false;
     s->open_file = open_file;
@@ -45,29 +46,50 @@ static void put(struct silt_script *s, silt_slice text)
     }
 }
 
-/* A quote inside `depth` quotes: end the word, a quote of one level less behind a backslash, begin
- * it again. */
-static void put_quote(struct silt_script *s, unsigned depth)
+void silt_script_expect(struct silt_script *s, silt_slice text)
 {
-    if (depth == 0) {
-        put(s, SILT_LIT("'"));
-        return;
+    for (size_t i = 0; i < text.len && s->expected <= SILT_SCRIPT_QUOTES_MAX; i++)
+        s->expected += text.data[i] == '\'';
+}
+
+static bool is_double(const struct silt_script *s)
+{
+    return s->expected > SILT_SCRIPT_QUOTES_MAX;
+}
+
+/* What means something inside the quotes. */
+static bool is_special(const struct silt_script *s, char c)
+{
+    return is_double(s) ? c == '"' || c == '\\' || c == '$' || c == '`' : c == '\'';
+}
+
+/* One byte inside `depth` quotes. Double: a backslash before it. Single: end the word, a quote
+ * behind a backslash, begin the word again. Each of that is inside one quote less. */
+static void put_byte(struct silt_script *s, char c, unsigned depth)
+{
+    if (depth == 0 || !is_special(s, c)) {
+        put(s, (silt_slice){&c, 1});
+    } else if (is_double(s)) {
+        put_byte(s, '\\', depth - 1);
+        put_byte(s, c, depth - 1);
+    } else {
+        put_byte(s, '\'', depth - 1);
+        put_byte(s, '\\', depth - 1);
+        put_byte(s, '\'', depth - 1);
+        put_byte(s, '\'', depth - 1);
     }
-    put_quote(s, depth - 1);
-    put(s, SILT_LIT("\\"));
-    put_quote(s, depth - 1);
-    put_quote(s, depth - 1);
 }
 
 void silt_script_add(struct silt_script *s, silt_slice text)
 {
     while (text.len > 0 && !s->broken) {
-        const char *quote = s->depth > 0 ? memchr(text.data, '\'', text.len) : NULL;
-        size_t plain = quote != NULL ? (size_t)(quote - text.data) : text.len;
+        size_t plain = s->depth > 0 ? 0 : text.len;
+        while (plain < text.len && !is_special(s, text.data[plain]))
+            plain++;
         put(s, (silt_slice){text.data, plain});
-        if (quote == NULL)
+        if (plain == text.len)
             return;
-        put_quote(s, s->depth);
+        put_byte(s, text.data[plain], s->depth);
         text.data += plain + 1;
         text.len -= plain + 1;
     }
@@ -80,12 +102,12 @@ void silt_script_add_c(struct silt_script *s, const char *text)
 
 void silt_script_open_quote(struct silt_script *s)
 {
-    put_quote(s, s->depth++);
+    put_byte(s, is_double(s) ? '"' : '\'', s->depth++);
 }
 
 void silt_script_close_quote(struct silt_script *s)
 {
-    put_quote(s, --s->depth);
+    put_byte(s, is_double(s) ? '"' : '\'', --s->depth);
 }
 
 void silt_script_add_word(struct silt_script *s, silt_slice word)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script: text for a shell. Words from outside stand in single quotes, as deep as they are nested,
- * so that they cannot end the word. The text grows in a small buffer and, past that, in a file. */
+/* script: text for a shell. Words from outside stand in quotes, as deep as they are nested, so that
+ * they cannot end the word. The text grows in a small buffer and, past that, in a file. */
 #pragma once
 
 #include "base/slice.h"
@@ -9,10 +9,16 @@
  * size a file and the fork that reads it are cheaper. */
 enum { SILT_SCRIPT_INLINE = 1600 };
 
+/* Single quotes mean the same in every locale and with every option, but bash takes quadratic time
+ * for a word that is made of many pieces, as 'it'\''s' is. Text with more quotes than this stands
+ * in double quotes, where each has one backslash at most. */
+enum { SILT_SCRIPT_QUOTES_MAX = 256 };
+
 struct silt_script {
     char text[SILT_SCRIPT_INLINE];
     size_t len;
     unsigned depth;              /* of open quotes */
+    size_t expected;             /* single quotes in what is going to be added */
     int file;                    /* owned; -1: all of it is in text */
     bool broken;                 /* a write failed */
     int (*open_file)(void *arg); /* answers a descriptor, or -1 */
@@ -21,6 +27,8 @@ struct silt_script {
 
 void silt_script_init(struct silt_script *s, int (*open_file)(void *arg), void *arg);
 void silt_script_fini(struct silt_script *s);
+/* For every text from outside, before anything is added: chooses the quotes. */
+void silt_script_expect(struct silt_script *s, silt_slice text);
 void silt_script_add(struct silt_script *s, silt_slice text);
 void silt_script_add_c(struct silt_script *s, const char *text);
 void silt_script_open_quote(struct silt_script *s);

@@ -175,28 +175,34 @@ static void on_answer(struct silt_session *s, const struct silt_answer *a)
         silt_foreground_answer(s, a);
 }
 
+static size_t take_answer(struct silt_session *s)
+{
+    struct silt_answer a;
+    bool full = s->text_len == sizeof(s->text);
+    size_t used = silt_shell_answer((silt_slice){s->text, s->text_len}, s->mark, full, &a);
+    if (used > 0)
+        on_answer(s, &a);
+    return used;
+}
+
+static void drop_text(struct silt_session *s, size_t count)
+{
+    s->text_len -= count;
+    memmove(s->text, s->text + count, s->text_len);
+}
+
 static void on_status(struct silt_watch *w, uint32_t events)
 {
     struct silt_session *s = silt_container_of(w, struct silt_session, status);
-    struct silt_answer a;
     (void)events;
     ssize_t n = read(w->fd, s->text + s->text_len, sizeof(s->text) - s->text_len);
     if (n <= 0)
         return;
     s->text_len += (size_t)n;
-    for (size_t used; s->state != SILT_SESSION_GONE;) {
-        used = silt_shell_answer((silt_slice){s->text, s->text_len}, s->mark, &a);
-        if (used == 0)
-            break;
-        on_answer(s, &a);
-        s->text_len -= used;
-        memmove(s->text, s->text + used, s->text_len);
-    }
-    if (s->text_len < sizeof(s->text))
-        return;
-    /* Full, and none of it is an answer: only its end may be the beginning of one. */
-    s->text_len = SILT_MARK_SIZE;
-    memmove(s->text, s->text + sizeof(s->text) - SILT_MARK_SIZE, SILT_MARK_SIZE);
+    for (size_t used; s->state != SILT_SESSION_GONE && (used = take_answer(s)) > 0;)
+        drop_text(s, used);
+    if (s->text_len == sizeof(s->text))
+        drop_text(s, silt_shell_junk((silt_slice){s->text, s->text_len}, s->mark));
 }
 
 static void on_started(struct silt_launch *l)

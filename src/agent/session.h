@@ -57,7 +57,6 @@ struct silt_session {
     struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
     struct silt_fifo out[2];
     bool in_file;              /* its text lies in a file */
-    bool raw;                  /* the command itself lies in another */
     char *cwd;                 /* owned: the last one told */
     int doubts;                /* looks at which the shell had read everything and not answered */
     struct silt_id_set before; /* who was here before a command that has a deadline */

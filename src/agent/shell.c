@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shell.h"
 #include "agent/state.h"
-#include "base/fd.h"
 #include "base/own.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-
-enum { QUOTES_MAX = 256 };
 
 char *const *silt_shell_argv(void)
 {
@@ -32,6 +28,13 @@ void silt_shell_add_dir(struct silt_script *s, silt_slice dir)
     silt_script_close_quote(s);
 }
 
+void silt_shell_expect(struct silt_script *s, const struct silt_start *start)
+{
+    silt_script_expect(s, start->cwd);
+    silt_script_expect(s, start->env);
+    silt_script_expect(s, start->command);
+}
+
 static void clear(struct silt_lines *l)
 {
     l->len = 0;
@@ -53,8 +56,8 @@ __attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, con
 
 static void add_status(struct silt_lines *l, const struct silt_shell *sh)
 {
-    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD+${PWD:0:%d}}\" >|" SILT_FOLDER "%us",
-         sh->mark, PATH_MAX - 1, sh->slot);
+    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us", sh->mark,
+         sh->slot);
 }
 
 /* What runs is an eval inside the command's redirections; the assignments before it last as long as
@@ -107,51 +110,21 @@ static int open_command_file(void *arg)
     return silt_folder_create(sh->folder, name, &fd, &e) < 0 ? -1 : fd;
 }
 
-static bool has_many_quotes(silt_slice text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len && count <= QUOTES_MAX; i++)
-        count += text.data[i] == '\'';
-    return count > QUOTES_MAX;
-}
-
-/* bash takes quadratic time for a word that is made of many quoted pieces. Such a command lies in a
- * file as it is, and what is quoted is the eval of that file. */
-static int put_raw(const struct silt_shell *sh, struct silt_start *start, char *stand_in,
-                   size_t size, struct silt_error *e)
-{
-    char name[SILT_FOLDER_NAME_SIZE];
-    silt_auto_fd fd = -1;
-    silt_shell_name(sh->slot, SILT_SHELL_RAW, name);
-    if (silt_folder_create(sh->folder, name, &fd, e) < 0
-        || silt_fd_write_all(fd, start->command, e) < 0)
-        return -1;
-    (void)snprintf(stand_in, size, "\\command eval \"$(<" SILT_FOLDER "%ur)\n\"", sh->slot);
-    start->command = silt_slice_of(stand_in);
-    return 0;
-}
-
 /* All of it is one line, read before any of it runs: a command that closes the descriptors which
  * bash has put away (10 and up) cannot keep it from answering, and the last word gives the shell
  * its input back. The empty line behind it is read only when all of that is done: see on_doubt in
  * foreground.c. */
 int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
-                          const struct silt_start *asked, struct silt_error *e)
+                          const struct silt_start *start, struct silt_error *e)
 {
     static struct silt_script s;
-    struct silt_start changed = *asked;
-    const struct silt_start *start = &changed;
-    char stand_in[64];
     struct silt_shell copy = *sh;
     unsigned slot = sh->slot;
     clear(l);
-    bool raw = has_many_quotes(asked->command);
-    if (raw && put_raw(sh, &changed, stand_in, sizeof(stand_in), e) < 0)
-        return -1;
     silt_script_init(&s, open_command_file, &copy);
+    silt_shell_expect(&s, start);
     add_body(&s, sh, start);
     l->in_file = silt_script_flush(&s);
-    l->raw = raw;
     silt_script_fini(&s);
     if (s.broken)
         return silt_fail(e, SILT_LIMIT, "put down a command of %zu bytes", start->command.len);
@@ -196,23 +169,40 @@ static int code_of(const char *text)
     return (int)(code & 255);
 }
 
-/* Three terminated fields: mark, code (or x), directory. */
-size_t silt_shell_answer(silt_slice text, uint32_t mark, struct silt_answer *ret)
+/* Where the mark and its terminator stand, or NULL; and their length. */
+static const char *find_mark(silt_slice text, uint32_t mark, size_t *ret_len)
 {
     char key[SILT_MARK_SIZE];
-    int len = snprintf(key, sizeof(key), "%u", mark);
-    const char *at = memmem(text.data, text.len, key, (size_t)len + 1);
+    *ret_len = (size_t)snprintf(key, sizeof(key), "%u", mark) + 1;
+    return text.len > 0 ? memmem(text.data, text.len, key, *ret_len) : NULL;
+}
+
+/* Three terminated fields: mark, code (or x), directory. */
+size_t silt_shell_answer(silt_slice text, uint32_t mark, bool full, struct silt_answer *ret)
+{
+    size_t len;
+    silt_slice code;
+    const char *at = find_mark(text, mark, &len);
     if (at == NULL)
         return 0;
-    silt_slice rest = {at, text.len - (size_t)(at - text.data)};
-    silt_slice fields[3];
-    for (int i = 0; i < 3; i++)
-        if (!silt_slice_split(&rest, 0, &fields[i]) || rest.data == NULL)
-            return 0;
+    silt_slice rest = {at + len, text.len - len - (size_t)(at - text.data)};
+    if (!silt_slice_split(&rest, 0, &code) || rest.data == NULL)
+        return 0;
     *ret = (struct silt_answer){
-        .no_dir = fields[1].len > 0 && fields[1].data[0] == 'x',
-        .code = code_of(fields[1].data),
-        .cwd = fields[2],
+        .no_dir = code.len > 0 && code.data[0] == 'x',
+        .code = code_of(code.data),
     };
+    if (!silt_slice_has_byte(rest, 0))
+        return full && at == text.data ? text.len : 0;
+    (void)silt_slice_split(&rest, 0, &ret->cwd);
     return text.len - rest.len;
+}
+
+size_t silt_shell_junk(silt_slice text, uint32_t mark)
+{
+    size_t len;
+    const char *at = find_mark(text, mark, &len);
+    if (at == NULL)
+        return text.len - SILT_MARK_SIZE;
+    return at > text.data ? (size_t)(at - text.data) : len;
 }

@@ -19,6 +19,9 @@ char *const *silt_shell_argv(void);
 /* A directory as a word for cd that means what it says: neither CDPATH nor `-` nor `~`. */
 void silt_shell_add_dir(struct silt_script *s, silt_slice dir);
 
+/* Lets the script choose its quotes for what it is going to quote. */
+void silt_shell_expect(struct silt_script *s, const struct silt_start *start);
+
 /* Names in the folder, per session slot. */
 enum silt_shell_file {
     SILT_SHELL_IN = 'i',
@@ -26,7 +29,6 @@ enum silt_shell_file {
     SILT_SHELL_ERR = 'e',
     SILT_SHELL_STATUS = 's',
     SILT_SHELL_COMMAND = 'c',
-    SILT_SHELL_RAW = 'r',
     SILT_SHELL_STATE = 'd',
 };
 void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOLDER_NAME_SIZE]);
@@ -37,7 +39,6 @@ struct silt_lines {
     size_t len;
     bool broken;
     bool in_file; /* what is evaluated lies in a file */
-    bool raw;     /* the command itself lies in another */
 };
 
 struct silt_shell {
@@ -53,8 +54,11 @@ struct silt_answer {
 };
 enum { SILT_MARK_SIZE = 16 };
 /* Finds the answer with that mark; the guest can write to the FIFO as well, so what stands before
- * it is skipped. The number of bytes up to its end, or 0. */
-size_t silt_shell_answer(silt_slice text, uint32_t mark, struct silt_answer *ret);
+ * it is skipped. The number of bytes up to its end, or 0. When the text is full, with nothing but
+ * an answer whose directory is longer than any that can be used, that is an answer without one. */
+size_t silt_shell_answer(silt_slice text, uint32_t mark, bool full, struct silt_answer *ret);
+/* How much of a full text without an answer can go: more than nothing. */
+size_t silt_shell_junk(silt_slice text, uint32_t mark);
 
 int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
                           const struct silt_start *start, struct silt_error *e);

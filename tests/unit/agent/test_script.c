@@ -82,6 +82,34 @@ TEST(script_words_reach_the_shell_unchanged_at_every_depth)
     }
 }
 
+TEST(script_words_with_many_quotes_reach_the_shell_unchanged_and_soon)
+{
+    static char text[40000];
+    static char want[sizeof(text) + 2];
+    silt_slice pattern = SILT_LIT("it's \\ \"$x\" `y` \n");
+    size_t len = 0;
+    for (; len + pattern.len < sizeof(text); len += pattern.len)
+        memcpy(text + len, pattern.data, pattern.len);
+    for (int depth = 0; depth < 3; depth++) {
+        struct silt_script s;
+        int copy = -1;
+        silt_script_init(&s, open_memory, &copy);
+        silt_script_expect(&s, (silt_slice){text, len});
+        for (int i = 0; i < depth; i++) {
+            silt_script_add_c(&s, "eval ");
+            silt_script_open_quote(&s);
+        }
+        silt_script_add_c(&s, "printf '<%s>' ");
+        silt_script_add_word(&s, (silt_slice){text, len});
+        for (int i = 0; i < depth; i++)
+            silt_script_close_quote(&s);
+        (void)snprintf(want, sizeof(want), "<%s>", text);
+        assert_true(silt_script_flush(&s));
+        assert_string_equal(run(&s, copy), want);
+        silt_script_fini(&s);
+    }
+}
+
 TEST(script_env_becomes_assignments)
 {
     struct silt_script s;

@@ -315,6 +315,40 @@ TEST(session_runs_a_command_of_many_megabytes)
     rig_stop(r);
 }
 
+TEST(session_runs_commands_with_very_many_quotes)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    size_t size = 1 << 20;
+    char *text = malloc(size + 64);
+    int head = snprintf(text, 64, "echo \"$A\" $PWD; echo \"");
+    memset(text + head, '\'', size);
+    silt_slice tail = SILT_LIT("\" | wc -c");
+    memcpy(text + (size_t)head + size, tail.data, tail.len);
+    silt_slice command = {text, (size_t)head + size + tail.len};
+    for (uint32_t mode = SILT_EXEC_FOREGROUND; mode <= SILT_EXEC_BACKGROUND; mode++) {
+        struct rig_exec x = {
+            .command = "", .session = s, .mode = mode, .cwd = "/usr", .env = "A='it''s'"};
+        rig_send_large(r, &x, command);
+        rig_until_ended(r, &x);
+        assert_string_equal(x.out, "'it''s' /usr\n1048577\n");
+        rig_free(&x);
+    }
+    free(text);
+    rig_stop(r);
+}
+
+TEST(session_in_a_directory_of_any_length_goes_on)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(
+        r, s, "X=kept; n=$(printf 'ü%.0s' {1..100}); for i in {1..40}; do mkdir -p $n; cd $n; done",
+        "", "");
+    (void)rig_check(r, s, "echo $X ${#PWD}", "kept 4044\n", "");
+    rig_stop(r);
+}
+
 TEST(session_ends_with_exit)
 {
     RIG();
