@@ -218,7 +218,7 @@ void silt_foreground_answer(struct silt_session *s, const struct silt_answer *a)
         return;
     }
     free(s->cwd);
-    s->cwd = strndup(a->cwd.data, a->cwd.len);
+    s->cwd = a->cwd.len > 0 ? strndup(a->cwd.data, a->cwd.len) : NULL;
     if (s->state == SILT_SESSION_RELOADING)
         end->flags |= SILT_END_RESTARTED;
     else if ((end->flags & SILT_END_NO_CWD) == 0)

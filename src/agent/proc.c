@@ -45,5 +45,7 @@ char silt_proc_activity(pid_t id)
     if (!read_file(id, "stat", text, sizeof(text)))
         return 0;
     const char *end = strrchr(text, ')'); /* of a name that may hold anything */
-    return end != NULL && end[1] == ' ' ? end[2] : '\0';
+    if (end == NULL || end[1] != ' ')
+        return 0;
+    return end[2];
 }
