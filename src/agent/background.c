@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/background.h"
+#include "agent/state.h"
 
 enum { SAVE_MS = 5000 }; /* for a shell to write its state */
 
@@ -40,6 +41,11 @@ void silt_background_answer(struct silt_session *s)
     char name[SILT_FOLDER_NAME_SIZE];
     int fd;
     silt_shell_name(s->slot, SILT_SHELL_STATE, name);
+    if (!silt_folder_ends_with(s->agent->folder, name, SILT_LIT(SILT_STATE_WHOLE "\n"))) {
+        silt_session_remove_file(s, SILT_SHELL_STATE);
+        silt_background_fail(s, SILT_NO_SPACE, "the session's state could not be written");
+        return;
+    }
     if (silt_folder_collect(s->agent->folder, name, &fd, &e) < 0) {
         silt_background_fail(s, e.code, e.text);
         return;

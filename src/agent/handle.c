@@ -27,17 +27,22 @@ static size_t fds_each(const struct silt_handles *all)
     return all->mode == 1 ? SILT_HANDLE_FDS_V1 : SILT_HANDLE_FDS_V2;
 }
 
+/* When there will be no more handles, one that earlier commands left daemons in must do: a command that
+ * is killed then takes those along, but a guest that leaves many behind can still be talked to. */
 static struct silt_handle *find_usable(struct silt_handles *all)
 {
-    struct silt_handle *left = NULL;
-    for (size_t i = 0; i < all->count; i++) {
+    struct silt_handle *empty = NULL, *left = NULL;
+    for (size_t i = 0; i < all->count && empty == NULL; i++) {
         struct silt_handle *h = &all->list[i];
         if (h->state == SILT_HANDLE_FREE)
             return h;
-        if (left == NULL && h->state == SILT_HANDLE_LEFT && silt_handle_is_empty(h))
-            left = h;
+        if (h->state != SILT_HANDLE_LEFT)
+            continue;
+        left = h;
+        if (silt_handle_is_empty(h))
+            empty = h;
     }
-    return left;
+    return empty != NULL || all->count < SILT_HANDLES_MAX ? empty : left;
 }
 
 static void serve_waits(struct silt_handles *all)

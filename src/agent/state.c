@@ -26,7 +26,8 @@ static const char fork_text[] =
     "\\command echo\n"
     "\\command declare -f\n"
     "\\command alias -p\n"
-    "[[ $SHELLOPTS == braceexpand:hashall:interactive-comments ]] || \\command set +o\n";
+    "[[ $SHELLOPTS == braceexpand:hashall:interactive-comments ]] || \\command set +o\n"
+    "\\command echo '" SILT_STATE_WHOLE "'\n";
 
 /* Written to its last line, or not to be used: the deadline of a command, a full tmpfs or a trap of
  * the user's can cut it short. */

@@ -9,7 +9,7 @@
 /* What a shell runs to write its state, and in it `save` also its traps: a fork has none. */
 #define SILT_STATE_FORK "fork"
 #define SILT_STATE_SAVE "save"
-#define SILT_STATE_WHOLE "#whole" /* the last line of what `save` writes */
+#define SILT_STATE_WHOLE "#whole" /* the last line of what both write */
 
 /* Puts the two into the folder. */
 int silt_state_install(int folder, struct silt_error *e);

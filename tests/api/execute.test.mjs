@@ -492,3 +492,12 @@ test('a directory of more than 4096 characters does not lose the session', async
 	await box.run('X=kept; cd /tmp; n=$(printf "c%.0s" {1..200}); for i in {1..40}; do mkdir -p $n; cd $n; done');
 	assert.equal(await box.out('echo $X ${#PWD}'), 'kept 8044\n');
 });
+
+test('a sandbox full of daemons that commands left behind still takes commands', async t => {
+	const box = await daemon.box(t);
+	const leave = () => box.exec('setsid sleep 300 >/dev/null 2>&1 & true', { sessionId: SESSIONLESS });
+	for (let round = 0; round < 10; round++)
+		await Promise.all(Array.from({ length: 18 }, leave));
+	assert.equal(await box.out('echo usable', { sessionId: SESSIONLESS }), 'usable\n');
+	assert.equal(await box.out('echo usable', { sessionId: 'new' }), 'usable\n');
+});

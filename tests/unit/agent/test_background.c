@@ -187,6 +187,23 @@ TEST(background_command_of_a_megabyte_runs)
     rig_stop(r);
 }
 
+TEST(background_command_of_a_state_that_cannot_be_written_is_refused)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(
+        r, s, "mount -o remount,size=1M /dev/silt; head -c 2M /dev/zero > /dev/silt/fill; true", "",
+        NULL);
+    struct rig_exec x = background(s, "echo no");
+    rig_run(r, &x);
+    assert_true(x.failed);
+    assert_int_equal(x.error.code, SILT_NO_SPACE);
+    (void)rig_check(r, s, "rm /dev/silt/fill", "", "");
+    check(r, s, "echo yes", "yes\n");
+    rig_free(&x);
+    rig_stop(r);
+}
+
 TEST(background_commands_leave_nothing_in_the_folder)
 {
     RIG();
