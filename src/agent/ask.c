@@ -140,10 +140,10 @@ static void on_detach(const struct asked *q)
 static void on_kill(const struct asked *q)
 {
     struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
-    uint32_t signal;
-    memcpy(&signal, q->frame->body, sizeof(signal));
-    if (x != NULL && x->start.head.mode != SILT_EXEC_FOREGROUND && signal >= 1 && signal < NSIG)
-        silt_run_signal(x, (int)signal);
+    struct silt_agent_kill k;
+    memcpy(&k, q->frame->body, sizeof(k));
+    if (x != NULL && x->start.head.mode != SILT_EXEC_FOREGROUND && k.signal >= 1 && k.signal < NSIG)
+        silt_run_signal(x, (int)k.signal);
 }
 
 static const struct ask {
@@ -157,7 +157,7 @@ static const struct ask {
     [SILT_AGENT_EXEC] = {0, on_exec},
     [SILT_AGENT_CREDIT] = {sizeof(uint64_t), on_credit},
     [SILT_AGENT_DETACH] = {0, on_detach},
-    [SILT_AGENT_KILL] = {sizeof(uint32_t), on_kill},
+    [SILT_AGENT_KILL] = {sizeof(struct silt_agent_kill), on_kill},
 };
 
 void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

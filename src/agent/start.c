@@ -73,7 +73,8 @@ static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_l
                  const struct silt_parcel *p, struct silt_error *e)
 {
     const struct silt_agent_start *h = &s->head;
-    uint64_t sum = (uint64_t)h->note_len + h->cwd_len + h->env_len + h->command_len;
+    uint64_t sum = (uint64_t)h->note_len + h->cwd_len + h->env_len + h->user_len
+                   + h->command_len;
     bool in_memfd = (f->flags & SILT_START_IN_MEMFD) != 0;
     if (sum > SILT_START_MAX)
         return silt_fail(e, SILT_LIMIT, "request of %llu bytes, at most %d",
@@ -103,6 +104,7 @@ int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t bo
     s->note = cut(&at, s->head.note_len);
     s->cwd = cut(&at, s->head.cwd_len);
     s->env = cut(&at, s->head.env_len);
+    s->user = cut(&at, s->head.user_len);
     s->command = cut(&at, s->head.command_len);
     if (check(s, f->type == SILT_AGENT_EXEC, e) < 0) {
         silt_start_fini(s);

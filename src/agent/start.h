@@ -7,7 +7,7 @@
 
 struct silt_start {
     struct silt_agent_start head;
-    silt_slice note, cwd, env, command; /* of `copy` or of `map` */
+    silt_slice note, cwd, env, user, command; /* of `copy` or of `map` */
     char *copy;                         /* owned */
     void *map;                          /* owned: the memfd that came along */
     size_t map_len;

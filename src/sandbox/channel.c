@@ -30,6 +30,8 @@ static const size_t say_min[SILT_AGENT_SAY_MAX] = {
     [SILT_AGENT_STARTED] = sizeof(int32_t),
     [SILT_AGENT_ENDED] = sizeof(struct silt_agent_end),
     [SILT_AGENT_FAILED] = sizeof(struct silt_error),
+    [SILT_AGENT_LOGGED] = sizeof(struct silt_agent_logged),
+    [SILT_AGENT_STDIN_TAKEN] = sizeof(uint64_t),
 };
 
 /* One buffer for all channels: a frame is dealt with before the next is read. */
@@ -75,6 +77,8 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
     case SILT_AGENT_STARTED:
     case SILT_AGENT_OUT:
     case SILT_AGENT_ENDED:
+    case SILT_AGENT_LOGGED:
+    case SILT_AGENT_STDIN_TAKEN:
         silt_exec_on_frame(s, f, body_len);
         break;
     case SILT_AGENT_NEED_HANDLES:

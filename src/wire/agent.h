@@ -50,8 +50,17 @@ enum silt_agent_ask {
                                ENDED */
     SILT_AGENT_CREDIT,      /* id: exec. body: uint64_t bytes more that may be sent */
     SILT_AGENT_DETACH,      /* id: exec. Nobody reads any more: drop output, no OUT frames; ENDED still comes */
-    SILT_AGENT_KILL,        /* id: exec (not a foreground one). body: uint32_t signal, to the whole handle.
-                               9 on a handle answers through ENDED once it is empty */
+    SILT_AGENT_KILL,        /* id: exec (not a foreground one). body: struct silt_agent_kill: a signal to the
+                               whole handle. With SIGKILL or a grace the handle is emptied, and ENDED comes
+                               when it is */
+    SILT_AGENT_FOLLOW,      /* id: exec with a log. body: uint64_t position. One LOGGED comes when the log's
+                               head is past it. What lies before it was read: a log that holds on
+                               (SILT_START_HOLD) may overwrite it */
+    SILT_AGENT_STDIN,       /* id: exec with SILT_START_STDIN. body: bytes for it; flags 1: then it is closed.
+                               Answer: STDIN_TAKEN when they are in the pipe; one at a time */
+    SILT_AGENT_WORKER,      /* id: new worker. A descriptor rides along: its end of a pair as in
+                               wire/worker.h. Answer: only FAILED; its end is seen on the pair */
+    SILT_AGENT_WORKER_KILL, /* id: worker */
     SILT_AGENT_ASK_MAX
 };
 
@@ -70,6 +79,9 @@ enum silt_agent_say {
     SILT_AGENT_ENDED,        /* id: exec. body: struct silt_agent_end. Last frame about it */
     SILT_AGENT_FAILED,       /* id: exec or session that could not be started; body: struct silt_error */
     SILT_AGENT_NEED_HANDLES, /* flags: how many */
+    SILT_AGENT_LOGGED,       /* id: exec. body: struct silt_agent_logged */
+    SILT_AGENT_STDIN_TAKEN,  /* id: exec. body: uint64_t bytes that were taken; flags 1: nobody reads it any
+                                more */
     SILT_AGENT_SAY_MAX
 };
 
@@ -81,7 +93,8 @@ enum silt_agent_mode {
 
 /* The body of OPEN and EXEC. If the whole does not fit one frame, the frame holds only the struct, with
  * SILT_START_IN_MEMFD in frame.flags, and the parts lie in a memfd that rides along, one after the other.
- * Parts, in this order, back to back: note, cwd, env, command. */
+ * Parts, in this order, back to back: note, cwd, env, user, command. Descriptors that ride along, in this
+ * order: the memfd, the log, the secret. */
 struct silt_agent_start {
     uint64_t session;    /* EXEC with a session: its id; else 0 */
     uint32_t mode;       /* enum silt_agent_mode; 0 for OPEN */
@@ -90,9 +103,29 @@ struct silt_agent_start {
     uint32_t cwd_len;    /* 0: OPEN and PLAIN: /workspace, else the session's. OPEN falls back to $HOME, /root */
     uint32_t env_len;    /* NAME=value\0NAME=value\0…: OPEN and PLAIN: the whole environment; in a session:
                             what this command sees on top */
-    uint32_t command_len;
+    uint32_t user_len;   /* EXEC, not in a foreground: a name of the image's /etc/passwd, or uid or uid:gid;
+                            0: root */
+    uint32_t command_len; /* with SILT_START_ARGV: the arguments, each with its NUL */
+    uint32_t flags;       /* SILT_START_… of the request, below */
 };
-enum { SILT_START_IN_MEMFD = 1 };
+enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
+enum { /* silt_agent_start.flags; none of them for a foreground command */
+    SILT_START_LOG = 1,    /* output goes to the log (wire/log.h) and is told by LOGGED, no OUT frames */
+    SILT_START_HOLD = 2,   /* the process waits rather than overwrite what nobody has read (FOLLOW); ended
+                              by DETACH */
+    SILT_START_STDIN = 4,  /* standard input is a pipe that STDIN frames fill; without it it is empty */
+    SILT_START_ARGV = 8,   /* no shell: the program is looked up in PATH of its environment. PLAIN only */
+    SILT_START_SECRET = 16, /* the descriptor is number 3 in the command */
+};
+
+struct silt_agent_kill {
+    uint32_t signal;
+    uint32_t grace_ms; /* > 0: SIGKILL to all that is left after it */
+};
+
+struct silt_agent_logged {
+    uint64_t head, tail; /* as in struct silt_log_head */
+};
 
 struct silt_agent_session_info {
     int32_t pid;

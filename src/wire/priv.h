@@ -24,6 +24,9 @@ enum silt_priv_op {
     SILT_PRIV_HANDLES,      /* body.count more handles. Answer: their descriptors, in the order of wire/agent.h */
     SILT_PRIV_SPOOL,        /* a nameless file in the sandbox's state folder, counted against its disk.
                                Answer: one read-write descriptor */
+    SILT_PRIV_LOG,          /* body.log: opens, or with `fresh` makes, the log of that number in the sandbox's
+                               state folder, counted against its disk. Answer: one read-write descriptor */
+    SILT_PRIV_UNLOG,        /* body.log: the log goes. Fine when there is none */
     SILT_PRIV_IMPORT,       /* body.import; descriptors: tar stream (read end), result pipe (write end).
                                silt-fetch runs in its cage. Answer at once: pidfd. It writes one struct
                                silt_fetch_result to the result pipe */
@@ -65,6 +68,11 @@ struct silt_priv_import {
     uint32_t staging;                 /* 0..SILT_STAGINGS_MAX-1 */
 };
 
+struct silt_priv_log {
+    uint64_t number;
+    uint32_t fresh;
+};
+
 struct silt_priv_stat {
     uint64_t memory_bytes, memory_peak_bytes;
     uint64_t cpu_us;
@@ -82,6 +90,7 @@ struct silt_priv_request {
         struct silt_priv_create create;
         struct silt_priv_claim claim;
         struct silt_priv_import import;
+        struct silt_priv_log log;
         uint32_t count;
     } body;
 };

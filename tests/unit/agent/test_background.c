@@ -254,8 +254,8 @@ TEST(background_output_comes_as_it_is_written)
     rig_send(r, &x);
     rig_until_out(r, &x, "one\n");
     assert_false(x.ended);
-    uint32_t signal = SIGKILL;
-    rig_say(r, SILT_AGENT_KILL, x.id, &signal, sizeof(signal));
+    struct silt_agent_kill k = {.signal = SIGKILL};
+    rig_say(r, SILT_AGENT_KILL, x.id, &k, sizeof(k));
     rig_until_ended(r, &x);
     rig_free(&x);
     rig_stop(r);

@@ -157,8 +157,8 @@ TEST(a_loud_command_does_not_starve_others)
     rig_until_out(r, &loud, "y\n");
     for (int i = 0; i < 50; i++)
         (void)rig_check(r, s, "echo quiet", "quiet\n", "");
-    uint32_t signal = SIGKILL;
-    rig_say(r, SILT_AGENT_KILL, loud.id, &signal, sizeof(signal));
+    struct silt_agent_kill k = {.signal = SIGKILL};
+    rig_say(r, SILT_AGENT_KILL, loud.id, &k, sizeof(k));
     rig_until_ended(r, &loud);
     rig_free(&loud);
     rig_stop(r);

@@ -218,7 +218,8 @@ TEST(plain_timeout_takes_stragglers_of_an_obedient_command_along)
 
 static void kill_exec(struct rig *r, struct rig_exec *x, uint32_t signal)
 {
-    rig_say(r, SILT_AGENT_KILL, x->id, &signal, sizeof(signal));
+    struct silt_agent_kill k = {.signal = signal};
+    rig_say(r, SILT_AGENT_KILL, x->id, &k, sizeof(k));
 }
 
 TEST(kill_reaches_everything_that_hid)
