@@ -22,6 +22,8 @@ struct silt_agent {
     struct silt_link execs;    /* struct silt_exec */
     struct silt_link sessions; /* struct silt_session */
     struct silt_link purges;   /* that are running */
+    struct silt_link workers;  /* worker.c */
+    struct silt_handle *work_handle; /* borrowed: of all workers; NULL: there was none yet */
     struct silt_timer lonely;  /* runs while there is no peer */
     int folder;                /* /dev/silt */
     uint32_t marks;            /* numbers what shells are asked to do */

@@ -2,6 +2,7 @@
 /* ask: what siltd may ask of us, one row each. A frame that breaks the contract is siltd's bug: it
  * is answered with FAILED where there is something to answer, and otherwise passed over. */
 #include "agent/session.h"
+#include "agent/worker.h"
 #include "base/own.h"
 
 #include <signal.h>
@@ -146,6 +147,23 @@ static void on_kill(const struct asked *q)
         silt_run_signal(x, (int)k.signal);
 }
 
+static void on_worker(const struct asked *q)
+{
+    struct silt_error e;
+    if (q->parcel->nfds != 1) {
+        (void)silt_fail(&e, SILT_PROTOCOL, "worker with %d descriptors", q->parcel->nfds);
+        silt_agent_say_failed(q->agent, q->frame->id, &e);
+        return;
+    }
+    q->parcel->nfds = 0; /* taken */
+    silt_worker_start(q->agent, q->frame->id, q->parcel->fds[0]);
+}
+
+static void on_worker_kill(const struct asked *q)
+{
+    silt_worker_kill(q->agent, q->frame->id);
+}
+
 static const struct ask {
     size_t body; /* at least */
     void (*run)(const struct asked *q);
@@ -158,6 +176,8 @@ static const struct ask {
     [SILT_AGENT_CREDIT] = {sizeof(uint64_t), on_credit},
     [SILT_AGENT_DETACH] = {0, on_detach},
     [SILT_AGENT_KILL] = {sizeof(struct silt_agent_kill), on_kill},
+    [SILT_AGENT_WORKER] = {0, on_worker},
+    [SILT_AGENT_WORKER_KILL] = {0, on_worker_kill},
 };
 
 void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

@@ -26,6 +26,7 @@ void silt_limits_take(struct silt_limits *l, pid_t pid);
 
 /* Everything is borrowed and used before silt_launch_start returns. */
 struct silt_spawn {
+    void (*run)(int in); /* instead of a program: works on standard input until it is done */
     const char *path;
     char *const *argv;
     char *const *envp;

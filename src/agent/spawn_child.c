@@ -121,6 +121,11 @@ _Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int re
 {
     struct silt_spawn_report r = {0};
     if (prepare(s, entered, &report, &r) == 0) {
+        if (s->run != NULL) {
+            (void)close(report);
+            s->run(STDIN_FILENO);
+            _exit(0);
+        }
         (void)execve(s->path, s->argv, s->envp);
         (void)silt_fail_errno(&r.error, "start %s", s->path);
     }

@@ -3,7 +3,7 @@
  * where they are used, and a turn of the loop takes a bounded number of frames. */
 #include "base/fd.h"
 #include "base/log.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/work.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +47,14 @@ static bool is_our_epoch(struct silt_sandbox *s, const struct silt_frame *f)
     return epoch == s->registry->epoch;
 }
 
+static void tell_work(struct silt_sandbox *s, const struct silt_frame *f)
+{
+    struct silt_error e;
+    memcpy(&e, f->body, sizeof(e));
+    e.text[sizeof(e.text) - 1] = 0;
+    silt_work_on_failed(s, f->id, &e);
+}
+
 static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len)
 {
     if (f->type == 0 || f->type >= SILT_AGENT_SAY_MAX || body_len < say_min[f->type]) {
@@ -69,9 +77,10 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
     case SILT_AGENT_DIED:
         silt_session_on_frame(s, f, body_len);
         break;
-    case SILT_AGENT_FAILED: /* of a session or an exec: numbers are unique among both */
+    case SILT_AGENT_FAILED: /* of a session, an exec or a worker: numbers are unique among them */
         silt_session_on_frame(s, f, body_len);
         silt_exec_on_frame(s, f, body_len);
+        tell_work(s, f);
         break;
     case SILT_AGENT_EXEC_INFO:
     case SILT_AGENT_STARTED:

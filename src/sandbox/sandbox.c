@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "sandbox/exec.h"
 #include "sandbox/image.h"
+#include "sandbox/work.h"
 #include "wire/super.h"
 
 #include <assert.h>
@@ -69,6 +70,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->ready_link);
     silt_list_init(&s->sessions);
     silt_list_init(&s->execs);
+    silt_work_init(s);
     silt_list_init(&s->waiters);
     silt_list_init(&s->destroyers);
     silt_list_init(&s->channel.unsent);
@@ -84,6 +86,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_loop_cancel(s->registry->loop, &s->idle);
     silt_loop_cancel(s->registry->loop, &s->hello);
     silt_channel_close(s);
+    silt_work_forget_all(s);
     silt_exec_forget_all(s);
     silt_session_forget_all(s);
     free_sandbox(&s->grave);
@@ -364,6 +367,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
         tell_super(s, SILT_SUPER_DROP);
     silt_channel_close(s);
+    silt_work_drop_all(s, e);
     silt_exec_drop_all(s, e);
     silt_session_drop_all(s, e);
 }

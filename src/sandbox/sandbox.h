@@ -27,6 +27,15 @@ struct silt_channel { /* sandbox/channel.c */
     bool stuck;   /* the agent did not read for too long: its end is under way */
 };
 
+struct silt_works { /* sandbox/work.c */
+    struct silt_link idle, busy; /* worker processes */
+    struct silt_link waiting;    /* operations without one */
+    struct silt_timer timer;
+    uint32_t count; /* worker processes */
+    uint32_t longs; /* of them with a watch or a port wait */
+    uint32_t waiting_count;
+};
+
 enum silt_handles { SILT_HANDLES_SOME, SILT_HANDLES_ASKED, SILT_HANDLES_ALL };
 
 struct silt_sandbox {
@@ -46,6 +55,7 @@ struct silt_sandbox {
     size_t session_count;
     struct silt_link execs;
     uint32_t exec_count;
+    struct silt_works work;
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */
     uint32_t requests; /* in flight: not idle */

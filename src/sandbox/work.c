@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/work.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum {
+    IDLE_KEPT = 2,        /* workers that wait for the next operation */
+    IDLE_MS = 10000,      /* for so long */
+    FRAMES_PER_TURN = 32,
+    WAITING_MAX = 4096,   /* operations of one sandbox that wait for a worker */
+};
+
+/* A worker process: our end of its pair. */
+struct hand {
+    struct silt_sandbox *sandbox; /* borrowed */
+    struct silt_link link;        /* in sandbox->work.idle or .busy */
+    uint64_t number;              /* silt-init's name for it */
+    struct silt_watch watch;      /* fd owned */
+    struct silt_work *work;       /* borrowed; NULL: idle */
+    struct silt_grave grave;
+};
+
+/*   WAITING --a worker is free--> RUNNING --last frame, failure, leave--> gone   */
+struct silt_work {
+    struct silt_sandbox *sandbox; /* borrowed */
+    struct silt_link link;        /* in sandbox->work.waiting */
+    struct silt_work_sink *sink;  /* borrowed */
+    struct hand *hand;            /* borrowed; NULL: waiting */
+    enum silt_work_kind kind;
+    uint32_t patience_ms;
+    struct silt_timer timer;
+    bool paused;
+    bool full;    /* feed was refused: owes a `room` */
+    bool feeding; /* an upload whose last bytes have not come yet */
+    struct silt_grave grave;
+    size_t len;
+    char frame[]; /* the ask */
+};
+
+static struct silt_loop *loop_of(const struct silt_sandbox *s)
+{
+    return s->registry->loop;
+}
+
+static void free_hand(struct silt_grave *g)
+{
+    free(silt_container_of(g, struct hand, grave));
+}
+
+static void free_work(struct silt_grave *g)
+{
+    free(silt_container_of(g, struct silt_work, grave));
+}
+
+/* Closing our end is how a worker is told to go. */
+static void close_hand(struct hand *h)
+{
+    silt_loop_forget(loop_of(h->sandbox), &h->watch);
+    silt_close_fd(&h->watch.fd);
+    silt_list_remove(&h->link);
+    h->sandbox->work.count--;
+    silt_loop_bury(loop_of(h->sandbox), &h->grave);
+}
+
+static void kill_hand(struct hand *h)
+{
+    struct silt_frame_out f = {.type = SILT_AGENT_WORKER_KILL, .id = h->number};
+    silt_channel_send(h->sandbox, &f);
+    close_hand(h);
+}
+
+static void bury_work(struct silt_work *w)
+{
+    silt_loop_cancel(loop_of(w->sandbox), &w->timer);
+    silt_list_remove(&w->link);
+    w->sandbox->work.longs -= w->kind == SILT_WORK_LONG;
+    silt_loop_bury(loop_of(w->sandbox), &w->grave);
+}
+
+static void serve_waiting(struct silt_sandbox *s);
+
+static void end_failed(struct silt_work *w, const struct silt_error *e)
+{
+    struct silt_work_sink *sink = w->sink;
+    struct silt_sandbox *s = w->sandbox;
+    if (w->hand != NULL)
+        close_hand(w->hand);
+    bury_work(w);
+    sink->failed(sink, e);
+    serve_waiting(s);
+}
+
+static void on_impatient(struct silt_timer *t)
+{
+    struct silt_work *w = silt_container_of(t, struct silt_work, timer);
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_TIMEOUT, "no answer from inside the sandbox for %u ms", w->patience_ms);
+    if (w->hand != NULL) {
+        kill_hand(w->hand);
+        w->hand = NULL;
+    }
+    end_failed(w, &e);
+}
+
+static void restart_patience(struct silt_work *w)
+{
+    if (w->patience_ms > 0 && !w->paused && !w->feeding)
+        silt_loop_after(loop_of(w->sandbox), &w->timer, w->patience_ms);
+    else
+        silt_loop_cancel(loop_of(w->sandbox), &w->timer);
+}
+
+/* A worker that has done its operation waits for the next. */
+static void rest(struct hand *h)
+{
+    struct silt_sandbox *s = h->sandbox;
+    h->work = NULL;
+    silt_list_remove(&h->link);
+    silt_list_append(&s->work.idle, &h->link);
+    silt_loop_watch(loop_of(s), &h->watch, EPOLLIN);
+    serve_waiting(s);
+    size_t idle = 0;
+    silt_list_each(it, &s->work.idle) idle++;
+    if (idle > IDLE_KEPT)
+        close_hand(silt_container_of(s->work.idle.next, struct hand, link));
+    silt_loop_after(loop_of(s), &s->work.timer, IDLE_MS);
+}
+
+static void on_idle(struct silt_timer *t)
+{
+    struct silt_sandbox *s = silt_container_of(t, struct silt_sandbox, work.timer);
+    silt_list_each(it, &s->work.idle) close_hand(silt_container_of(it, struct hand, link));
+}
+
+/* An upload that is answered before its end leaves bytes under way: that worker is not used again. */
+static void end_said(struct silt_work *w)
+{
+    struct hand *h = w->hand;
+    bool is_clean = !w->feeding;
+    bury_work(w);
+    if (is_clean) {
+        rest(h);
+        return;
+    }
+    struct silt_sandbox *s = h->sandbox;
+    close_hand(h);
+    serve_waiting(s);
+}
+
+static void deal_with(struct hand *h, const struct silt_frame *f, size_t body_len)
+{
+    struct silt_work *w = h->work;
+    struct silt_work_sink *sink = w->sink;
+    struct silt_error e;
+    silt_slice body = {f->body, body_len};
+    bool last = (f->flags & SILT_WORKER_LAST) != 0;
+    if (f->type == 0 || f->type >= SILT_WORKER_SAY_MAX
+        || (f->type == SILT_WORKER_SAY_FAILED && body_len != sizeof(e))) {
+        (void)silt_fail(&e, SILT_PROTOCOL, "a worker inside the sandbox broke the protocol");
+        end_failed(w, &e);
+        return;
+    }
+    if (f->type != SILT_WORKER_SAY_FAILED) {
+        if (last)
+            end_said(w);
+        else
+            restart_patience(w);
+        sink->said(sink, (enum silt_worker_say)f->type, body, last);
+        return;
+    }
+    memcpy(&e, f->body, sizeof(e));
+    e.text[sizeof(e.text) - 1] = 0;
+    if (e.code <= SILT_OK || e.code >= SILT_CODE_MAX)
+        e.code = SILT_INTERNAL;
+    end_said(w);
+    sink->failed(sink, &e);
+}
+
+static void on_gone(struct hand *h)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_GONE, "the worker inside the sandbox ended");
+    if (h->work != NULL)
+        end_failed(h->work, &e);
+    else
+        close_hand(h);
+}
+
+static void listen_once(struct hand *h, bool *more)
+{
+    static union {
+        struct silt_frame frame;
+        char bytes[SILT_FRAME_MAX];
+    } incoming;
+    struct silt_error e;
+    struct silt_parcel p = {.data = incoming.bytes, .len = sizeof(incoming.bytes)};
+    int got = silt_fd_recv(h->watch.fd, &p, &e);
+    *more = got > 0;
+    if (got < 0 && e.sys == EAGAIN)
+        return;
+    silt_parcel_close(&p); /* it has no descriptor that we would want */
+    if (got <= 0 || p.len < sizeof(struct silt_frame) || h->work == NULL) {
+        *more = false;
+        on_gone(h);
+        return;
+    }
+    deal_with(h, &incoming.frame, p.len - sizeof(struct silt_frame));
+}
+
+static void watch(struct hand *h)
+{
+    uint32_t events = h->work != NULL && h->work->paused ? 0 : EPOLLIN;
+    if (h->work != NULL && h->work->full)
+        events |= EPOLLOUT;
+    silt_loop_watch(loop_of(h->sandbox), &h->watch, events);
+}
+
+static void on_ready(struct silt_watch *wt, uint32_t events)
+{
+    struct hand *h = silt_container_of(wt, struct hand, watch);
+    struct silt_work *w = h->work;
+    bool more = true;
+    if ((events & EPOLLOUT) && w != NULL && w->full) {
+        w->full = false;
+        watch(h);
+        w->sink->room(w->sink);
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    for (int i = 0; i < FRAMES_PER_TURN && more && h->watch.fd >= 0 && h->work == w; i++) {
+        if (w != NULL && w->paused)
+            return;
+        listen_once(h, &more);
+    }
+}
+
+/* A new process: its end of the pair goes to silt-init. */
+static int new_hand(struct silt_sandbox *s, struct hand **ret, struct silt_error *e)
+{
+    int pair[2];
+    if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
+        return -1;
+    struct hand *h = calloc(1, sizeof(*h));
+    if (h == NULL)
+        abort();
+    *h = (struct hand){.sandbox = s, .number = silt_registry_number(s->registry)};
+    h->watch = (struct silt_watch){.fd = pair[0], .on_ready = on_ready};
+    h->grave.free = free_hand;
+    silt_list_init(&h->link);
+    struct silt_frame_out f = {.type = SILT_AGENT_WORKER, .id = h->number, .fds = &pair[1], .nfds = 1};
+    silt_channel_send(s, &f);
+    silt_close_fd(&pair[1]);
+    silt_list_append(&s->work.idle, &h->link);
+    s->work.count++;
+    *ret = h;
+    return silt_fd_nonblock(pair[0], e);
+}
+
+static bool has_free_hand(const struct silt_sandbox *s, enum silt_work_kind kind)
+{
+    return !silt_list_empty(&s->work.idle) || kind == SILT_WORK_LONG
+           || s->work.count - s->work.longs < SILT_WORKERS_MAX;
+}
+
+/* One that waited, unless it died meanwhile, or a new one. The ask always fits the empty socket. */
+static int give(struct silt_work *w, struct silt_error *e)
+{
+    struct silt_sandbox *s = w->sandbox;
+    struct silt_parcel p = {.data = w->frame, .len = w->len};
+    struct hand *h = silt_list_first(&s->work.idle, struct hand, link);
+    while (h != NULL && silt_fd_send(h->watch.fd, &p, e) < 0) {
+        close_hand(h);
+        h = silt_list_first(&s->work.idle, struct hand, link);
+    }
+    if (h == NULL && (new_hand(s, &h, e) < 0 || silt_fd_send(h->watch.fd, &p, e) < 0))
+        return silt_because(e, "ask a worker");
+    silt_list_remove(&h->link);
+    silt_list_append(&s->work.busy, &h->link);
+    h->work = w;
+    w->hand = h;
+    watch(h);
+    restart_patience(w);
+    return 0;
+}
+
+static void serve_waiting(struct silt_sandbox *s)
+{
+    struct silt_error e;
+    while (!silt_list_empty(&s->work.waiting) && has_free_hand(s, SILT_WORK_SHORT)) {
+        struct silt_work *w = silt_list_first(&s->work.waiting, struct silt_work, link);
+        silt_list_remove(&w->link);
+        s->work.waiting_count--;
+        if (give(w, &e) < 0)
+            end_failed(w, &e);
+    }
+}
+
+static bool takes_bytes(uint32_t op, uint32_t flags)
+{
+    return op == SILT_WORKER_UNTAR || (op == SILT_WORKER_WRITE && (flags & SILT_WORKER_ONLY) == 0);
+}
+
+static struct silt_work *new_work(struct silt_sandbox *s, const struct silt_work_request *q, size_t len,
+                                  struct silt_work_sink *sink)
+{
+    struct silt_work *w = calloc(1, sizeof(*w) + len);
+    if (w == NULL)
+        abort();
+    w->sandbox = s;
+    w->sink = sink;
+    w->kind = q->kind;
+    w->patience_ms = q->patience_ms;
+    w->feeding = takes_bytes(q->op, q->ask.flags);
+    w->timer.on_time = on_impatient;
+    w->grave.free = free_work;
+    w->len = len;
+    silt_list_init(&w->link);
+    s->work.longs += w->kind == SILT_WORK_LONG;
+    return w;
+}
+
+static char *put(char *at, silt_slice part)
+{
+    if (part.len > 0)
+        memcpy(at, part.data, part.len);
+    return at + part.len;
+}
+
+static void lay_frame(struct silt_work *w, const struct silt_work_request *q)
+{
+    struct silt_frame f = {.type = q->op};
+    struct silt_worker_ask ask = q->ask;
+    ask.cwd_len = (uint32_t)q->cwd.len;
+    ask.path_len = (uint32_t)q->path.len;
+    ask.to_len = (uint32_t)q->to.len;
+    ask.text_len = (uint32_t)q->text.len;
+    char *at = put(w->frame, (silt_slice){(const char *)&f, sizeof(f)});
+    at = put(at, (silt_slice){(const char *)&ask, sizeof(ask)});
+    at = put(put(at, q->cwd), q->path);
+    (void)put(put(at, q->to), q->text);
+}
+
+int silt_work_start(struct silt_sandbox *s, const struct silt_work_request *q, struct silt_work_sink *sink,
+                    struct silt_work **ret, struct silt_error *e)
+{
+    size_t len = sizeof(struct silt_frame) + sizeof(q->ask) + q->cwd.len + q->path.len + q->to.len + q->text.len;
+    if (q->cwd.len > SILT_WORKER_PATH_MAX || q->path.len > SILT_WORKER_PATH_MAX || q->to.len > SILT_WORKER_PATH_MAX
+        || len > SILT_FRAME_MAX)
+        return silt_fail(e, SILT_INVALID, "a path of more than %d bytes", SILT_WORKER_PATH_MAX);
+    if (q->kind == SILT_WORK_LONG && s->work.longs >= SILT_WORKER_WATCHES_MAX)
+        return silt_fail(e, SILT_LIMIT, "%d watches in this sandbox already", SILT_WORKER_WATCHES_MAX);
+    if (s->work.waiting_count >= WAITING_MAX)
+        return silt_fail(e, SILT_LIMIT, "%d operations wait in this sandbox already", WAITING_MAX);
+    struct silt_work *w = new_work(s, q, len, sink);
+    lay_frame(w, q);
+    if (!has_free_hand(s, q->kind)) {
+        silt_list_append(&s->work.waiting, &w->link);
+        s->work.waiting_count++;
+    } else if (give(w, e) < 0) {
+        bury_work(w);
+        return -1;
+    }
+    *ret = w;
+    return 0;
+}
+
+bool silt_work_feed(struct silt_work *w, silt_slice bytes, bool last)
+{
+    static union {
+        struct silt_frame frame;
+        char bytes[SILT_FRAME_MAX];
+    } out;
+    struct silt_error e;
+    if (w->hand == NULL) { /* `room` comes when it has a worker: see give */
+        w->full = true;
+        return false;
+    }
+    out.frame = (struct silt_frame){.type = SILT_WORKER_DATA, .flags = last ? SILT_WORKER_LAST : 0};
+    (void)put(out.frame.body, bytes);
+    struct silt_parcel p = {.data = &out, .len = sizeof(struct silt_frame) + bytes.len};
+    if (silt_fd_send(w->hand->watch.fd, &p, &e) < 0 && (e.sys == EAGAIN || e.sys == ENOBUFS || e.sys == ENOMEM)) {
+        w->full = true;
+        watch(w->hand);
+        return false;
+    }
+    w->feeding = !last;
+    restart_patience(w);
+    return true; /* or the worker is gone: the loop tells */
+}
+
+void silt_work_pause(struct silt_work *w, bool paused)
+{
+    if (w->paused == paused)
+        return;
+    w->paused = paused;
+    if (w->hand == NULL)
+        return;
+    watch(w->hand);
+    restart_patience(w);
+}
+
+void silt_work_leave(struct silt_work *w)
+{
+    struct silt_sandbox *s = w->sandbox;
+    if (w->hand != NULL)
+        close_hand(w->hand);
+    else
+        s->work.waiting_count--;
+    bury_work(w);
+    serve_waiting(s);
+}
+
+void silt_work_init(struct silt_sandbox *s)
+{
+    silt_list_init(&s->work.idle);
+    silt_list_init(&s->work.busy);
+    silt_list_init(&s->work.waiting);
+    s->work.timer.on_time = on_idle;
+}
+
+void silt_work_on_failed(struct silt_sandbox *s, uint64_t number, const struct silt_error *e)
+{
+    silt_list_each(it, &s->work.busy)
+    {
+        struct hand *h = silt_container_of(it, struct hand, link);
+        if (h->number != number)
+            continue;
+        end_failed(h->work, e);
+        return;
+    }
+}
+
+static void close_all(struct silt_sandbox *s, const struct silt_error *e)
+{
+    silt_loop_cancel(loop_of(s), &s->work.timer);
+    silt_list_each(it, &s->work.idle) close_hand(silt_container_of(it, struct hand, link));
+    for (struct silt_link *list = &s->work.waiting; e != NULL && !silt_list_empty(list);) {
+        struct silt_work *w = silt_list_first(list, struct silt_work, link);
+        silt_list_remove(&w->link);
+        s->work.waiting_count--;
+        end_failed(w, e);
+    }
+}
+
+void silt_work_drop_all(struct silt_sandbox *s, const struct silt_error *e)
+{
+    close_all(s, e);
+    while (!silt_list_empty(&s->work.busy))
+        end_failed(silt_container_of(s->work.busy.next, struct hand, link)->work, e);
+}
+
+void silt_work_forget_all(struct silt_sandbox *s)
+{
+    close_all(s, NULL);
+    silt_list_each(it, &s->work.busy)
+    {
+        struct hand *h = silt_container_of(it, struct hand, link);
+        struct silt_work *w = h->work;
+        close_hand(h);
+        bury_work(w);
+    }
+    silt_list_each(it, &s->work.waiting) bury_work(silt_container_of(it, struct silt_work, link));
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+/* One more byte, so that a path at the end of a frame can be terminated in place. */
+static union {
+    struct silt_frame frame;
+    char bytes[SILT_FRAME_MAX + 1];
+} incoming;
+
+static void *unconst(const void *p)
+{
+    union {
+        const void *in;
+        void *out;
+    } u = {.in = p}; /* sendmsg does not write to what it sends */
+    return u.out;
+}
+
+bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slice head, silt_slice tail)
+{
+    struct silt_frame f = {.type = type, .flags = flags};
+    struct iovec parts[] = {
+        {.iov_base = &f, .iov_len = sizeof(f)},
+        {.iov_base = unconst(head.data), .iov_len = head.len},
+        {.iov_base = unconst(tail.data), .iov_len = tail.len},
+    };
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = SILT_COUNT(parts)};
+    ssize_t n = -1;
+    while (!t->gone && (n = sendmsg(t->sock, &m, MSG_NOSIGNAL)) < 0)
+        t->gone = errno != EINTR && errno != ENOBUFS && errno != ENOMEM;
+    t->told = t->told || (flags & SILT_WORKER_LAST) != 0;
+    return !t->gone;
+}
+
+bool silt_task_done(struct silt_task *t, const struct silt_worker_done *d)
+{
+    return silt_task_say(t, SILT_WORKER_SAY_DONE, SILT_WORKER_LAST, (silt_slice){(const char *)d, sizeof(*d)},
+                         (silt_slice){NULL, 0});
+}
+
+/* Bytes of the body of the next frame, or -1. */
+static ssize_t receive(struct silt_task *t)
+{
+    ssize_t n;
+    do
+        n = recv(t->sock, incoming.bytes, SILT_FRAME_MAX, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < (ssize_t)sizeof(struct silt_frame)) {
+        t->gone = true;
+        return -1;
+    }
+    return n - (ssize_t)sizeof(struct silt_frame);
+}
+
+int silt_task_next(struct silt_task *t, silt_slice *ret, bool *ret_last)
+{
+    ssize_t n = receive(t);
+    if (n < 0)
+        return 0;
+    if (incoming.frame.type != SILT_WORKER_DATA) {
+        t->gone = true;
+        return 0;
+    }
+    *ret = (silt_slice){incoming.frame.body, (size_t)n};
+    *ret_last = (incoming.frame.flags & SILT_WORKER_LAST) != 0;
+    return 1;
+}
+
+bool silt_task_is_wanted(struct silt_task *t)
+{
+    struct pollfd p = {.fd = t->sock, .events = 0};
+    if (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0)
+        t->gone = true;
+    return !t->gone;
+}
+
+int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e)
+{
+    char path[32];
+    const char *base = t->cwd[0] != 0 ? t->cwd : "/";
+    (void)snprintf(path, sizeof(path), "/proc/%d/cwd", t->ask.cwd_pid);
+    if (t->ask.cwd_pid > 0)
+        base = path;
+    *ret_fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *ret_fd >= 0 ? 0 : silt_fail_errno(e, "open %s", base);
+}
+
+int silt_task_open(const struct silt_task *t, const char *path, int flags, mode_t mode, int *ret_fd,
+                   struct silt_error *e)
+{
+    struct open_how how = {
+        .flags = (__u64)(unsigned)flags | O_CLOEXEC | O_NOCTTY,
+        .mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
+        .resolve = RESOLVE_NO_MAGICLINKS,
+    };
+    silt_auto_fd base = -1;
+    if ((flags & O_PATH) == 0)
+        how.flags |= O_NONBLOCK;
+    if (path[0] != '/' && silt_task_base(t, &base, e) < 0)
+        return -1;
+    *ret_fd = (int)syscall(SYS_openat2, base >= 0 ? base : AT_FDCWD, path, &how, sizeof(how));
+    return *ret_fd >= 0 ? 0 : silt_fail_errno(e, "open %s", path);
+}
+
+/* ---- serving ---- */
+
+static const struct {
+    silt_task_run *run;
+} ops[SILT_WORKER_OP_MAX] = {
+    [SILT_WORKER_STAT] = {silt_task_stat},
+};
+
+static bool cut(silt_slice *rest, uint32_t len, char out[SILT_WORKER_PATH_MAX + 1])
+{
+    if (len > rest->len || len > SILT_WORKER_PATH_MAX)
+        return false;
+    memcpy(out, rest->data, len);
+    out[len] = 0;
+    rest->data += len;
+    rest->len -= len;
+    return memchr(out, 0, len) == NULL;
+}
+
+static int parse(struct silt_task *t, size_t len, struct silt_error *e)
+{
+    silt_slice rest = {incoming.frame.body, len};
+    t->op = incoming.frame.type;
+    if (t->op >= SILT_WORKER_OP_MAX || ops[t->op].run == NULL || len < sizeof(t->ask))
+        return silt_fail(e, SILT_PROTOCOL, "operation %u of %zu bytes", t->op, len);
+    memcpy(&t->ask, rest.data, sizeof(t->ask));
+    rest.data += sizeof(t->ask);
+    rest.len -= sizeof(t->ask);
+    if (!cut(&rest, t->ask.cwd_len, t->cwd) || !cut(&rest, t->ask.path_len, t->path)
+        || !cut(&rest, t->ask.to_len, t->to) || rest.len != t->ask.text_len)
+        return silt_fail(e, SILT_PROTOCOL, "parts of an operation do not add up");
+    t->text = rest;
+    return 0;
+}
+
+static void serve_one(struct silt_task *t, size_t len)
+{
+    struct silt_error e = {0};
+    t->told = false;
+    if (parse(t, len, &e) == 0 && ops[t->op].run(t, &e) == 0)
+        return;
+    if (!t->told)
+        (void)silt_task_say(t, SILT_WORKER_SAY_FAILED, SILT_WORKER_LAST, (silt_slice){(const char *)&e, sizeof(e)},
+                            (silt_slice){NULL, 0});
+}
+
+/* An upload that failed has bytes under way that nobody wants: they are passed over up to the next ask. */
+void silt_worker_serve(int sock)
+{
+    static struct silt_task t;
+    t = (struct silt_task){.sock = sock};
+    while (!t.gone) {
+        ssize_t n = receive(&t);
+        if (n >= 0 && incoming.frame.type != SILT_WORKER_DATA)
+            serve_one(&t, (size_t)n);
+    }
+}

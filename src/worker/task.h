@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* task: one operation that siltd asked of a worker (wire/worker.h). A worker is a child of silt-init
+ * with nothing of ours open but its socket; it runs as root of the sandbox, in the sandbox, so all
+ * that it can reach is the guest's own. It may block, be killed at any time, and it tells the truth only
+ * as far as the guest lets it. */
+#pragma once
+
+#include "base/own.h"
+#include "base/slice.h"
+#include "wire/worker.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct silt_task {
+    int sock; /* borrowed */
+    uint32_t op;
+    struct silt_worker_ask ask;
+    char cwd[SILT_WORKER_PATH_MAX + 1];
+    char path[SILT_WORKER_PATH_MAX + 1];
+    char to[SILT_WORKER_PATH_MAX + 1];
+    silt_slice text;
+    bool gone; /* siltd has closed its end: nothing more is to be said */
+    bool told; /* the last frame has been sent */
+};
+
+/* Serves until siltd closes its end. */
+void silt_worker_serve(int sock);
+
+/* Operations, each ends with a frame that is the last, or fails with what the caller is told. */
+typedef int silt_task_run(struct silt_task *t, struct silt_error *e);
+
+/* Blocks until siltd takes it. False: siltd is gone. */
+bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slice head, silt_slice tail);
+bool silt_task_done(struct silt_task *t, const struct silt_worker_done *d);
+/* The next bytes of an upload; they are valid until the next call. 1, 0: siltd is gone, or broke the contract. */
+int silt_task_next(struct silt_task *t, silt_slice *ret, bool *ret_last);
+/* For what runs long without saying anything. */
+bool silt_task_is_wanted(struct silt_task *t);
+
+/* Where relative paths begin. */
+int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e);
+/* Opens a path of the guest's: no magic links of /proc, never blocks on a FIFO or a device. */
+int silt_task_open(const struct silt_task *t, const char *path, int flags, mode_t mode, int *ret_fd,
+                   struct silt_error *e);
+
+static inline bool silt_task_has(const struct silt_task *t, uint32_t flag)
+{
+    return (t->ask.flags & flag) != 0;
+}
