@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
  * same run. One line of JSON per series on stdout; bench/run collects them.
- *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte COUNT SPACING_MS
+ *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill COUNT SPACING_MS
  *     silt-bench SERVER TOKEN_FILE burst COUNT          (that many new ids at once)
  *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
+ *     silt-bench SERVER TOKEN_FILE writes COUNT         (that many files of 1 KB at once, one sandbox)
+ *     silt-bench SERVER TOKEN_FILE transfer MIB         (one file of that size up, then down)
  *     silt-bench - - peer NAME COUNT SPACING_MS -- COMMAND…                                         */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -30,7 +32,7 @@ static struct sockaddr_in server;
 static char token[256];
 static char run_id[16]; /* ids of this run */
 
-static void die(const char *what)
+_Noreturn static void die(const char *what)
 {
     (void)fprintf(stderr, "silt-bench: %s: %s\n", what, strerror(errno));
     exit(1);
@@ -148,8 +150,9 @@ static double time_call(int fd, const char *route, const char *body)
 }
 
 /* A builtin writes the time at which it writes: the rest is our way. */
-static double time_first_byte(int fd)
+static double time_first_byte(int fd, size_t i)
 {
+    (void)i;
     static struct silt_buf out;
     struct timespec now;
     char path[128];
@@ -176,37 +179,193 @@ static double time_first_byte(int fd)
     }
 }
 
+static double time_exec(int fd, size_t i)
+{
+    (void)i;
+    return time_call(fd, "execute", "{\"command\":\"/bin/true\"}");
+}
+
+static double time_builtin(int fd, size_t i)
+{
+    (void)i;
+    return time_call(fd, "execute", "{\"command\":\"true\"}");
+}
+
+static double time_stream(int fd, size_t i)
+{
+    (void)i;
+    return time_call(fd, "execute/stream", "{\"command\":\"echo hi\"}");
+}
+
+/* A file of 1 KB, written and read back. */
+static double time_files(int fd, size_t i)
+{
+    char body[1280];
+    (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/f%zu\",\"content\":\"%01024zu\"}", i % 64, i);
+    double ms = time_call(fd, "write", body);
+    (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/f%zu\"}", i % 64);
+    return ms + time_call(fd, "read", body);
+}
+
+static double time_process(int fd, size_t i)
+{
+    char body[128];
+    (void)snprintf(body, sizeof(body), "{\"command\":\"true\",\"processId\":\"p%zu\"}", i);
+    return time_call(fd, "process/start", body);
+}
+
+/* A shell with 50 children, all of which ignore nothing: the answer comes when the last is gone. */
+static double time_kill(int fd, size_t i)
+{
+    char path[160], body[256];
+    (void)snprintf(body, sizeof(body),
+                   "{\"command\":\"for i in {1..50}; do sleep 600 & done; echo up; wait\",\"processId\":\"k%zu\"}", i);
+    (void)time_call(fd, "process/start", body);
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/processes/k%zu/wait?for=line&text=up&timeoutMs=10000", run_id, i);
+    call(fd, "GET", path, "", 200);
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/process/k%zu", run_id, i);
+    int64_t start = silt_clock_us();
+    call(fd, "DELETE", path, "", 200);
+    return since(start);
+}
+
+static double time_new(int fd, size_t i)
+{
+    return time_start(fd, i, "{\"command\":\"echo hi\"}");
+}
+
+static const struct series {
+    const char *name;
+    double (*time)(int fd, size_t i);
+    bool in_one; /* sandbox that runs already, with a warm session */
+} all_series[] = {
+    {"start", time_new, false},       {"exec", time_exec, true},   {"builtin", time_builtin, true},
+    {"stream", time_stream, true},    {"firstbyte", time_first_byte, true}, {"files", time_files, true},
+    {"process", time_process, true},  {"kill", time_kill, true},
+};
+
+static const struct series *find_series(const char *name)
+{
+    for (size_t i = 0; i < SILT_COUNT(all_series); i++)
+        if (strcmp(all_series[i].name, name) == 0)
+            return &all_series[i];
+    errno = EINVAL;
+    die(name);
+}
+
+static void remove_box(int fd)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s", run_id);
+    call(fd, "DELETE", path, "", 200);
+}
+
 static void run_series(const char *what, size_t count, long spacing)
 {
+    const struct series *s = find_series(what);
     double *ms = calloc(count, sizeof(*ms));
     int fd = dial();
-    char path[128];
     if (ms == NULL)
         die("memory");
-    if (strcmp(what, "start") != 0) { /* a running sandbox with a warm session */
-        (void)time_call(fd, "execute", "{\"command\":\"true\"}");
-    }
+    if (s->in_one)
+        (void)time_builtin(fd, 0);
     for (size_t i = 0; i < count; i++) {
         if (spacing > 0)
             pause_ms(spacing);
-        if (strcmp(what, "start") == 0)
-            ms[i] = time_start(fd, i, "{\"command\":\"echo hi\"}");
-        else if (strcmp(what, "exec") == 0)
-            ms[i] = time_call(fd, "execute", "{\"command\":\"/bin/true\"}");
-        else if (strcmp(what, "builtin") == 0)
-            ms[i] = time_call(fd, "execute", "{\"command\":\"true\"}");
-        else if (strcmp(what, "stream") == 0)
-            ms[i] = time_call(fd, "execute/stream", "{\"command\":\"echo hi\"}");
-        else
-            ms[i] = time_first_byte(fd);
+        ms[i] = s->time(fd, i);
     }
-    if (strcmp(what, "start") != 0) {
-        (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s", run_id);
-        call(fd, "DELETE", path, "", 200);
-    }
+    if (s->in_one)
+        remove_box(fd);
     report(what, spacing, ms, count);
     free(ms);
     (void)close(fd);
+}
+
+/* Files of 1 KB, all asked for before the first is answered. */
+static void run_writes(size_t count)
+{
+    static struct silt_buf answer;
+    int fds[BURST_MAX];
+    char path[128], body[1280];
+    size_t failed = 0;
+    silt_buf_init(&answer, ANSWER_MAX);
+    if (count > BURST_MAX)
+        count = BURST_MAX;
+    for (size_t i = 0; i < count; i++)
+        fds[i] = dial();
+    int box = dial();
+    (void)time_builtin(box, 0);
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/write", run_id);
+    int64_t start = silt_clock_us();
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/w%zu\",\"content\":\"%01024zu\"}", i, i);
+        send_request(fds[i], "POST", path, body);
+    }
+    for (size_t i = 0; i < count; i++)
+        failed += read_answer(fds[i], &answer) != 200;
+    double ms = since(start);
+    remove_box(box);
+    (void)close(box);
+    for (size_t i = 0; i < count; i++)
+        (void)close(fds[i]);
+    (void)printf("{\"name\":\"writes\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
+}
+
+static void send_bytes(int fd, const char *path, size_t mib)
+{
+    static char piece[1 << 20];
+    struct silt_error e;
+    silt_auto_buf b;
+    silt_buf_init(&b, 4096);
+    for (size_t i = 0; i < sizeof(piece); i++)
+        piece[i] = (char)(i * 2654435761U >> 13);
+    silt_buf_addf(&b, "PUT %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n",
+                  path, token, mib << 20);
+    if (silt_fd_write_all(fd, silt_buf_slice(&b), &e) < 0)
+        die(e.text);
+    for (size_t i = 0; i < mib; i++)
+        if (silt_fd_write_all(fd, (silt_slice){piece, sizeof(piece)}, &e) < 0)
+            die(e.text);
+}
+
+/* Takes the answer without keeping it; how many bytes came, head and all. */
+static size_t take_bytes(int fd, size_t least)
+{
+    static char piece[1 << 20];
+    size_t total = 0;
+    while (total < least) {
+        ssize_t n = recv(fd, piece, sizeof(piece), 0);
+        if (n <= 0)
+            die("read file");
+        total += (size_t)n;
+    }
+    return total;
+}
+
+static void run_transfer(size_t mib)
+{
+    static struct silt_buf answer;
+    char path[128];
+    int fd = dial();
+    silt_buf_init(&answer, ANSWER_MAX);
+    (void)time_builtin(fd, 0);
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/files?path=/workspace/big", run_id);
+    int64_t start = silt_clock_us();
+    send_bytes(fd, path, mib);
+    int status = read_answer(fd, &answer);
+    double up = since(start);
+    if (status != 200 && status != 201)
+        die("upload refused");
+    start = silt_clock_us();
+    send_request(fd, "GET", path, "");
+    (void)take_bytes(fd, mib << 20);
+    double down = since(start);
+    (void)close(fd); /* the head came before the bytes: some of the answer may be unread */
+    fd = dial();
+    remove_box(fd);
+    (void)close(fd);
+    (void)printf("{\"name\":\"transfer\",\"mib\":%zu,\"upMibPerS\":%.0f,\"downMibPerS\":%.0f}\n", mib,
+                 (double)mib * 1000 / up, (double)mib * 1000 / down);
 }
 
 static void run_burst(size_t count)
@@ -327,6 +486,10 @@ int main(int argc, char **argv)
         run_burst(count);
     else if (strcmp(what, "idle") == 0)
         run_idle(count);
+    else if (strcmp(what, "writes") == 0)
+        run_writes(count);
+    else if (strcmp(what, "transfer") == 0)
+        run_transfer(count);
     else
         run_series(what, count, argc > 5 ? strtol(argv[5], NULL, 10) : 0);
     return 0;
