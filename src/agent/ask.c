@@ -138,6 +138,13 @@ static void on_detach(const struct asked *q)
         silt_outlet_drop(&x->outlet);
 }
 
+static void on_follow(const struct asked *q)
+{
+    struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
+    if (x != NULL)
+        silt_outlet_follow(&x->outlet, number(q));
+}
+
 static void on_kill(const struct asked *q)
 {
     struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
@@ -176,6 +183,7 @@ static const struct ask {
     [SILT_AGENT_CREDIT] = {sizeof(uint64_t), on_credit},
     [SILT_AGENT_DETACH] = {0, on_detach},
     [SILT_AGENT_KILL] = {sizeof(struct silt_agent_kill), on_kill},
+    [SILT_AGENT_FOLLOW] = {sizeof(uint64_t), on_follow},
     [SILT_AGENT_WORKER] = {0, on_worker},
     [SILT_AGENT_WORKER_KILL] = {0, on_worker_kill},
 };

@@ -13,7 +13,15 @@ static void free_exec(struct silt_grave *g)
     silt_close_fd(&x->out);
     silt_close_fd(&x->err);
     silt_close_fd(&x->state_file);
+    silt_log_writer_close(&x->log);
     free(x);
+}
+
+static void open_log(struct silt_exec *x)
+{
+    silt_log_writer_open(&x->log, silt_take_fd(&x->start.log));
+    x->outlet.log = &x->log;
+    x->outlet.holding = (x->start.head.flags & SILT_START_HOLD) != 0;
 }
 
 struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_start *start)
@@ -23,14 +31,15 @@ struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_s
         abort();
     x->agent = a;
     x->id = id;
-    x->start = *start;
-    *start = (struct silt_start){0};
+    x->start = silt_start_take(start);
     x->grave.free = free_exec;
-    x->out = x->err = x->state_file = -1;
+    x->out = x->err = x->state_file = x->log.fd = -1;
     x->launch =
         (struct silt_launch){.loop = &a->loop, .children = &a->children, .report = {.fd = -1}};
     x->mark = silt_meter_read(&a->meter);
     silt_outlet_init(&x->outlet, &a->loop, &a->channel);
+    if (x->start.log >= 0)
+        open_log(x);
     silt_list_append(&a->execs, &x->link);
     return x;
 }
@@ -87,6 +96,7 @@ void silt_exec_end(struct silt_exec *x, silt_slice cwd)
 {
     note_limits(x);
     x->end.cwd_len = (uint32_t)cwd.len;
+    silt_log_writer_end(&x->log, &x->end);
     struct silt_say s = {.type = SILT_AGENT_ENDED,
                          .id = x->id,
                          .head = {(const char *)&x->end, sizeof(x->end)},

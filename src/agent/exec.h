@@ -28,6 +28,7 @@ struct silt_exec {
     struct silt_start start;
     pid_t pid;
     struct silt_outlet outlet;
+    struct silt_log_writer log; /* of the outlet; fd -1: siltd gets the output itself */
     struct silt_timer deadline;
     struct silt_meter_mark mark;
     struct silt_agent_end end;

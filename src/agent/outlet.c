@@ -25,6 +25,17 @@ enum flow {
 /* One for all: bytes are sent or dropped before the next are read. */
 static char bytes[SILT_FRAME_BODY_MAX];
 
+static void tell_follower(struct silt_outlet *o)
+{
+    struct silt_agent_logged l = {.head = o->log->head.head, .tail = o->log->head.tail};
+    struct silt_say s = {
+        .type = SILT_AGENT_LOGGED, .id = o->id, .head = {(const char *)&l, sizeof(l)}};
+    if (!o->following || l.head <= o->followed)
+        return;
+    o->following = false;
+    silt_channel_say(o->channel, &s);
+}
+
 static void say(struct silt_tap *t, size_t len)
 {
     struct silt_outlet *o = t->outlet;
@@ -34,16 +45,41 @@ static void say(struct silt_tap *t, size_t len)
     silt_channel_say(o->channel, &s);
 }
 
-static bool is_blocked(struct silt_tap *t)
+static void pass_on(struct silt_tap *t, size_t len)
 {
     struct silt_outlet *o = t->outlet;
+    if (o->log != NULL) {
+        silt_log_writer_put(o->log, t->stream, len);
+        tell_follower(o);
+    } else if (!o->dropping) {
+        say(t, len);
+    }
+}
+
+static bool is_held(const struct silt_outlet *o)
+{
+    uint64_t head = o->log->head.head;
+    return o->holding && head > o->followed && head - o->followed > SILT_LOG_UNREAD_MAX;
+}
+
+static bool must_wait(struct silt_tap *t)
+{
+    struct silt_outlet *o = t->outlet;
+    if (o->log != NULL)
+        return is_held(o);
     if (o->dropping)
         return false;
-    if (!silt_channel_is_free(o->channel))
-        silt_channel_wait(o->channel, &t->wait);
-    else if (o->credit > 0)
+    if (silt_channel_is_free(o->channel))
+        return o->credit == 0;
+    silt_channel_wait(o->channel, &t->wait);
+    return true;
+}
+
+static bool is_blocked(struct silt_tap *t)
+{
+    if (!must_wait(t))
         return false;
-    silt_loop_forget(o->loop, &t->watch);
+    silt_loop_forget(t->outlet->loop, &t->watch);
     return true;
 }
 
@@ -54,15 +90,22 @@ static void end_tap(struct silt_tap *t)
     silt_loop_forget(t->outlet->loop, &t->watch);
 }
 
-static enum flow pump(struct silt_tap *t)
+static ssize_t take(struct silt_tap *t)
 {
     struct silt_outlet *o = t->outlet;
+    size_t room = o->dropping || o->credit > sizeof(bytes) ? sizeof(bytes) : (size_t)o->credit;
+    if (o->log != NULL)
+        return read(t->watch.fd, silt_log_writer_room(), SILT_LOG_RECORD_MAX);
+    return read(t->watch.fd, bytes, room);
+}
+
+static enum flow pump(struct silt_tap *t)
+{
     if (t->ended)
         return ENDED;
     if (is_blocked(t))
         return BLOCKED;
-    size_t room = o->dropping || o->credit > sizeof(bytes) ? sizeof(bytes) : (size_t)o->credit;
-    ssize_t n = read(t->watch.fd, bytes, room);
+    ssize_t n = take(t);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return EMPTY;
     if (n <= 0) {
@@ -70,8 +113,7 @@ static enum flow pump(struct silt_tap *t)
         return ENDED;
     }
     t->owed -= (size_t)n < t->owed ? (size_t)n : t->owed;
-    if (!o->dropping)
-        say(t, (size_t)n);
+    pass_on(t, (size_t)n);
     return MOVED;
 }
 
@@ -198,7 +240,8 @@ void silt_outlet_credit(struct silt_outlet *o, uint64_t more)
 
 void silt_outlet_drop(struct silt_outlet *o)
 {
-    o->dropping = true;
+    o->dropping = o->log == NULL;
+    o->holding = o->following = false;
     for (int i = 0; i < 2 && o->state != SILT_OUTLET_CLOSED; i++) {
         silt_list_remove(&o->taps[i].wait.link);
         resume(o, &o->taps[i]);
@@ -207,5 +250,17 @@ void silt_outlet_drop(struct silt_outlet *o)
 
 void silt_outlet_renew(struct silt_outlet *o)
 {
+    o->holding = o->following = false;
     silt_outlet_credit(o, SILT_EXEC_WINDOW);
+}
+
+void silt_outlet_follow(struct silt_outlet *o, uint64_t position)
+{
+    if (o->log == NULL)
+        return;
+    o->followed = position;
+    o->following = true;
+    tell_follower(o);
+    resume(o, &o->taps[0]);
+    resume(o, &o->taps[1]);
 }

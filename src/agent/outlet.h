@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outlet: the output of one exec on its way to siltd: two descriptors that are read as bytes
- * arrive, as far as siltd's window and the channel allow. Nothing is kept here: what is not read
- * yet stays in the pipe and holds its writer back. */
+ * arrive, as far as siltd's window and the channel allow, or into its log, which siltd reads.
+ * Nothing is kept here: what is not read yet stays in the pipe and holds its writer back. */
 #pragma once
 
 #include "agent/channel.h"
+#include "agent/log.h"
 
 struct silt_tap {
     struct silt_watch watch;
@@ -25,6 +26,10 @@ struct silt_outlet {
     enum silt_outlet_state state;
     uint64_t credit; /* bytes that siltd still takes */
     bool dropping;   /* nobody reads: let it run free */
+    struct silt_log_writer *log; /* borrowed; NULL: siltd gets the bytes themselves */
+    uint64_t followed;           /* siltd has read the log up to here */
+    bool following;              /* and wants to know when there is more */
+    bool holding;                /* what it has not read must stay */
     struct silt_tap taps[2];
     struct silt_timer timer;
     int64_t until_ms;
@@ -41,7 +46,9 @@ void silt_outlet_close(struct silt_outlet *o);
 /* No on_dry comes any more. */
 void silt_outlet_abandon(struct silt_outlet *o);
 
-/* These may come at any time, also before it is open. */
+/* These may come at any time, also before it is open. A log takes all output also when nobody reads
+ * it; dropping ends the holding. */
 void silt_outlet_credit(struct silt_outlet *o, uint64_t bytes);
 void silt_outlet_drop(struct silt_outlet *o);
 void silt_outlet_renew(struct silt_outlet *o); /* a new siltd: the whole window again */
+void silt_outlet_follow(struct silt_outlet *o, uint64_t position); /* with a log */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -84,6 +85,15 @@ static void on_started(struct silt_launch *l)
     }
 }
 
+/* What siltd says to the caller of a command without a log stands in the log of one that has one. */
+static void log_error(struct silt_exec *x, const struct silt_error *e)
+{
+    if (x->log.fd < 0)
+        return;
+    int len = snprintf(silt_log_writer_room(), SILT_LOG_RECORD_MAX, "%s\n", e->text);
+    silt_log_writer_put(&x->log, SILT_LOG_STDERR, (size_t)len);
+}
+
 static void on_failed(struct silt_launch *l, bool no_dir, const struct silt_error *e)
 {
     struct silt_exec *x = silt_container_of(l, struct silt_exec, launch);
@@ -92,6 +102,7 @@ static void on_failed(struct silt_launch *l, bool no_dir, const struct silt_erro
         return;
     }
     silt_exec_say_started(x, x->pid);
+    log_error(x, e);
     x->end.code = 1;
     x->end.flags |= SILT_END_NO_CWD;
     silt_exec_end(x, (silt_slice){NULL, 0});

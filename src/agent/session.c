@@ -400,8 +400,7 @@ static struct silt_session *new_session(struct silt_agent *a, unsigned slot,
     s->agent = a;
     s->slot = slot;
     s->note = (silt_slice){note, start->note.len};
-    s->start = *start;
-    *start = (struct silt_start){0};
+    s->start = silt_start_take(start);
     s->grave.free = free_session;
     s->in = s->status.fd = s->shell.report.fd = -1;
     for (int i = 0; i < 2; i++)

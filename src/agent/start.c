@@ -54,6 +54,21 @@ static int check_env(silt_slice env, bool names, struct silt_error *e)
     return 0;
 }
 
+/* What only some modes can do. */
+static int check_mode(const struct silt_start *s, bool is_exec, struct silt_error *e)
+{
+    const struct silt_agent_start *h = &s->head;
+    bool own_process = is_exec && h->mode != SILT_EXEC_FOREGROUND;
+    uint32_t known = SILT_START_LOG | SILT_START_HOLD | SILT_START_STDIN | SILT_START_ARGV
+                     | SILT_START_SECRET;
+    if (is_exec && (h->mode < SILT_EXEC_FOREGROUND || h->mode > SILT_EXEC_PLAIN))
+        return silt_fail(e, SILT_PROTOCOL, "mode %u", h->mode);
+    if ((h->flags & ~known) != 0 || (!own_process && (h->flags != 0 || h->user_len > 0))
+        || ((h->flags & SILT_START_ARGV) != 0 && h->mode != SILT_EXEC_PLAIN))
+        return silt_fail(e, SILT_PROTOCOL, "flags %x in mode %u", h->flags, h->mode);
+    return 0;
+}
+
 static int check(const struct silt_start *s, bool is_exec, struct silt_error *e)
 {
     bool in_shell = is_exec && s->head.mode != SILT_EXEC_PLAIN;
@@ -63,26 +78,42 @@ static int check(const struct silt_start *s, bool is_exec, struct silt_error *e)
         return silt_fail(e, SILT_INVALID, "working directory");
     if (s->command.len > SILT_COMMAND_MAX || has_nul(s->command))
         return silt_fail(e, SILT_INVALID, "command");
-    if (is_exec && (s->head.mode < SILT_EXEC_FOREGROUND || s->head.mode > SILT_EXEC_PLAIN))
-        return silt_fail(e, SILT_PROTOCOL, "mode %u", s->head.mode);
+    if (check_mode(s, is_exec, e) < 0)
+        return -1;
     return check_env(s->env, in_shell, e);
 }
 
+/* How many descriptors came must be what was said: which is which follows from their order. */
+static int take_descriptors(struct silt_start *s, const struct silt_frame *f, struct silt_parcel *p,
+                            int *ret_memory, struct silt_error *e)
+{
+    int *places[] = {ret_memory, &s->log, &s->secret};
+    const bool wanted[] = {(f->flags & SILT_START_IN_MEMFD) != 0,
+                           (s->head.flags & SILT_START_LOG) != 0,
+                           (s->head.flags & SILT_START_SECRET) != 0};
+    int next = 0;
+    if (p->nfds != wanted[0] + wanted[1] + wanted[2])
+        return silt_fail(e, SILT_PROTOCOL, "request with %d descriptors", p->nfds);
+    for (size_t i = 0; i < SILT_COUNT(places); i++)
+        if (wanted[i])
+            *places[i] = silt_take_fd(&p->fds[next++]);
+    return 0;
+}
+
 /* All parts stand one after the other; the copy is terminated behind the last. */
-static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_len,
-                 const struct silt_parcel *p, struct silt_error *e)
+static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_len, int memory,
+                 struct silt_error *e)
 {
     const struct silt_agent_start *h = &s->head;
-    uint64_t sum = (uint64_t)h->note_len + h->cwd_len + h->env_len + h->user_len
-                   + h->command_len;
-    bool in_memfd = (f->flags & SILT_START_IN_MEMFD) != 0;
+    uint64_t sum =
+        (uint64_t)h->note_len + h->cwd_len + h->env_len + h->user_len + h->command_len;
     if (sum > SILT_START_MAX)
         return silt_fail(e, SILT_LIMIT, "request of %llu bytes, at most %d",
                          (unsigned long long)sum, SILT_START_MAX);
-    if (in_memfd ? p->nfds != 1 || sum == 0 : body_len - sizeof(*h) != sum)
+    if (memory >= 0 ? sum == 0 : body_len - sizeof(*h) != sum)
         return silt_fail(e, SILT_PROTOCOL, "request whose parts do not add up");
-    if (in_memfd)
-        return map_memfd(s, p->fds[0], (size_t)sum, e);
+    if (memory >= 0)
+        return map_memfd(s, memory, (size_t)sum, e);
     s->copy = malloc((size_t)sum + 1);
     if (s->copy == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for a request");
@@ -91,26 +122,44 @@ static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_l
     return 0;
 }
 
-int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
-                     const struct silt_parcel *p, struct silt_error *e)
+static void cut_parts(struct silt_start *s)
 {
-    *s = (struct silt_start){0};
-    if (body_len < sizeof(s->head))
-        return silt_fail(e, SILT_PROTOCOL, "request of %zu bytes", body_len);
-    memcpy(&s->head, f->body, sizeof(s->head));
-    if (fetch(s, f, body_len, p, e) < 0)
-        return -1;
     const char *at = s->map != NULL ? s->map : s->copy;
     s->note = cut(&at, s->head.note_len);
     s->cwd = cut(&at, s->head.cwd_len);
     s->env = cut(&at, s->head.env_len);
     s->user = cut(&at, s->head.user_len);
     s->command = cut(&at, s->head.command_len);
-    if (check(s, f->type == SILT_AGENT_EXEC, e) < 0) {
-        silt_start_fini(s);
+}
+
+static int parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
+                 struct silt_parcel *p, struct silt_error *e)
+{
+    silt_auto_fd memory = -1;
+    if (body_len < sizeof(s->head))
+        return silt_fail(e, SILT_PROTOCOL, "request of %zu bytes", body_len);
+    memcpy(&s->head, f->body, sizeof(s->head));
+    if (take_descriptors(s, f, p, &memory, e) < 0 || fetch(s, f, body_len, memory, e) < 0)
         return -1;
-    }
-    return 0;
+    cut_parts(s);
+    return check(s, f->type == SILT_AGENT_EXEC, e);
+}
+
+int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
+                     struct silt_parcel *p, struct silt_error *e)
+{
+    *s = (struct silt_start){.log = -1, .secret = -1};
+    if (parse(s, f, body_len, p, e) == 0)
+        return 0;
+    silt_start_fini(s);
+    return -1;
+}
+
+struct silt_start silt_start_take(struct silt_start *s)
+{
+    struct silt_start taken = *s;
+    *s = (struct silt_start){.log = -1, .secret = -1};
+    return taken;
 }
 
 void silt_start_fini(struct silt_start *s)
@@ -118,7 +167,9 @@ void silt_start_fini(struct silt_start *s)
     free(s->copy);
     if (s->map != NULL)
         (void)munmap(s->map, s->map_len);
-    *s = (struct silt_start){.head = s->head};
+    silt_close_fd(&s->log);
+    silt_close_fd(&s->secret);
+    *s = (struct silt_start){.head = s->head, .log = -1, .secret = -1};
 }
 
 static char *unconst(const char *p)

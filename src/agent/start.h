@@ -8,15 +8,17 @@
 struct silt_start {
     struct silt_agent_start head;
     silt_slice note, cwd, env, user, command; /* of `copy` or of `map` */
-    char *copy;                         /* owned */
-    void *map;                          /* owned: the memfd that came along */
+    char *copy;                               /* owned */
+    void *map;                                /* owned: the memfd that came along */
     size_t map_len;
+    int log, secret; /* owned; -1: none */
 };
 
-/* Copies what it needs: the frame may go. */
+/* Copies what it needs and takes descriptors out of the parcel: the frame may go. */
 int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
-                     const struct silt_parcel *p, struct silt_error *e);
-void silt_start_fini(struct silt_start *s); /* fine when it was never parsed or is empty */
+                     struct silt_parcel *p, struct silt_error *e);
+struct silt_start silt_start_take(struct silt_start *s); /* nothing is left in s */
+void silt_start_fini(struct silt_start *s); /* fine when it is empty */
 
 /* An array for execve, terminated, to be freed by the caller. The strings are the start's. */
 int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e);

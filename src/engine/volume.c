@@ -211,6 +211,32 @@ int silt_volume_spool(int volume, int *ret_fd, struct silt_error *e)
     return 0;
 }
 
+static void log_path(uint64_t number, char path[NAME_SIZE])
+{
+    (void)snprintf(path, NAME_SIZE, "state/log-%llx", (unsigned long long)number);
+}
+
+int silt_volume_log(int volume, uint64_t number, bool fresh, int *ret_fd, struct silt_error *e)
+{
+    char path[NAME_SIZE];
+    log_path(number, path);
+    int fd = openat(volume, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (fresh ? O_CREAT | O_EXCL : 0),
+                    0600);
+    if (fd < 0)
+        return silt_fail_errno(e, "%s %s", fresh ? "make" : "open", path);
+    *ret_fd = fd;
+    return 0;
+}
+
+int silt_volume_unlog(int volume, uint64_t number, struct silt_error *e)
+{
+    char path[NAME_SIZE];
+    log_path(number, path);
+    if (unlinkat(volume, path, 0) < 0 && errno != ENOENT)
+        return silt_fail_errno(e, "remove %s", path);
+    return 0;
+}
+
 int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e)
 {
     char name[NAME_SIZE];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume: what one sandbox has written, a btrfs subvolume `s/<slot>` of the pool with a limit of
  * its own: upper/  the writable layer, owned by the sandbox's first id work/   overlayfs's own
- *     state/  ours, outside of the guest's view: spools, and `init`, the pid of its first process
+ *     state/  ours, outside of the guest's view: spools, `log-<number>`, the logs of its processes, and
+ *             `init`, the pid of its first process
  * Where the pool is not on btrfs it is a plain folder and nothing bounds it. */
 #pragma once
 
@@ -35,6 +36,9 @@ int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret,
                       struct silt_error *e);
 int silt_volume_spool(int volume, int *ret_fd,
                       struct silt_error *e); /* a nameless file in state/ */
+/* `fresh`: it must not be there yet, else it must. */
+int silt_volume_log(int volume, uint64_t number, bool fresh, int *ret_fd, struct silt_error *e);
+int silt_volume_unlog(int volume, uint64_t number, struct silt_error *e); /* fine when missing */
 /* Out of the way at once, deleted by the janitor. Fine when it is not there. */
 int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e);
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e);

@@ -135,11 +135,17 @@ static struct question *find_sent(struct silt_priv_ask *a, uint64_t seq)
     return NULL;
 }
 
-/* What silt-priv did not find, or found in its way, is no fault of the caller who asked us. */
-static void translate(struct silt_error *e)
+/* What silt-priv did not find, or found in its way, is no fault of the caller who asked us. A log is
+ * asked for by a number that may be out of date. */
+static void translate(struct silt_error *e, uint32_t op)
 {
     e->text[sizeof(e->text) - 1] = 0;
     switch (e->code) {
+    case SILT_NOT_FOUND:
+    case SILT_CONFLICT:
+        if (op == SILT_PRIV_LOG)
+            return;
+        break;
     case SILT_LIMIT:
     case SILT_NO_SPACE:
     case SILT_TIMEOUT:
@@ -148,8 +154,6 @@ static void translate(struct silt_error *e)
         return;
     case SILT_OK:
     case SILT_INVALID:
-    case SILT_NOT_FOUND:
-    case SILT_CONFLICT:
     case SILT_DENIED:
     case SILT_GONE:
     case SILT_PROTOCOL:
@@ -171,7 +175,7 @@ static void on_message(struct silt_priv_ask *a, struct silt_priv_answer *got,
     int nfds = in->nfds;
     in->nfds = 0; /* the callee's from here */
     if (!got->ok)
-        translate(&got->body.error);
+        translate(&got->body.error, q->request.op);
     answer(q, got, in->fds, nfds);
 }
 

@@ -10,7 +10,8 @@
 struct silt_priv_ask;
 
 /* `answer->ok` tells; the code of an error is SILT_LIMIT, _NO_SPACE, _TIMEOUT, _UNAVAILABLE,
- * _INTERRUPTED or _INTERNAL; descriptors in fds are the callee's now (nfds may be 0). */
+ * _INTERRUPTED or _INTERNAL, for SILT_PRIV_LOG also _NOT_FOUND and _CONFLICT; descriptors in fds are
+ * the callee's now (nfds may be 0). */
 typedef void silt_priv_answered(void *context, const struct silt_priv_answer *answer, int *fds,
                                 int nfds);
 

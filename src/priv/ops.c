@@ -115,6 +115,27 @@ static int run_spool(struct silt_priv_unit *u, struct silt_priv_job *job, struct
     return 0;
 }
 
+static int run_log(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_log *l = &job->request.body.log;
+    silt_auto_fd volume = -1;
+    int fd;
+    if (silt_volume_open(&u->volumes, job->request.slot, &volume, e) < 0)
+        return -1;
+    if (silt_volume_log(volume, l->number, l->fresh != 0, &fd, e) < 0)
+        return -1;
+    give(job, fd);
+    return 0;
+}
+
+static int run_unlog(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    silt_auto_fd volume = -1;
+    if (silt_volume_open(&u->volumes, job->request.slot, &volume, e) < 0)
+        return e->code == SILT_NOT_FOUND ? 0 : -1;
+    return silt_volume_unlog(volume, job->request.body.log.number, e);
+}
+
 static int check_staging(uint32_t staging, struct silt_error *e)
 {
     if (staging >= SILT_STAGINGS_MAX)
@@ -187,6 +208,8 @@ static const struct op {
     [SILT_PRIV_STAT] = {"stat", 0, run_stat},
     [SILT_PRIV_HANDLES] = {"handles", 0, run_handles},
     [SILT_PRIV_SPOOL] = {"spool", 0, run_spool},
+    [SILT_PRIV_LOG] = {"log", 0, run_log},
+    [SILT_PRIV_UNLOG] = {"unlog", 0, run_unlog},
     [SILT_PRIV_IMPORT] = {"import", 2, run_import},
     [SILT_PRIV_COMMIT] = {"commit", 0, run_commit},
     [SILT_PRIV_DISCARD] = {"discard", 0, run_discard},

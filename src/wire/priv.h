@@ -25,7 +25,8 @@ enum silt_priv_op {
     SILT_PRIV_SPOOL,        /* a nameless file in the sandbox's state folder, counted against its disk.
                                Answer: one read-write descriptor */
     SILT_PRIV_LOG,          /* body.log: opens, or with `fresh` makes, the log of that number in the sandbox's
-                               state folder, counted against its disk. Answer: one read-write descriptor */
+                               state folder, counted against its disk. Answer: one read-write descriptor,
+                               or SILT_NOT_FOUND, or with `fresh` SILT_CONFLICT */
     SILT_PRIV_UNLOG,        /* body.log: the log goes. Fine when there is none */
     SILT_PRIV_IMPORT,       /* body.import; descriptors: tar stream (read end), result pipe (write end).
                                silt-fetch runs in its cage. Answer at once: pidfd. It writes one struct

@@ -255,6 +255,79 @@ static bool spools_count(struct world *w)
     return true;
 }
 
+static enum silt_code ask_log(struct world *w, uint64_t number, uint32_t fresh, int *ret_fd)
+{
+    struct silt_priv_request q = {
+        .op = SILT_PRIV_LOG, .slot = 5, .body.log = {.number = number, .fresh = fresh}};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    ask(w, &q, NULL, 0, &a, &fds);
+    *ret_fd = a.ok && fds.nfds == 1 ? silt_take_fd(&fds.fds[0]) : -1;
+    silt_parcel_close(&fds);
+    return a.ok ? SILT_OK : a.body.error.code;
+}
+
+static bool unlogs(struct world *w, uint64_t number)
+{
+    struct silt_priv_request q = {
+        .op = SILT_PRIV_UNLOG, .slot = 5, .body.log = {.number = number}};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    ask(w, &q, NULL, 0, &a, &fds);
+    return a.ok && fds.nfds == 0;
+}
+
+static bool logs_last(struct world *w)
+{
+    struct silt_priv_request create = create_request(5, IMAGE_PLAIN, SILT_CREATE_FRESH);
+    char text[8] = "";
+    struct box b;
+    int fd, again;
+    create.body.create.limits.disk_bytes = 10 << 20;
+    CHECK(box_create_by(w, &create, &b));
+    CHECK(ask_log(w, UINT64_MAX, 0, &fd) == SILT_NOT_FOUND);
+    CHECK(ask_log(w, UINT64_MAX, 1, &fd) == SILT_OK);
+    CHECK(ask_log(w, UINT64_MAX, 1, &again) == SILT_CONFLICT);
+    CHECK(pwrite(fd, "hello", 5, 0) == 5);
+    CHECK(ask_log(w, UINT64_MAX, 0, &again) == SILT_OK);
+    CHECK(pread(again, text, sizeof(text), 0) == 5 && strcmp(text, "hello") == 0);
+    (void)close(again);
+    CHECK(tell(w, SILT_PRIV_STOP, 5));
+    CHECK(ask_log(w, UINT64_MAX, 0, &again) == SILT_OK);
+    CHECK(pread(again, text, sizeof(text), 0) == 5);
+    (void)close(again);
+    CHECK(unlogs(w, UINT64_MAX) && unlogs(w, UINT64_MAX) && unlogs(w, 7));
+    CHECK(ask_log(w, UINT64_MAX, 0, &again) == SILT_NOT_FOUND);
+    CHECK(ask_log(w, 8, 1, &again) == SILT_OK);
+    (void)close(again);
+    CHECK(tell(w, SILT_PRIV_DESTROY, 5));
+    CHECK(unlogs(w, 8));
+    CHECK(ask_log(w, 8, 0, &again) == SILT_NOT_FOUND);
+    (void)close(fd);
+    box_close(&b);
+    return true;
+}
+
+static bool logs_count(struct world *w)
+{
+    struct silt_priv_request create = create_request(5, IMAGE_PLAIN, SILT_CREATE_FRESH);
+    static char mib[1 << 20];
+    ssize_t n = 0, written = 0;
+    struct box b;
+    int fd;
+    create.body.create.limits.disk_bytes = 10 << 20;
+    CHECK(box_create_by(w, &create, &b));
+    CHECK(ask_log(w, 1, 1, &fd) == SILT_OK);
+    memset(mib, 'y', sizeof(mib));
+    while (written < 50 << 20 && (n = write(fd, mib, sizeof(mib))) > 0)
+        written += n;
+    CHECK(n < 0 && errno == EDQUOT && written <= 10 << 20);
+    (void)close(fd);
+    CHECK(tell(w, SILT_PRIV_DESTROY, 5));
+    box_close(&b);
+    return true;
+}
+
 static bool refuses_nonsense(struct world *w)
 {
     struct silt_priv_request good = create_request(5, IMAGE_PLAIN, SILT_CREATE_FRESH), q;
@@ -417,6 +490,8 @@ const struct test life_tests[] = {
     {"a ready sandbox gets its name and limits when it is claimed", is_claimed, NULL},
     {"more handles can be had, but not without end", gets_more_handles, NULL},
     {"spools count against the sandbox's disk", spools_count, NULL},
+    {"logs outlive a stop and go with the sandbox", logs_last, NULL},
+    {"logs count against the sandbox's disk", logs_count, NULL},
     {"nonsense is refused and leaves nothing", refuses_nonsense, NULL},
     {"a crash of silt-priv harms no sandbox and it is found again", survives_a_crash_of_silt_priv,
      NULL},

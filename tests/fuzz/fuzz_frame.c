@@ -13,7 +13,7 @@ static struct silt_channel channel;
 static struct silt_error e;
 static int peer = -1;
 
-static void check_start(const struct silt_frame *f, size_t body_len, const struct silt_parcel *p)
+static void check_start(const struct silt_frame *f, size_t body_len, struct silt_parcel *p)
 {
     struct silt_start s;
     char **envp;

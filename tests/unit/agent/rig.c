@@ -582,7 +582,35 @@ static struct silt_agent_start head_of(const struct rig_exec *x)
         .mode = x->mode,
         .timeout_ms = x->timeout_ms,
         .cwd_len = (uint32_t)(x->cwd != NULL ? strlen(x->cwd) : 0),
+        .user_len = (uint32_t)(x->user != NULL ? strlen(x->user) : 0),
+        .flags = x->flags,
     };
+}
+
+static size_t put_command(char *at, const struct rig_exec *x)
+{
+    size_t len = 0;
+    if ((x->flags & SILT_START_ARGV) == 0)
+        return put(at, x->command, strlen(x->command));
+    for (size_t i = 0; x->args[i] != NULL; i++)
+        len += put(at + len, x->args[i], strlen(x->args[i]) + 1);
+    return len;
+}
+
+static void send_exec(struct rig *r, const struct rig_exec *x, char *body, size_t len)
+{
+    static union {
+        struct silt_frame frame;
+        char bytes[SILT_FRAME_MAX];
+    } out;
+    struct silt_parcel p = {.data = &out, .len = sizeof(struct silt_frame) + len};
+    out.frame = (struct silt_frame){.type = SILT_AGENT_EXEC, .id = x->id};
+    memcpy(out.frame.body, body, len);
+    if ((x->flags & SILT_START_LOG) != 0)
+        p.fds[p.nfds++] = x->log;
+    if ((x->flags & SILT_START_SECRET) != 0)
+        p.fds[p.nfds++] = x->secret;
+    send_all(r, &p);
 }
 
 void rig_send(struct rig *r, struct rig_exec *x)
@@ -590,7 +618,6 @@ void rig_send(struct rig *r, struct rig_exec *x)
     static char body[SILT_FRAME_BODY_MAX];
     struct silt_agent_start head = head_of(x);
     size_t len = sizeof(head);
-    head.command_len = (uint32_t)strlen(x->command);
     know(r, x);
     len += put(body + len, x->cwd, head.cwd_len);
     if (x->env_raw != NULL)
@@ -598,11 +625,13 @@ void rig_send(struct rig *r, struct rig_exec *x)
     else
         head.env_len = (uint32_t)put_env(body + len, x->env);
     len += head.env_len;
-    if (len + head.command_len > sizeof(body))
+    len += put(body + len, x->user, head.user_len);
+    if ((x->flags & SILT_START_ARGV) == 0 && len + strlen(x->command) > sizeof(body))
         fail_msg("use rig_send_large");
-    len += put(body + len, x->command, head.command_len);
+    head.command_len = (uint32_t)put_command(body + len, x);
+    len += head.command_len;
     memcpy(body, &head, sizeof(head));
-    rig_say(r, SILT_AGENT_EXEC, x->id, body, len);
+    send_exec(r, x, body, len);
 }
 
 void rig_send_large(struct rig *r, struct rig_exec *x, silt_slice command)

@@ -33,6 +33,10 @@ struct rig_exec {
     uint32_t mode;
     uint32_t timeout_ms;
     uint64_t session;
+    const char *user;
+    const char *args[8]; /* with SILT_START_ARGV: the command, up to NULL */
+    uint32_t flags;      /* SILT_START_… */
+    int log, secret;     /* borrowed: for the flags of that name */
 
     bool started, ended, failed;
     int32_t pid;
