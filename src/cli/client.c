@@ -2,6 +2,7 @@
 #include "cli/client.h"
 #include "base/fd.h"
 #include "cli/find.h"
+#include "cli/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,8 +20,6 @@ enum {
     SEND_STEP = 1024 * 1024,       /* between two reports of progress */
     TIMEOUT_MS = 120 * 1000,
 };
-
-static volatile sig_atomic_t interrupted;
 
 int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
                      struct silt_error *e)
@@ -39,45 +37,15 @@ void silt_client_fini(struct silt_client *c)
     silt_buf_fini(&c->in);
 }
 
-/* Waiting */
-
-static void on_interrupt(int signo)
+static int wait_ready(const struct silt_client *c, short events, short *ret_ready,
+                      struct silt_error *e)
 {
-    (void)signo;
-    interrupted = 1;
-}
-
-int silt_client_catch_interrupt(struct silt_error *e)
-{
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    if (sigaction(SIGINT, &action, NULL) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return silt_fail_errno(e, "catch Ctrl-C");
-    return 0;
-}
-
-/* The signal comes through only here, so that none is lost between looking and waiting. */
-static int wait_for(const struct silt_client *c, short events, struct silt_error *e)
-{
-    struct pollfd p = {.fd = c->fd, .events = events};
-    struct timespec limit = {.tv_sec = c->timeout_ms / 1000};
-    sigset_t set;
-    (void)sigprocmask(SIG_BLOCK, NULL, &set);
-    (void)sigdelset(&set, SIGINT);
-    for (;;) {
-        int n = ppoll(&p, 1, c->timeout_ms < 0 ? NULL : &limit, &set);
-        if (interrupted)
-            return silt_fail(e, SILT_INTERRUPTED, "interrupted");
-        if (n > 0)
-            return 0;
-        if (n == 0)
-            return silt_fail(e, SILT_TIMEOUT, "no answer from %s for %d s", c->address,
-                             c->timeout_ms / 1000);
-        if (errno != EINTR)
-            return silt_fail_errno(e, "wait for %s", c->address);
-    }
+    if (silt_wait_for(c->fd, events, c->timeout_ms, ret_ready, e) == 0)
+        return 0;
+    if (e->code != SILT_TIMEOUT)
+        return -1;
+    return silt_fail(e, SILT_TIMEOUT, "no answer from %s for %d s", c->address,
+                     c->timeout_ms / 1000);
 }
 
 /* Sending */
@@ -87,7 +55,8 @@ static int connect_one(struct silt_client *c, const struct addrinfo *at)
     int on = 1;
     silt_close_fd(&c->fd);
     c->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (c->fd < 0 || connect(c->fd, at->ai_addr, at->ai_addrlen) < 0)
+    if (c->fd < 0 || connect(c->fd, at->ai_addr, at->ai_addrlen) < 0
+        || fcntl(c->fd, F_SETFL, O_NONBLOCK) < 0)
         return -1;
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return 0;
@@ -115,16 +84,31 @@ static int connect_to(struct silt_client *c, struct silt_error *e)
     return got == 0 ? 0 : silt_fail_errno(e, "connect to %s (is the daemon running?)", c->address);
 }
 
+/* After a send that did not take all: 0: go on; 1: the answer is there already, which nobody who
+ * wants the rest would give; -1: error. */
+static int wait_to_send(struct silt_client *c, struct silt_error *e)
+{
+    short ready;
+    if (errno == EINTR)
+        return 0;
+    if (errno != EAGAIN)
+        return silt_fail_errno(e, "send to %s", c->address);
+    if (wait_ready(c, POLLIN | POLLOUT, &ready, e) < 0)
+        return -1;
+    return (ready & POLLIN) != 0;
+}
+
+/* These send: 0: all of it; 1 and -1: as above. */
+
 static int send_bytes(struct silt_client *c, silt_slice bytes, struct silt_error *e)
 {
     while (bytes.len > 0) {
         ssize_t n = send(c->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return silt_fail_errno(e, "send to %s", c->address);
-        bytes.data += n;
-        bytes.len -= (size_t)n;
+        int got = n < 0 ? wait_to_send(c, e) : 0;
+        if (got != 0)
+            return got;
+        bytes.data += n > 0 ? n : 0;
+        bytes.len -= n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
@@ -132,24 +116,55 @@ static int send_bytes(struct silt_client *c, silt_slice bytes, struct silt_error
 static int send_file(struct silt_client *c, const struct silt_client_request *q, uint64_t size,
                      struct silt_error *e)
 {
-    for (uint64_t sent = 0; sent < size;) {
-        uint64_t step = size - sent < SEND_STEP ? size - sent : SEND_STEP;
-        ssize_t n = sendfile(c->fd, q->file, NULL, step);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return silt_fail_errno(e, "send to %s", c->address);
+    while (size > 0) {
+        ssize_t n = sendfile(c->fd, q->file, NULL, size < SEND_STEP ? size : SEND_STEP);
+        int got = n < 0 ? wait_to_send(c, e) : 0;
+        if (got != 0)
+            return got;
         if (n == 0)
             return silt_fail(e, SILT_INVALID, "the file became shorter while it was sent");
-        sent += (uint64_t)n;
-        if (q->progress != NULL)
-            q->progress(sent, size);
+        size -= n > 0 ? (uint64_t)n : 0;
+        if (n > 0 && q->progress != NULL)
+            silt_progress_add(q->progress, (uint64_t)n);
     }
     return 0;
 }
 
+static int send_piece(struct silt_client *c, const struct silt_client_request *q, silt_slice piece,
+                      struct silt_error *e)
+{
+    char size[24];
+    int len = snprintf(size, sizeof(size), "%zx\r\n", piece.len);
+    bool chunked = q->source->length < 0;
+    int got = chunked ? send_bytes(c, (silt_slice){size, (size_t)len}, e) : 0;
+    if (got == 0)
+        got = send_bytes(c, piece, e);
+    if (got == 0 && chunked)
+        got = send_bytes(c, SILT_LIT("\r\n"), e);
+    if (got == 0 && q->progress != NULL)
+        silt_progress_add(q->progress, piece.len);
+    return got;
+}
+
+static int send_source(struct silt_client *c, const struct silt_client_request *q,
+                       struct silt_error *e)
+{
+    silt_slice piece;
+    int got;
+    while ((got = q->source->next(q->source, &piece, e)) > 0) {
+        int sent = piece.len > 0 ? send_piece(c, q, piece, e) : 0;
+        if (sent != 0)
+            return sent;
+    }
+    if (got < 0) {
+        silt_close_fd(&c->fd); /* half a body must not look like a whole one */
+        return -1;
+    }
+    return q->source->length < 0 ? send_bytes(c, SILT_LIT("0\r\n\r\n"), e) : 0;
+}
+
 static void write_head(struct silt_buf *b, const struct silt_client *c,
-                       const struct silt_client_request *q, uint64_t length)
+                       const struct silt_client_request *q, int64_t length)
 {
     silt_buf_addf(b,
                   "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION
@@ -157,31 +172,43 @@ static void write_head(struct silt_buf *b, const struct silt_client *c,
                   q->method, q->path, c->address);
     if (c->token[0] != 0)
         silt_buf_addf(b, "Authorization: Bearer %s\r\n", c->token);
+    if (q->accept != NULL)
+        silt_buf_addf(b, "Accept: %s\r\n", q->accept);
     if (q->content_type != NULL)
-        silt_buf_addf(b, "Content-Type: %s\r\nContent-Length: %llu\r\n", q->content_type,
-                      (unsigned long long)length);
+        silt_buf_addf(b, "Content-Type: %s\r\n", q->content_type);
+    if (q->content_type != NULL && length < 0)
+        silt_buf_add(b, SILT_LIT("Transfer-Encoding: chunked\r\n"));
+    else if (q->content_type != NULL)
+        silt_buf_addf(b, "Content-Length: %lld\r\n", (long long)length);
     silt_buf_add(b, SILT_LIT("\r\n"));
+}
+
+static int file_length(int file, int64_t *ret, struct silt_error *e)
+{
+    struct stat st;
+    off_t at = lseek(file, 0, SEEK_CUR);
+    if (at < 0 || fstat(file, &st) < 0)
+        return silt_fail_errno(e, "look at the file to send");
+    *ret = st.st_size > at ? st.st_size - at : 0;
+    return 0;
 }
 
 static int send_request(struct silt_client *c, const struct silt_client_request *q,
                         struct silt_error *e)
 {
     silt_auto_buf out;
-    uint64_t length = q->body.len;
+    int64_t length = q->source != NULL ? q->source->length : (int64_t)q->body.len;
     silt_buf_init(&out, ANSWER_MAX);
-    if (q->file >= 0) {
-        struct stat st;
-        if (fstat(q->file, &st) < 0)
-            return silt_fail_errno(e, "look at the file to send");
-        length = (uint64_t)st.st_size;
-    }
+    if (q->file >= 0 && file_length(q->file, &length, e) < 0)
+        return -1;
     write_head(&out, c, q, length);
     silt_buf_add(&out, q->body);
     if (out.broken)
         return silt_fail(e, SILT_LIMIT, "request larger than %d bytes", ANSWER_MAX);
-    if (send_bytes(c, silt_buf_slice(&out), e) < 0)
-        return -1;
-    return q->file >= 0 ? send_file(c, q, length, e) : 0;
+    int got = send_bytes(c, silt_buf_slice(&out), e);
+    if (got == 0 && q->file >= 0)
+        got = send_file(c, q, (uint64_t)length, e);
+    return got == 0 && q->source != NULL ? send_source(c, q, e) : got;
 }
 
 /* Receiving */
@@ -189,19 +216,20 @@ static int send_request(struct silt_client *c, const struct silt_client_request 
 /* 1: more bytes in c->in; 0: the server closed. */
 static int receive(struct silt_client *c, struct silt_error *e)
 {
+    short ready;
     silt_buf_drop(&c->in, c->used);
     c->used = 0;
-    if (wait_for(c, POLLIN, e) < 0)
+    if (wait_ready(c, POLLIN, &ready, e) < 0)
         return -1;
     char *room = silt_buf_room(&c->in, PIECE);
     if (room == NULL)
         return silt_fail(e, SILT_LIMIT, "answer of %s larger than %d bytes", c->address,
                          ANSWER_MAX);
     ssize_t n = recv(c->fd, room, PIECE, 0);
-    if (n < 0)
+    if (n < 0 && errno != EAGAIN)
         return silt_fail_errno(e, "receive from %s", c->address);
-    c->in.len += (size_t)n;
-    return n > 0 ? 1 : 0;
+    c->in.len += n > 0 ? (size_t)n : 0;
+    return n != 0;
 }
 
 /* The parsed head points into its bytes, which `in` moves about: it gets a copy to keep. */
@@ -241,9 +269,11 @@ int silt_client_ask(struct silt_client *c, const struct silt_client_request *q,
     c->used = 0;
     if (connect_to(c, e) < 0)
         return -1;
-    if (send_request(c, q, e) == 0)
+    if (send_request(c, q, e) >= 0)
         return read_head(c, e);
     /* A server that refuses what it is being sent answers and closes: its reason says more. */
+    if (c->fd < 0 || e->code == SILT_INTERRUPTED || e->code == SILT_TIMEOUT)
+        return -1;
     return read_head(c, &early) == 0 ? 0 : -1;
 }
 

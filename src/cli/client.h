@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "cli/progress.h"
 #include "http/parse.h"
 #include "json/json.h"
 
@@ -22,13 +23,23 @@ struct silt_client {
     uint64_t left; /* of a body with a length */
 };
 
+/* Where a body comes from when it is not in memory. */
+struct silt_client_source {
+    /* 1: *ret, valid until the next call; 0: that was all; -1: error, and the request is broken
+     * off. */
+    int (*next)(struct silt_client_source *s, silt_slice *ret, struct silt_error *e);
+    int64_t length; /* -1: not known: sent in chunks */
+};
+
 struct silt_client_request {
     const char *method;
     const char *path;         /* with the query */
+    const char *accept;       /* NULL: anything */
     const char *content_type; /* NULL: no body */
     silt_slice body;
-    int file;                                        /* -1, or the body is this file */
-    void (*progress)(uint64_t sent, uint64_t total); /* of a file; may be NULL */
+    int file;                          /* -1, or the body is this file from where it stands */
+    struct silt_client_source *source; /* NULL, or the body is this */
+    struct silt_progress *progress;    /* of a file or source; may be NULL */
 };
 
 /* NULL: found as a stranger would expect: environment, settings, the running instance's files. */
@@ -49,6 +60,3 @@ int silt_client_call(struct silt_client *c, const struct silt_client_request *q,
                      struct silt_arena *a, const struct silt_json **ret, struct silt_error *e);
 /* The answer whose head is there is an error: reads it and tells it. Returns -1. */
 int silt_client_fail(struct silt_client *c, struct silt_error *e);
-
-/* Ctrl-C since the start: a waiting call then ends with SILT_INTERRUPTED. */
-int silt_client_catch_interrupt(struct silt_error *e);

@@ -63,26 +63,15 @@ static int forget(const char *name, struct silt_client *c, struct silt_error *e)
 
 /* build */
 
-static void on_progress(uint64_t sent, uint64_t total)
-{
-    static int shown = -1;
-    bool live = isatty(STDERR_FILENO) == 1;
-    int percent = (int)(sent * 100 / total);
-    char size[SILT_CLI_SIZE_TEXT];
-    if (percent == shown || (!live && percent % 20 != 0))
-        return;
-    shown = percent;
-    (void)fprintf(stderr, "%simporting: %d %% of %s%s", live ? "\r" : "", percent,
-                  silt_cli_size((int64_t)total, size), live && percent < 100 ? "" : "\n");
-}
-
 static int import(const char *name, const char *tar, struct silt_client *c, struct silt_error *e)
 {
     silt_auto_arena a;
     const struct silt_json *answer;
+    struct silt_progress progress;
+    struct stat st;
     char path[PATH_SIZE];
     silt_auto_fd file = open(tar, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
+    if (file < 0 || fstat(file, &st) < 0)
         return silt_fail_errno(e, "open %s", tar);
     bool host = strcmp(name, "host") == 0; /* a skeleton over this machine's /usr */
     if (silt_cli_path(path, sizeof(path), "/v1/images/", name, host ? "?kind=host" : "", e) < 0)
@@ -91,10 +80,13 @@ static int import(const char *name, const char *tar, struct silt_client *c, stru
                                     .path = path,
                                     .content_type = "application/x-tar",
                                     .file = file,
-                                    .progress = on_progress};
+                                    .progress = &progress};
     silt_arena_init(&a, SILT_CLI_ARENA_MAX);
     c->timeout_ms = IMPORT_TIMEOUT_MS;
-    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+    silt_progress_start(&progress, name, (uint64_t)st.st_size);
+    int got = silt_client_call(c, &q, &a, &answer, e);
+    silt_progress_end(&progress);
+    if (got < 0)
         return silt_because(e, "import image %s", name);
     silt_slice digest = silt_cli_text(answer, "digest");
     (void)printf("%s %.*s\n", name, (int)digest.len, digest.data);

@@ -18,6 +18,14 @@ static const struct silt_option *find(const struct silt_options *o, silt_slice n
     return NULL;
 }
 
+static const struct silt_option *find_letter(const struct silt_options *o, const char *word)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (o->table[i].letter != 0 && o->table[i].letter == word[1] && word[2] == 0)
+            return &o->table[i];
+    return NULL;
+}
+
 static int take_value(const struct silt_option *option, const char *value, struct silt_error *e)
 {
     if (option->words != NULL)
@@ -30,9 +38,10 @@ static int take_value(const struct silt_option *option, const char *value, struc
 static int take_option(const struct silt_options *o, int argc, char **argv, int *at,
                        struct silt_error *e)
 {
-    const char *word = argv[*at], *name = word + 2, *equals = strchr(name, '=');
-    silt_slice key = {name, equals != NULL ? (size_t)(equals - name) : strlen(name)};
-    const struct silt_option *option = find(o, key);
+    const char *word = argv[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    silt_slice key = {word + 2,
+                      equals != NULL ? (size_t)(equals - word) - 2 : strlen(word + 1) - 1};
+    const struct silt_option *option = word[1] == '-' ? find(o, key) : find_letter(o, word);
     if (option == NULL)
         return silt_fail(e, SILT_INVALID, "unknown option %s", word);
     if (option->flag != NULL && equals != NULL)
@@ -56,8 +65,6 @@ int silt_options_parse(const struct silt_options *o, int argc, char **argv,
         bool dashes = argv[i][0] == '-' && argv[i][1] != 0;
         if (!dashes && plain->count == o->plain_max)
             break;
-        if (dashes && argv[i][1] != '-')
-            return silt_fail(e, SILT_INVALID, "unknown option %s", argv[i]);
         if ((dashes ? take_option(o, argc, argv, &i, e) : add(plain, argv[i], e)) < 0)
             return -1;
     }

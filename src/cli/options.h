@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: the words behind a command: --name value, --name=value, --flag, and everything else in
- * order. After `--` nothing is an option any more. */
+/* options: the words behind a command: --name value, --name=value, --flag, -f, -s value, and
+ * everything else in order. After `--` nothing is an option any more. */
 #pragma once
 
 #include "base/error.h"
@@ -17,6 +17,7 @@ struct silt_words {
 
 struct silt_option {
     const char *name;         /* without the dashes */
+    char letter;              /* of the short form; 0: none */
     bool *flag;               /* exactly one of these three */
     const char **value;       /* the last one given counts */
     struct silt_words *words; /* may be given again and again */

@@ -18,8 +18,8 @@ static int parse(size_t plain_max, size_t count, const char **args)
 {
     static char text[16][32];
     char *copy[16];
-    const struct silt_option table[] = {{.name = "flag", .flag = &flag},
-                                        {.name = "value", .value = &value},
+    const struct silt_option table[] = {{.name = "flag", .letter = 'g', .flag = &flag},
+                                        {.name = "value", .letter = 'v', .value = &value},
                                         {.name = "word", .words = &words}};
     struct silt_options o = {.table = table, .count = SILT_COUNT(table), .plain_max = plain_max};
     for (size_t i = 0; i < count; i++) {
@@ -66,4 +66,14 @@ TEST(an_unknown_or_incomplete_option_is_refused)
     assert_int_equal(PARSE(9, "--value"), -1);
     assert_int_equal(PARSE(9, "--flag=1"), -1);
     assert_int_equal(PARSE(9, "-"), 0);
+}
+
+TEST(letters_are_short_forms)
+{
+    assert_int_equal(PARSE(9, "a", "-g", "-v", "1"), 0);
+    assert_true(flag);
+    assert_string_equal(value, "1");
+    assert_int_equal(plain.count, 1);
+    assert_int_equal(PARSE(9, "-v"), -1);
+    assert_int_equal(PARSE(9, "-gg"), -1);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command: what is to run in a sandbox, and how, from words to the JSON that the daemon takes. */
+#pragma once
+
+#include "base/buf.h"
+#include "cli/options.h"
+
+enum { SILT_CLI_COMMAND_MAX = 16 * 1024 * 1024 };
+
+/* One word is shell text as it is; several are a command and its arguments, quoted. */
+void silt_command_join(const struct silt_words *words, struct silt_buf *ret);
+/* "5s", "1.5m", "200ms", "2h"; a bare number is seconds. The option's name is for the error. */
+int silt_command_time(const char *option, const char *text, int64_t *ret_ms, struct silt_error *e);
+
+/* Members of an open object; nothing where the value is NULL or there are no words. */
+void silt_command_add_text(struct silt_buf *b, const char *key, const char *value);
+int silt_command_add_time(struct silt_buf *b, const char *key, const char *timeout,
+                          struct silt_error *e);
+int silt_command_add_env(struct silt_buf *b, const struct silt_words *env, struct silt_error *e);
+int silt_command_add_words(struct silt_buf *b, const struct silt_words *words,
+                           struct silt_error *e);

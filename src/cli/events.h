@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events: follows an answer that is a stream of events, each of them a JSON object. */
+#pragma once
+
+#include "cli/client.h"
+
+/* 0: go on; 1: that was the last one; -1: error. */
+typedef int (*silt_events_take)(void *to, const struct silt_json *event, struct silt_error *e);
+
+/* 1: `take` saw the last one; 0: the stream ended without it; -1: error, also of `take`. */
+int silt_events_follow(struct silt_client *c, const struct silt_client_request *q,
+                       silt_events_take take, void *to, struct silt_error *e);
