@@ -2,6 +2,7 @@
 #include "sandbox/exec.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "sandbox/process.h"
 #include "sandbox/start.h"
 
 #include <assert.h>
@@ -29,6 +30,7 @@ struct silt_exec {
     uint64_t number;
     struct silt_start start; /* slices of `parts` until it is sent */
     char *parts;
+    bool its_turn; /* in the session, or needs none: it waits for its log only */
     size_t unstarted; /* bytes that count against UNSTARTED_MAX */
     size_t unacknowledged; /* output that came and was not credited back */
     size_t owed;           /* credit that is not sent yet */
@@ -103,11 +105,26 @@ static void send_start(struct silt_exec *x)
         send_detach(x->sandbox, x->number);
 }
 
+static void send_if_ready(struct silt_exec *x)
+{
+    bool has_log = (x->start.flags & SILT_START_LOG) == 0 || x->start.log >= 0;
+    if (x->its_turn && has_log && x->state == WAITING)
+        send_start(x);
+}
+
+void silt_exec_give_log(struct silt_exec *x, int log)
+{
+    assert(x->start.log < 0 && x->state == WAITING);
+    x->start.log = log;
+    send_if_ready(x);
+}
+
 static void on_turn(struct silt_turn *t, struct silt_session *session, const struct silt_error *e)
 {
     struct silt_exec *x = silt_container_of(t, struct silt_exec, turn);
     if (e == NULL) {
-        send_start(x);
+        x->its_turn = true;
+        send_if_ready(x);
         return;
     }
     x->session = NULL;
@@ -133,6 +150,13 @@ static silt_slice copy_part(char **at, silt_slice part)
     return copy;
 }
 
+static void add_exec(struct silt_exec *x)
+{
+    silt_list_append(&x->sandbox->execs, &x->link);
+    x->sandbox->exec_count++;
+    silt_sandbox_hold(x->sandbox);
+}
+
 int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const struct silt_exec_request *q,
                     struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e)
 {
@@ -146,7 +170,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                          SILT_COMMAND_MAX);
     if (s->exec_count >= EXECS_MAX)
         return silt_fail(e, SILT_LIMIT, "%d commands run or wait in this sandbox already", EXECS_MAX);
-    size_t size = env.len + q->cwd.len + q->command.len;
+    size_t size = env.len + q->cwd.len + q->user.len + q->command.len;
     if (size > UNSTARTED_MAX - s->registry->unstarted_bytes)
         return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
                          s->registry->unstarted_bytes);
@@ -158,25 +182,78 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                             .session = session,
                             .sink = sink,
                             .turn = {.go = on_turn},
-                            .number = silt_registry_number(s->registry),
+                            .number = q->number != 0 ? q->number : silt_registry_number(s->registry),
                             .parts = at,
                             .unstarted = size,
                             .grave = {.free = free_exec}};
-    x->start = (struct silt_start){.mode = q->mode, .timeout_ms = q->timeout_ms};
+    x->start = (struct silt_start){
+        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .log = -1};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
     x->start.cwd = copy_part(&at, q->cwd);
+    x->start.user = copy_part(&at, q->user);
     x->start.command = copy_part(&at, q->command);
-    silt_list_append(&s->execs, &x->link);
-    s->exec_count++;
     s->registry->unstarted_bytes += size;
-    silt_sandbox_hold(s);
     s->registry->counts.execs++;
+    add_exec(x);
     *ret = x; /* before anything can call the sink */
+    x->its_turn = session == NULL;
     if (session != NULL)
         silt_session_enter(session, &x->turn);
     else
-        send_start(x);
+        send_if_ready(x);
     return 0;
+}
+
+struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, struct silt_exec_sink *sink)
+{
+    struct silt_exec *x = calloc(1, sizeof(*x));
+    if (x == NULL)
+        abort();
+    *x = (struct silt_exec){.sandbox = s,
+                            .sink = sink,
+                            .state = RUNNING,
+                            .number = number,
+                            .start = {.log = -1},
+                            .grave = {.free = free_exec}};
+    add_exec(x);
+    send_detach(s, number); /* whoever it was held back for is gone */
+    return x;
+}
+
+bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e)
+{
+    if (x->state != WAITING)
+        return false;
+    fail(x, e);
+    return true;
+}
+
+static void tell(struct silt_exec *x, uint32_t type, uint32_t flags, silt_slice body)
+{
+    struct silt_frame_out f = {.type = type, .flags = flags, .id = x->number, .body = body};
+    if (x->state == SENT || x->state == RUNNING)
+        silt_channel_send(x->sandbox, &f);
+}
+
+void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms)
+{
+    struct silt_agent_kill how = {.signal = (uint32_t)signal, .grace_ms = grace_ms};
+    tell(x, SILT_AGENT_KILL, 0, (silt_slice){(const char *)&how, sizeof(how)});
+}
+
+void silt_exec_follow(struct silt_exec *x, uint64_t position)
+{
+    tell(x, SILT_AGENT_FOLLOW, 0, (silt_slice){(const char *)&position, sizeof(position)});
+}
+
+void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close)
+{
+    tell(x, SILT_AGENT_STDIN, close, bytes);
+}
+
+void silt_exec_detach(struct silt_exec *x)
+{
+    tell(x, SILT_AGENT_DETACH, 0, (silt_slice){NULL, 0});
 }
 
 void silt_exec_credit(struct silt_exec *x, size_t n)
@@ -221,7 +298,7 @@ void silt_exec_forget_all(struct silt_sandbox *s)
 
 static void on_output(struct silt_exec *x, const struct silt_frame *f, size_t len)
 {
-    if (x->sink == NULL || len == 0)
+    if (x->sink == NULL || x->sink->output == NULL || len == 0)
         return;
     x->unacknowledged += len;
     if (x->unacknowledged > SILT_EXEC_WINDOW + SILT_FRAME_BODY_MAX || (f->flags != 1 && f->flags != 2)) {
@@ -303,10 +380,10 @@ static void on_started(struct silt_exec *x, const struct silt_frame *f)
         return;
     x->state = RUNNING;
     is_started(x);
+    if (x->sink != NULL && x->sink->started != NULL)
+        x->sink->started(x->sink, pid); /* before the session's next turn, which may be its end */
     if (x->start.mode == SILT_EXEC_BACKGROUND)
         leave_session(x);
-    if (x->sink != NULL && x->sink->started != NULL)
-        x->sink->started(x->sink, pid);
 }
 
 static struct silt_exec *find(struct silt_sandbox *s, uint64_t number)
@@ -319,11 +396,23 @@ static struct silt_exec *find(struct silt_sandbox *s, uint64_t number)
     return NULL;
 }
 
+static void on_stdin_taken(struct silt_exec *x, const struct silt_frame *f)
+{
+    uint64_t n;
+    memcpy(&n, f->body, sizeof(n));
+    if (x->sink != NULL && x->sink->stdin_taken != NULL)
+        x->sink->stdin_taken(x->sink, n, (f->flags & 1) != 0);
+}
+
 static void on_stranger(struct silt_sandbox *s, const struct silt_frame *f)
 {
     /* Started by a former siltd, whose callers are gone with it. */
-    if (f->type == SILT_AGENT_EXEC_INFO)
-        send_detach(s, f->id);
+    struct silt_agent_exec_info info;
+    if (f->type == SILT_AGENT_EXEC_INFO) {
+        memcpy(&info, f->body, sizeof(info));
+        if (!silt_process_adopt(s, f->id, info.pid))
+            send_detach(s, f->id);
+    }
     if (f->type == SILT_AGENT_ENDED)
         silt_session_foreign_ended(s, f->id);
 }
@@ -343,5 +432,10 @@ void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size
         on_ended(x, f, body_len);
     } else if (f->type == SILT_AGENT_FAILED) {
         on_failed(x, f);
+    } else if (f->type == SILT_AGENT_LOGGED) {
+        if (x->sink != NULL && x->sink->logged != NULL)
+            x->sink->logged(x->sink);
+    } else if (f->type == SILT_AGENT_STDIN_TAKEN) {
+        on_stdin_taken(x, f);
     }
 }

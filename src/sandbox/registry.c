@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/image.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/process.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -313,6 +313,16 @@ static void load_sandbox(void *context, struct silt_sandbox_row *row)
         index_by_id(r, s);
 }
 
+static void load_process(void *context, struct silt_process_row *row)
+{
+    struct silt_registry *r = context;
+    struct silt_sandbox *s = row->slot < r->settings.slots ? r->by_slot[row->slot] : NULL;
+    if (s == NULL)
+        silt_process_row_fini(row);
+    else
+        silt_process_load(s, row);
+}
+
 static void load_image(void *context, const struct silt_image_row *row)
 {
     silt_image_add(context, row);
@@ -353,7 +363,8 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     if (read_boot_id(boot_id, sizeof(boot_id), e) < 0
         || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0
         || silt_store_each_image(r->store, load_image, r, e) < 0
-        || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0)
+        || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0
+        || silt_store_each_process(r->store, load_process, r, e) < 0)
         return -1;
     return 0;
 }
@@ -387,14 +398,17 @@ static void settle(struct silt_registry *r, struct silt_sandbox *s)
         silt_sandbox_destroy(s, NULL);
         return;
     }
-    if (!s->row.running)
+    if (!s->row.running) {
+        silt_process_settle_all(s);
         return;
+    }
     struct silt_death d = {.at_ms = silt_clock_wall_ms(), .exit_code = -1};
     (void)snprintf(d.cause, sizeof(d.cause), "%s", r->rebooted ? "host_reboot" : "daemon_restart");
     (void)snprintf(d.message, sizeof(d.message), "%s",
                    r->rebooted ? "the machine was rebooted" : "the daemon was restarted");
     s->row.running = false;
     silt_sandbox_died(s, &d);
+    silt_process_settle_all(s);
 }
 
 void silt_registry_adopted_all(struct silt_registry *r)

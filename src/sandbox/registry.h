@@ -47,6 +47,7 @@ struct silt_registry {
     struct silt_link images;
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands that wait to be started */
+    uint32_t open_logs;     /* of processes */
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     bool rebooted, recovering;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "sandbox/exec.h"
 #include "sandbox/image.h"
+#include "sandbox/process.h"
 #include "sandbox/work.h"
 #include "wire/super.h"
 
@@ -70,6 +71,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->ready_link);
     silt_list_init(&s->sessions);
     silt_list_init(&s->execs);
+    silt_list_init(&s->processes);
     silt_work_init(s);
     silt_list_init(&s->waiters);
     silt_list_init(&s->destroyers);
@@ -88,6 +90,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_channel_close(s);
     silt_work_forget_all(s);
     silt_exec_forget_all(s);
+    silt_process_forget_all(s);
     silt_session_forget_all(s);
     free_sandbox(&s->grave);
 }
@@ -339,6 +342,7 @@ void silt_sandbox_on_hello_done(struct silt_sandbox *s)
     if (!s->adopted)
         return; /* of our own start: nothing waits for it */
     s->adopted = false;
+    silt_process_settle_all(s);
     if (s->row.id[0] == 0)
         became_ready(s);
     else
@@ -370,6 +374,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     silt_work_drop_all(s, e);
     silt_exec_drop_all(s, e);
     silt_session_drop_all(s, e);
+    silt_process_settle_all(s); /* those of which its agent had not told yet */
 }
 
 static void bury(struct silt_sandbox *s)
@@ -378,6 +383,9 @@ static void bury(struct silt_sandbox *s)
     struct silt_error e;
     if (silt_store_remove_sandbox(r->store, s->row.slot, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
+    if (silt_store_remove_processes(r->store, s->row.slot, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
+    silt_process_forget_all(s);
     if (s->indexed)
         silt_map_remove(&r->by_id, silt_slice_of(s->row.id));
     s->indexed = false;

@@ -55,6 +55,8 @@ struct silt_sandbox {
     size_t session_count;
     struct silt_link execs;
     uint32_t exec_count;
+    struct silt_link processes; /* struct silt_process, in the order of their numbers */
+    uint32_t process_count;
     struct silt_works work;
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/session.h"
 #include "base/log.h"
-#include "sandbox/exec.h"
+#include "sandbox/process.h"
 #include "sandbox/start.h"
 
 #include <assert.h>
@@ -186,6 +186,7 @@ void silt_session_close(struct silt_session *s, struct silt_turn *t)
 {
     assert(s->holder == t);
     s->closing = true;
+    silt_process_session_ended(s->sandbox, s->number);
     struct silt_frame_out f = {.type = SILT_AGENT_CLOSE, .id = s->number};
     silt_channel_send(s->sandbox, &f);
 }
@@ -226,6 +227,7 @@ static void on_died(struct silt_session *s, const struct silt_frame *f)
     s->state = SILT_SESSION_DEAD;
     s->exit_code = end.code;
     s->foreign_exec = 0;
+    silt_process_session_ended(s->sandbox, s->number);
     if (s->closing)
         on_closed(s);
     else

@@ -64,7 +64,8 @@ static int in_memfd(const struct silt_start *p, int *ret_fd, struct silt_error *
     if (fd < 0)
         return silt_fail_errno(e, "create memfd");
     if (silt_fd_write_all(fd, p->note, e) < 0 || silt_fd_write_all(fd, p->cwd, e) < 0
-        || silt_fd_write_all(fd, p->env, e) < 0 || silt_fd_write_all(fd, p->command, e) < 0)
+        || silt_fd_write_all(fd, p->env, e) < 0 || silt_fd_write_all(fd, p->user, e) < 0
+        || silt_fd_write_all(fd, p->command, e) < 0)
         return -1;
     *ret_fd = silt_take_fd(&fd);
     return 0;
@@ -80,10 +81,14 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
         .note_len = (uint32_t)p->note.len,
         .cwd_len = (uint32_t)p->cwd.len,
         .env_len = (uint32_t)p->env.len,
+        .user_len = (uint32_t)p->user.len,
         .command_len = (uint32_t)p->command.len,
+        .flags = p->flags,
     };
-    size_t parts = p->note.len + p->cwd.len + p->env.len + p->command.len;
-    struct silt_frame_out f = {.type = type, .id = id, .head = {(const char *)&head, sizeof(head)}};
+    size_t parts = p->note.len + p->cwd.len + p->env.len + p->user.len + p->command.len;
+    int fds[2];
+    struct silt_frame_out f = {
+        .type = type, .id = id, .head = {(const char *)&head, sizeof(head)}, .fds = fds};
     if (parts > SILT_START_MAX)
         return silt_fail(e, SILT_LIMIT, "command and environment of %zu bytes, at most %d", parts,
                          SILT_START_MAX);
@@ -94,15 +99,17 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
         if (in_memfd(p, &fd, e) < 0)
             return silt_because(e, "hand over a large command");
         f.flags = SILT_START_IN_MEMFD;
-        f.fds = &fd;
-        f.nfds = 1;
+        fds[f.nfds++] = fd;
     } else {
         silt_buf_add(&body, p->note);
         silt_buf_add(&body, p->cwd);
         silt_buf_add(&body, p->env);
+        silt_buf_add(&body, p->user);
         silt_buf_add(&body, p->command);
         f.body = silt_buf_slice(&body);
     }
+    if (p->flags & SILT_START_LOG)
+        fds[f.nfds++] = p->log;
     silt_channel_send(s, &f);
     return 0;
 }

@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/store.h"
 #include "base/own.h"
+#include "store/db.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum statement {
-    PUT_SANDBOX,
-    REMOVE_SANDBOX,
-    EACH_SANDBOX,
-    PUT_IMAGE,
-    REMOVE_IMAGE,
-    EACH_IMAGE,
-    PUT_META,
-    GET_META,
-    STATEMENT_MAX
-};
-
-struct silt_store {
-    sqlite3 *db;
-    sqlite3 *checkpointer; /* kept open: closing it while db holds locks would strand a descriptor */
-    sqlite3_stmt *statements[STATEMENT_MAX];
-};
 
 /* Each migration brings the schema from its index to the next number; never change one that shipped. */
 static const char *const migrations[] = {
@@ -38,21 +19,31 @@ static const char *const migrations[] = {
     " death_peak INTEGER);"
     "CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;",
+
+    "CREATE TABLE process(number INTEGER PRIMARY KEY, slot INTEGER NOT NULL, id TEXT NOT NULL, command TEXT,"
+    " session TEXT, remark TEXT, session_number INTEGER NOT NULL, status INTEGER NOT NULL,"
+    " auto_cleanup INTEGER NOT NULL, pid INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, log_bytes INTEGER NOT NULL, cause TEXT);"
+    "CREATE INDEX process_slot ON process(slot);",
 };
 
-static const char *const texts[STATEMENT_MAX] = {
-    [PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
+static const char *const texts[SILT_DB_STATEMENT_MAX] = {
+    [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
                      "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
-    [REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
-    [EACH_SANDBOX] = "SELECT * FROM sandbox",
-    [PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
-    [REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
-    [EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
-    [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
-    [GET_META] = "SELECT value FROM meta WHERE name=?",
+    [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
+    [SILT_DB_EACH_SANDBOX] = "SELECT * FROM sandbox",
+    [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
+    [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
+    [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
+    [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
+    [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
+    [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_PROCESS] = "DELETE FROM process WHERE number=?",
+    [SILT_DB_REMOVE_PROCESSES] = "DELETE FROM process WHERE slot=?",
+    [SILT_DB_EACH_PROCESS] = "SELECT * FROM process ORDER BY number",
 };
 
-static int fail_db(sqlite3 *db, struct silt_error *e, const char *doing)
+int silt_db_fail(sqlite3 *db, struct silt_error *e, const char *doing)
 {
     int code = db != NULL ? sqlite3_errcode(db) : SQLITE_NOMEM;
     return silt_fail(e, code == SQLITE_FULL ? SILT_NO_SPACE : SILT_INTERNAL, "%s: %s", doing,
@@ -63,7 +54,7 @@ static int migrate(sqlite3 *db, struct silt_error *e)
 {
     sqlite3_stmt *st = NULL;
     if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &st, NULL) != SQLITE_OK)
-        return fail_db(db, e, "read schema version");
+        return silt_db_fail(db, e, "read schema version");
     size_t version = sqlite3_step(st) == SQLITE_ROW ? (size_t)sqlite3_column_int(st, 0) : 0;
     (void)sqlite3_finalize(st);
     if (version > SILT_COUNT(migrations))
@@ -75,7 +66,7 @@ static int migrate(sqlite3 *db, struct silt_error *e)
         (void)snprintf(text, sizeof(text), "BEGIN;%s PRAGMA user_version=%zu; COMMIT;",
                        migrations[version], version + 1);
         if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
-            return fail_db(db, e, "bring the store's schema up to date");
+            return silt_db_fail(db, e, "bring the store's schema up to date");
     }
     return 0;
 }
@@ -89,7 +80,7 @@ static int connect_to(const char *path, sqlite3 **ret, struct silt_error *e)
                         "PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=2000;",
                         NULL, NULL, NULL)
                != SQLITE_OK) {
-        (void)fail_db(db, e, "open");
+        (void)silt_db_fail(db, e, "open");
         (void)sqlite3_close(db);
         return silt_because(e, "store %s", path);
     }
@@ -107,10 +98,10 @@ int silt_store_open(const char *path, struct silt_store **ret, struct silt_error
         silt_store_close(s);
         return -1;
     }
-    for (size_t i = 0; i < STATEMENT_MAX; i++)
+    for (size_t i = 0; i < SILT_DB_STATEMENT_MAX; i++)
         if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL)
             != SQLITE_OK) {
-            (void)fail_db(s->db, e, texts[i]);
+            (void)silt_db_fail(s->db, e, texts[i]);
             silt_store_close(s);
             return -1;
         }
@@ -122,7 +113,7 @@ void silt_store_close(struct silt_store *s)
 {
     if (s == NULL)
         return;
-    for (size_t i = 0; i < STATEMENT_MAX; i++)
+    for (size_t i = 0; i < SILT_DB_STATEMENT_MAX; i++)
         (void)sqlite3_finalize(s->statements[i]);
     (void)sqlite3_close(s->checkpointer);
     (void)sqlite3_close(s->db);
@@ -137,17 +128,16 @@ void silt_sandbox_row_fini(struct silt_sandbox_row *r)
     r->labels = NULL;
 }
 
-/* Runs a statement that returns nothing, and makes it ready for the next use. */
-static int finish(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing)
+int silt_db_finish(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing)
 {
     int rc = sqlite3_step(st);
-    int result = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : fail_db(s->db, e, doing);
+    int result = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : silt_db_fail(s->db, e, doing);
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
     return result;
 }
 
-static void bind_text(sqlite3_stmt *st, int at, const char *text)
+void silt_db_bind_text(sqlite3_stmt *st, int at, const char *text)
 {
     if (text != NULL && text[0] != 0)
         (void)sqlite3_bind_text(st, at, text, -1, SQLITE_STATIC);
@@ -155,16 +145,16 @@ static void bind_text(sqlite3_stmt *st, int at, const char *text)
 
 int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[PUT_SANDBOX];
+    sqlite3_stmt *st = s->statements[SILT_DB_PUT_SANDBOX];
     int i = 1;
     (void)sqlite3_bind_int64(st, i++, r->slot);
-    bind_text(st, i++, r->id);
+    silt_db_bind_text(st, i++, r->id);
     (void)sqlite3_bind_text(st, i++, r->image, -1, SQLITE_STATIC);
     (void)sqlite3_bind_blob(st, i++, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_int(st, i++, r->host_usr);
     (void)sqlite3_bind_int(st, i++, r->ephemeral);
     (void)sqlite3_bind_int(st, i++, r->running);
-    bind_text(st, i++, r->type);
+    silt_db_bind_text(st, i++, r->type);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->limits.memory_bytes);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->limits.disk_bytes);
     (void)sqlite3_bind_int64(st, i++, r->limits.cpu_milli);
@@ -172,36 +162,36 @@ int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *
     if (r->env != NULL)
         (void)sqlite3_bind_blob64(st, i, r->env, r->env_len, SQLITE_STATIC);
     i++;
-    bind_text(st, i++, r->labels);
+    silt_db_bind_text(st, i++, r->labels);
     (void)sqlite3_bind_int64(st, i++, r->sleep_after_s);
     (void)sqlite3_bind_int64(st, i++, r->created_ms);
     (void)sqlite3_bind_int64(st, i++, r->started_ms);
     (void)sqlite3_bind_int64(st, i++, r->used_ms);
-    bind_text(st, i++, r->incarnation);
-    bind_text(st, i++, r->death.cause);
-    bind_text(st, i++, r->death.message);
+    silt_db_bind_text(st, i++, r->incarnation);
+    silt_db_bind_text(st, i++, r->death.cause);
+    silt_db_bind_text(st, i++, r->death.message);
     (void)sqlite3_bind_int64(st, i++, r->death.at_ms);
     (void)sqlite3_bind_int(st, i++, r->death.exit_code);
     (void)sqlite3_bind_int(st, i++, r->death.signal);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.limit_bytes);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.peak_bytes);
-    return finish(s, st, e, "remember sandbox");
+    return silt_db_finish(s, st, e, "remember sandbox");
 }
 
 int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[REMOVE_SANDBOX];
+    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_SANDBOX];
     (void)sqlite3_bind_int64(st, 1, slot);
-    return finish(s, st, e, "forget sandbox");
+    return silt_db_finish(s, st, e, "forget sandbox");
 }
 
-static void column_text(sqlite3_stmt *st, int at, char *out, size_t size)
+void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size)
 {
     const unsigned char *text = sqlite3_column_text(st, at);
     (void)snprintf(out, size, "%s", text != NULL ? (const char *)text : "");
 }
 
-static char *column_dup(sqlite3_stmt *st, int at, size_t *ret_len)
+char *silt_db_column_dup(sqlite3_stmt *st, int at, size_t *ret_len)
 {
     const void *data = sqlite3_column_blob(st, at);
     size_t len = (size_t)sqlite3_column_bytes(st, at);
@@ -228,26 +218,26 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     size_t labels_len;
     int i = 0;
     r->slot = (uint32_t)sqlite3_column_int64(st, i++);
-    column_text(st, i++, r->id, sizeof(r->id));
-    column_text(st, i++, r->image, sizeof(r->image));
+    silt_db_column_text(st, i++, r->id, sizeof(r->id));
+    silt_db_column_text(st, i++, r->image, sizeof(r->image));
     column_digest(st, i++, r->digest);
     r->host_usr = sqlite3_column_int(st, i++) != 0;
     r->ephemeral = sqlite3_column_int(st, i++) != 0;
     r->running = sqlite3_column_int(st, i++) != 0;
-    column_text(st, i++, r->type, sizeof(r->type));
+    silt_db_column_text(st, i++, r->type, sizeof(r->type));
     r->limits.memory_bytes = (uint64_t)sqlite3_column_int64(st, i++);
     r->limits.disk_bytes = (uint64_t)sqlite3_column_int64(st, i++);
     r->limits.cpu_milli = (uint32_t)sqlite3_column_int64(st, i++);
     r->limits.pids = (uint32_t)sqlite3_column_int64(st, i++);
-    r->env = column_dup(st, i++, &r->env_len);
-    r->labels = column_dup(st, i++, &labels_len);
+    r->env = silt_db_column_dup(st, i++, &r->env_len);
+    r->labels = silt_db_column_dup(st, i++, &labels_len);
     r->sleep_after_s = sqlite3_column_int64(st, i++);
     r->created_ms = sqlite3_column_int64(st, i++);
     r->started_ms = sqlite3_column_int64(st, i++);
     r->used_ms = sqlite3_column_int64(st, i++);
-    column_text(st, i++, r->incarnation, sizeof(r->incarnation));
-    column_text(st, i++, r->death.cause, sizeof(r->death.cause));
-    column_text(st, i++, r->death.message, sizeof(r->death.message));
+    silt_db_column_text(st, i++, r->incarnation, sizeof(r->incarnation));
+    silt_db_column_text(st, i++, r->death.cause, sizeof(r->death.cause));
+    silt_db_column_text(st, i++, r->death.message, sizeof(r->death.message));
     r->death.at_ms = sqlite3_column_int64(st, i++);
     r->death.exit_code = sqlite3_column_int(st, i++);
     r->death.signal = sqlite3_column_int(st, i++);
@@ -258,7 +248,7 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
 int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct silt_sandbox_row *),
                             void *context, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[EACH_SANDBOX];
+    sqlite3_stmt *st = s->statements[SILT_DB_EACH_SANDBOX];
     int rc;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         struct silt_sandbox_row row = {0};
@@ -266,35 +256,35 @@ int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct si
         each(context, &row);
     }
     (void)sqlite3_reset(st);
-    return rc == SQLITE_DONE ? 0 : fail_db(s->db, e, "read sandboxes");
+    return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read sandboxes");
 }
 
 int silt_store_put_image(struct silt_store *s, const struct silt_image_row *r, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[PUT_IMAGE];
+    sqlite3_stmt *st = s->statements[SILT_DB_PUT_IMAGE];
     (void)sqlite3_bind_text(st, 1, r->name, -1, SQLITE_STATIC);
     (void)sqlite3_bind_blob(st, 2, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_int64(st, 3, (int64_t)r->bytes);
     (void)sqlite3_bind_int64(st, 4, r->created_ms);
     (void)sqlite3_bind_int(st, 5, r->host_usr);
-    return finish(s, st, e, "remember image");
+    return silt_db_finish(s, st, e, "remember image");
 }
 
 int silt_store_remove_image(struct silt_store *s, const char *name, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[REMOVE_IMAGE];
+    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_IMAGE];
     (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-    return finish(s, st, e, "forget image");
+    return silt_db_finish(s, st, e, "forget image");
 }
 
 int silt_store_each_image(struct silt_store *s, void (*each)(void *, const struct silt_image_row *),
                           void *context, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[EACH_IMAGE];
+    sqlite3_stmt *st = s->statements[SILT_DB_EACH_IMAGE];
     int rc;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         struct silt_image_row row = {0};
-        column_text(st, 0, row.name, sizeof(row.name));
+        silt_db_column_text(st, 0, row.name, sizeof(row.name));
         column_digest(st, 1, row.digest);
         row.bytes = (uint64_t)sqlite3_column_int64(st, 2);
         row.created_ms = sqlite3_column_int64(st, 3);
@@ -302,26 +292,26 @@ int silt_store_each_image(struct silt_store *s, void (*each)(void *, const struc
         each(context, &row);
     }
     (void)sqlite3_reset(st);
-    return rc == SQLITE_DONE ? 0 : fail_db(s->db, e, "read images");
+    return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read images");
 }
 
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[GET_META];
+    sqlite3_stmt *st = s->statements[SILT_DB_GET_META];
     char before[64] = "";
     (void)sqlite3_bind_text(st, 1, "boot_id", -1, SQLITE_STATIC);
     if (sqlite3_step(st) == SQLITE_ROW)
-        column_text(st, 0, before, sizeof(before));
+        silt_db_column_text(st, 0, before, sizeof(before));
     (void)sqlite3_reset(st);
     *ret = before[0] != 0 && strcmp(before, boot_id) != 0;
-    st = s->statements[PUT_META];
+    st = s->statements[SILT_DB_PUT_META];
     (void)sqlite3_bind_text(st, 1, "boot_id", -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(st, 2, boot_id, -1, SQLITE_STATIC);
-    return finish(s, st, e, "remember boot");
+    return silt_db_finish(s, st, e, "remember boot");
 }
 
 int silt_store_checkpoint(struct silt_store *s, struct silt_error *e)
 {
     int rc = sqlite3_wal_checkpoint_v2(s->checkpointer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    return rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : fail_db(s->checkpointer, e, "checkpoint");
+    return rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : silt_db_fail(s->checkpointer, e, "checkpoint");
 }

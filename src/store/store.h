@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: what siltd remembers over restarts: sandboxes and images, one SQLite file in WAL mode. A write
+/* store: what siltd remembers over restarts: sandboxes, processes and images, one SQLite file in WAL mode. A write
  * is a write to the page cache and never waits for the disk (synchronous=NORMAL, checkpoints by another
  * connection on a worker thread), so it is done in the loop. */
 #pragma once
@@ -42,6 +42,38 @@ struct silt_sandbox_row {
 };
 void silt_sandbox_row_fini(struct silt_sandbox_row *r);
 
+enum { SILT_PROCESS_ID_MAX = 128, SILT_PROCESS_COMMAND_MAX = 64 << 10 };
+
+enum silt_process_status { /* the numbers are in the database */
+    SILT_PROCESS_STARTING = 0,
+    SILT_PROCESS_RUNNING = 1,
+    SILT_PROCESS_COMPLETED = 2, /* exit code 0 */
+    SILT_PROCESS_FAILED = 3,    /* another one */
+    SILT_PROCESS_KILLED = 4,    /* through the API, by its timeout, by SIGKILL or SIGTERM */
+    SILT_PROCESS_ERROR = 5,     /* could not be started, or what it ran in ended */
+    SILT_PROCESS_STATUS_MAX
+};
+
+/* A background command and what became of it. */
+struct silt_process_row {
+    uint64_t number; /* of its exec and of its log */
+    uint32_t slot;   /* of its sandbox */
+    char id[SILT_PROCESS_ID_MAX + 1];
+    char *command;    /* owned; arguments are separated by spaces; cut at SILT_PROCESS_COMMAND_MAX */
+    char *session;    /* owned; NULL: none */
+    char *remark;     /* owned; what we add to its stderr; may be NULL */
+    uint64_t session_number;
+    enum silt_process_status status;
+    bool auto_cleanup;
+    int32_t pid; /* inside; 0: never had one */
+    int32_t exit_code; /* -1: none */
+    int32_t signal;    /* 0: none */
+    int64_t started_ms, ended_ms; /* 0: not yet */
+    uint64_t log_bytes; /* of a finished one */
+    char cause[16];     /* as in struct silt_death; empty: an ordinary end */
+};
+void silt_process_row_fini(struct silt_process_row *r);
+
 struct silt_image_row {
     char name[SILT_IMAGE_NAME_SIZE];
     uint8_t digest[SILT_DIGEST_SIZE];
@@ -59,6 +91,15 @@ int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *context, st
                             void *context, struct silt_error *e);
 int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *row, struct silt_error *e);
 int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e);
+
+/* The row is the callee's: it frees or keeps its strings. In the order of numbers. Those whose sandbox is gone
+ * go first. */
+int silt_store_each_process(struct silt_store *s, void (*each)(void *context, struct silt_process_row *row),
+                            void *context, struct silt_error *e);
+int silt_store_put_process(struct silt_store *s, const struct silt_process_row *row, struct silt_error *e);
+int silt_store_remove_process(struct silt_store *s, uint64_t number, struct silt_error *e);
+/* All those of a slot. */
+int silt_store_remove_processes(struct silt_store *s, uint32_t slot, struct silt_error *e);
 
 int silt_store_each_image(struct silt_store *s,
                           void (*each)(void *context, const struct silt_image_row *row), void *context,

@@ -57,7 +57,7 @@ static void on_failed(struct silt_exec_sink *s, const struct silt_error *e)
     silt_container_of(s, struct sink, sink)->failed++;
 }
 
-#define SINK {.sink = {on_started, on_output, on_ended, on_failed}}
+#define SINK {.sink = {.started = on_started, .output = on_output, .ended = on_ended, .failed = on_failed}}
 
 static struct harness h;
 

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/process.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "sandbox/follow.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    COMMANDS_MAX = 8 << 20, /* bytes of the commands that one sandbox's records keep */
+    CLEANUP_MS = 60000,
+    TIMEOUT_CODE = 124, /* as timeout(1) says it */
+};
+
+/* Records. */
+
+static void free_process(struct silt_grave *g)
+{
+    struct silt_process *p = silt_container_of(g, struct silt_process, grave);
+    silt_log_file_leave(p->log);
+    silt_process_row_fini(&p->row);
+    free(p->cwd);
+    free(p);
+}
+
+static bool is_used(const struct silt_process *p)
+{
+    return !silt_list_empty(&p->follows) || !silt_list_empty(&p->watches) || p->busy > 0 || p->exec != NULL;
+}
+
+void silt_process_unuse(struct silt_process *p)
+{
+    bool read = !silt_list_empty(&p->follows) || p->busy > 0;
+    if (silt_process_is_over(p) && !read && p->log_state == SILT_PROCESS_LOG_OPEN) {
+        silt_log_file_leave(p->log);
+        p->log = NULL;
+        p->log_state = SILT_PROCESS_LOG_UNKNOWN;
+    }
+    if (p->listed || is_used(p) || p->grave.free != NULL)
+        return;
+    p->grave.free = free_process;
+    silt_loop_bury(p->sandbox->registry->loop, &p->grave);
+}
+
+static void save(struct silt_process *p)
+{
+    struct silt_error e;
+    if (p->listed && silt_store_put_process(p->sandbox->registry->store, &p->row, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.put", "process=%s error=%s", p->row.id, e.text);
+}
+
+static void unlist(struct silt_process *p)
+{
+    silt_loop_cancel(p->sandbox->registry->loop, &p->cleanup);
+    silt_list_remove(&p->link);
+    p->sandbox->process_count--;
+    p->listed = false;
+}
+
+static void on_unlogged(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    (void)context; /* what is left goes with the sandbox */
+    (void)a;
+    (void)fds;
+    (void)nfds;
+}
+
+static void remove_log(struct silt_process *p)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_UNLOG, .slot = p->sandbox->row.slot};
+    q.body.log.number = p->row.number;
+    silt_priv_ask(p->sandbox->registry->priv, &q, NULL, 0, on_unlogged, NULL);
+}
+
+static void remove_record(struct silt_process *p)
+{
+    struct silt_error e;
+    if (silt_store_remove_process(p->sandbox->registry->store, p->row.number, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.remove", "process=%s error=%s", p->row.id, e.text);
+    unlist(p);
+    remove_log(p);
+    silt_process_unuse(p);
+}
+
+static void on_cleanup(struct silt_timer *t)
+{
+    struct silt_process *p = silt_container_of(t, struct silt_process, cleanup);
+    if (!is_used(p))
+        remove_record(p);
+    else
+        silt_loop_after(p->sandbox->registry->loop, t, CLEANUP_MS);
+}
+
+static void clean_up_later(struct silt_process *p)
+{
+    if (p->row.auto_cleanup && p->listed)
+        silt_loop_after(p->sandbox->registry->loop, &p->cleanup, CLEANUP_MS);
+}
+
+static const struct silt_exec_sink sink_of_a_process;
+
+static struct silt_process *new_process(struct silt_sandbox *s)
+{
+    struct silt_process *p = calloc(1, sizeof(*p));
+    if (p == NULL)
+        abort();
+    p->sandbox = s;
+    p->sink = sink_of_a_process;
+    p->cleanup.on_time = on_cleanup;
+    silt_list_init(&p->follows);
+    silt_list_init(&p->watches);
+    silt_list_append(&s->processes, &p->link);
+    s->process_count++;
+    p->listed = true;
+    return p;
+}
+
+struct silt_process *silt_process_find(struct silt_sandbox *s, silt_slice id)
+{
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (silt_slice_eq(silt_slice_of(p->row.id), id))
+            return p;
+    }
+    return NULL;
+}
+
+void silt_process_load(struct silt_sandbox *s, struct silt_process_row *row)
+{
+    struct silt_process *p = new_process(s);
+    p->row = *row;
+    if (silt_process_is_over(p))
+        clean_up_later(p);
+}
+
+void silt_process_forget_all(struct silt_sandbox *s)
+{
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        p->exec = NULL;
+        unlist(p);
+        if (!is_used(p)) /* else its last user does that */
+            free_process(&p->grave);
+    }
+}
+
+/* Room for one more: the oldest that are over go first, unless somebody reads them. */
+
+static uint64_t log_bytes(const struct silt_process *p)
+{
+    struct silt_log_head h;
+    bool known = p->log != NULL && silt_log_look(p->log->fd, false, &h) == SILT_LOG_FOUND;
+    return known ? silt_log_size(&h) : p->row.log_bytes;
+}
+
+static bool is_full(struct silt_sandbox *s)
+{
+    uint64_t logs = 0, commands = 0;
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        logs += silt_process_is_over(p) ? p->row.log_bytes : log_bytes(p);
+        commands += p->row.command != NULL ? strlen(p->row.command) : 0;
+    }
+    return s->process_count >= SILT_LOGS_MAX || logs > SILT_LOGS_BYTES || commands > COMMANDS_MAX;
+}
+
+static struct silt_process *oldest_unused(struct silt_sandbox *s)
+{
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (silt_process_is_over(p) && !is_used(p))
+            return p;
+    }
+    return NULL;
+}
+
+static int make_room(struct silt_sandbox *s, struct silt_error *e)
+{
+    while (is_full(s)) {
+        struct silt_process *p = oldest_unused(s);
+        if (p == NULL)
+            return silt_fail(e, SILT_LIMIT,
+                             "the processes that run in this sandbox are %u (at most %d), or their logs are more "
+                             "than %llu MiB",
+                             s->process_count, SILT_LOGS_MAX, SILT_LOGS_BYTES >> 20);
+        remove_record(p);
+    }
+    return 0;
+}
+
+/* Watches. */
+
+void silt_process_watch(struct silt_process *p, struct silt_process_watch *w)
+{
+    silt_list_init(&w->link);
+    silt_list_append(&p->watches, &w->link);
+}
+
+void silt_process_unwatch(struct silt_process_watch *w)
+{
+    silt_list_remove(&w->link);
+}
+
+static void tell(struct silt_process *p, enum silt_process_event what, const struct silt_error *e)
+{
+    struct silt_link all;
+    silt_list_init(&all);
+    silt_list_each(it, &p->watches) {
+        silt_list_remove(it);
+        silt_list_append(&all, it);
+    }
+    p->busy++;
+    while (!silt_list_empty(&all)) {
+        struct silt_process_watch *w = silt_list_first(&all, struct silt_process_watch, link);
+        silt_list_remove(&w->link);
+        w->on_event(w, p, what, e);
+    }
+    p->busy--;
+}
+
+/* The end. */
+
+static void set_remark(struct silt_process *p, const struct silt_agent_end *end)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, PATH_MAX + 64);
+    if (end->flags & SILT_END_NO_CWD)
+        silt_buf_addf(&b, "Failed to change directory to '%s'\n", p->cwd != NULL ? p->cwd : "");
+    else if ((end->flags & SILT_END_TIMEOUT) && p->timeout_ms > 0)
+        silt_buf_addf(&b, "Command timed out after %ums\n", p->timeout_ms);
+    else if (end->flags & SILT_END_TIMEOUT)
+        silt_buf_addf(&b, "Command timed out\n");
+    free(p->row.remark);
+    p->row.remark = b.len > 0 ? strndup(b.data, b.len) : NULL;
+}
+
+static const char *cause_of(const struct silt_agent_end *end)
+{
+    return end->flags & SILT_END_OOM       ? "oom"
+           : end->flags & SILT_END_TIMEOUT ? "timeout"
+           : end->flags & SILT_END_PIDS    ? "pids"
+           : end->signal != 0              ? "signal"
+                                           : "";
+}
+
+static void enter(struct silt_process *p, enum silt_process_status next) /* the only place that assigns it */
+{
+    p->row.status = next;
+    if (!silt_process_is_over(p))
+        return;
+    p->settling = false;
+    p->exec = NULL;
+    p->session = NULL;
+    p->row.log_bytes = log_bytes(p);
+    save(p);
+    clean_up_later(p);
+    p->busy++;
+    silt_follow_wake_all(p);
+    p->busy--;
+}
+
+static enum silt_process_status status_of(const struct silt_process *p, const struct silt_agent_end *end)
+{
+    int32_t code = p->row.exit_code;
+    if (p->orphaned || code < 0)
+        return SILT_PROCESS_ERROR;
+    if (p->killed || (end->flags & SILT_END_TIMEOUT) || code == 128 + SIGKILL || code == 128 + SIGTERM)
+        return SILT_PROCESS_KILLED;
+    return code == 0 ? SILT_PROCESS_COMPLETED : SILT_PROCESS_FAILED;
+}
+
+void silt_process_on_end(struct silt_process *p, const struct silt_agent_end *end, int64_t ended_ms)
+{
+    bool known = end->code >= 0 && end->code <= 255;
+    p->row.exit_code = end->flags & SILT_END_TIMEOUT ? TIMEOUT_CODE
+                       : known                       ? end->code
+                       : p->killed                   ? 128 + SIGKILL
+                                                     : -1;
+    p->row.signal = end->signal > 0 && end->signal < 65 ? end->signal : 0;
+    p->row.ended_ms = ended_ms;
+    (void)snprintf(p->row.cause, sizeof(p->row.cause), "%s", p->orphaned ? "destroyed" : cause_of(end));
+    enum silt_process_status status = status_of(p, end);
+    if (status == SILT_PROCESS_ERROR)
+        p->row.exit_code = -1;
+    set_remark(p, end);
+    enter(p, status);
+    tell(p, SILT_PROCESS_ENDED, NULL);
+    silt_process_unuse(p);
+}
+
+void silt_process_on_lost(struct silt_process *p, const char *cause)
+{
+    p->row.exit_code = -1;
+    p->row.ended_ms = silt_clock_wall_ms();
+    (void)snprintf(p->row.cause, sizeof(p->row.cause), "%s", cause[0] != 0 ? cause : "crash");
+    enter(p, SILT_PROCESS_ERROR);
+    tell(p, SILT_PROCESS_ENDED, NULL);
+    silt_process_unuse(p);
+}
+
+static void could_not_start(struct silt_process *p, const struct silt_error *e)
+{
+    free(p->row.remark);
+    p->row.remark = strdup(e->text);
+    p->row.ended_ms = silt_clock_wall_ms();
+    if (p->killed)
+        (void)snprintf(p->row.cause, sizeof(p->row.cause), "signal");
+    enter(p, p->killed ? SILT_PROCESS_KILLED : SILT_PROCESS_ERROR);
+    tell(p, SILT_PROCESS_NOT_STARTED, e);
+    silt_process_unuse(p);
+}
+
+/* What its exec tells. */
+
+static void is_started(struct silt_process *p, int32_t pid)
+{
+    p->row.pid = pid;
+    /* Not before: while it waits for its turn the session may get another shell. */
+    p->row.session_number = p->session != NULL ? p->session->number : 0;
+    p->session = NULL;
+    enter(p, SILT_PROCESS_RUNNING);
+    save(p);
+    if (p->doomed_by != 0)
+        silt_process_kill(p, p->doomed_by, p->doomed_grace_ms);
+    if (p->holder == NULL && p->log != NULL && p->sandbox->registry->open_logs > SILT_OPEN_LOGS_MAX
+        && silt_list_empty(&p->follows)) {
+        silt_log_file_leave(p->log);
+        p->log = NULL;
+        p->log_state = SILT_PROCESS_LOG_UNKNOWN;
+    }
+    tell(p, SILT_PROCESS_STARTED, NULL);
+}
+
+static void on_started(struct silt_exec_sink *sink, int32_t pid)
+{
+    is_started(silt_container_of(sink, struct silt_process, sink), pid);
+}
+
+static void on_logged(struct silt_exec_sink *sink)
+{
+    struct silt_process *p = silt_container_of(sink, struct silt_process, sink);
+    p->told_to_follow = false;
+    silt_follow_wake_all(p);
+}
+
+static void on_stdin_taken(struct silt_exec_sink *sink, uint64_t n, bool closed)
+{
+    struct silt_process *p = silt_container_of(sink, struct silt_process, sink);
+    if (p->in != NULL)
+        p->in->on_taken(p->in, n, closed);
+}
+
+static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
+{
+    struct silt_process *p = silt_container_of(sink, struct silt_process, sink);
+    p->exec = NULL;
+    if (p->row.status == SILT_PROCESS_STARTING && (end->flags & SILT_END_SHELL)) {
+        p->row.exit_code = end->code;
+        tell(p, SILT_PROCESS_NO_SHELL, NULL);
+        remove_record(p);
+        return;
+    }
+    if (p->row.status == SILT_PROCESS_STARTING)
+        is_started(p, 0);
+    silt_process_on_end(p, end, silt_clock_wall_ms());
+}
+
+static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
+{
+    struct silt_process *p = silt_container_of(sink, struct silt_process, sink);
+    p->exec = NULL;
+    if (p->row.status == SILT_PROCESS_STARTING)
+        could_not_start(p, e);
+    else
+        silt_process_on_lost(p, p->sandbox->row.death.cause);
+}
+
+static const struct silt_exec_sink sink_of_a_process = {
+    .started = on_started,
+    .logged = on_logged,
+    .stdin_taken = on_stdin_taken,
+    .ended = on_ended,
+    .failed = on_failed,
+};
+
+/* The beginning. */
+
+bool silt_process_id_is_good(silt_slice id)
+{
+    static const char *const routes[] = {"start", "list", "kill-all"};
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && (c == 0 || strchr("._:@-", c) == NULL))
+            return false;
+    }
+    for (size_t i = 0; i < SILT_COUNT(routes); i++)
+        if (silt_slice_eq(id, silt_slice_of(routes[i])))
+            return false;
+    return id.len > 0 && id.len <= SILT_PROCESS_ID_MAX;
+}
+
+static void make_id(struct silt_process *p)
+{
+    char random[7];
+    silt_id_random(random, 6);
+    (void)snprintf(p->row.id, sizeof(p->row.id), "proc_%lld_%s", (long long)silt_clock_wall_ms(), random);
+}
+
+/* As long as a character is not cut. */
+static char *cut(silt_slice text, size_t max)
+{
+    size_t len = text.len < max ? text.len : max;
+    while (len < text.len && len > 0 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--;
+    char *copy = strndup(len > 0 ? text.data : "", len);
+    if (copy == NULL)
+        abort();
+    return copy;
+}
+
+static char *command_of(const struct silt_process_request *q)
+{
+    if ((q->exec.flags & SILT_START_ARGV) == 0)
+        return cut(q->exec.command, SILT_PROCESS_COMMAND_MAX);
+    size_t len = q->exec.command.len - (q->exec.command.len > 0); /* without the last terminator */
+    len = len < SILT_PROCESS_COMMAND_MAX ? len : SILT_PROCESS_COMMAND_MAX;
+    char *copy = malloc(len + 1);
+    if (copy == NULL)
+        abort();
+    for (size_t i = 0; i < len; i++)
+        copy[i] = q->exec.command.data[i] != 0 ? q->exec.command.data[i] : ' ';
+    copy[len] = 0;
+    return copy;
+}
+
+static void fill(struct silt_process *p, struct silt_session *session, const struct silt_process_request *q)
+{
+    struct silt_process_row *row = &p->row;
+    row->number = silt_registry_number(p->sandbox->registry);
+    row->slot = p->sandbox->row.slot;
+    row->command = command_of(q);
+    row->session = q->session.len > 0 ? cut(q->session, SILT_SESSION_NAME_MAX) : NULL;
+    row->auto_cleanup = q->auto_cleanup;
+    row->exit_code = -1;
+    row->started_ms = silt_clock_wall_ms();
+    p->session = session;
+    p->timeout_ms = q->exec.timeout_ms;
+    p->cwd = q->exec.cwd.len > 0 ? cut(q->exec.cwd, PATH_MAX) : NULL;
+    if (q->id.len > 0)
+        memcpy(row->id, q->id.data, q->id.len);
+    else
+        make_id(p);
+}
+
+static void on_log_made(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_process *p = context;
+    struct silt_error e;
+    silt_auto_fd fd = nfds > 0 ? fds[0] : -1;
+    p->busy--;
+    if (p->exec != NULL && fd >= 0) {
+        p->log = silt_log_file_new(p->sandbox->registry, silt_take_fd(&fd));
+        p->log_state = SILT_PROCESS_LOG_OPEN;
+        silt_exec_give_log(p->exec, p->log->fd);
+    } else if (p->exec != NULL) {
+        if (a->ok)
+            (void)silt_fail(&e, SILT_PROTOCOL, "silt-priv sent no log");
+        else
+            e = a->body.error;
+        (void)silt_because(&e, "make the log of process %s", p->row.id);
+        (void)silt_exec_abort(p->exec, &e);
+    } else if (fd >= 0 && !p->sandbox->gone && !p->listed) {
+        remove_log(p);
+    }
+    struct silt_sandbox *s = p->sandbox;
+    silt_process_unuse(p);
+    silt_sandbox_release(s);
+}
+
+static void ask_for_a_log(struct silt_process *p)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_LOG, .slot = p->row.slot};
+    q.body.log = (struct silt_priv_log){.number = p->row.number, .fresh = 1};
+    p->busy++;
+    silt_sandbox_hold(p->sandbox);
+    silt_priv_ask(p->sandbox->registry->priv, &q, NULL, 0, on_log_made, p);
+}
+
+int silt_process_start(struct silt_sandbox *s, struct silt_session *session, const struct silt_process_request *q,
+                       struct silt_process_watch *w, struct silt_process **ret, struct silt_error *e)
+{
+    struct silt_process *old = silt_process_find(s, q->id);
+    if (old != NULL && !silt_process_is_over(old))
+        return silt_fail(e, SILT_CONFLICT, "process '%s' is still running; kill it or choose another id",
+                         old->row.id);
+    if (make_room(s, e) < 0)
+        return -1;
+    struct silt_process *p = new_process(s);
+    fill(p, session, q);
+    struct silt_exec_request request = q->exec;
+    request.number = p->row.number;
+    request.flags |= SILT_START_LOG;
+    silt_process_watch(p, w);
+    *ret = p; /* before anything can call the watch */
+    p->busy++;
+    int result = silt_exec_start(s, session, &request, &p->sink, &p->exec, e);
+    p->busy--;
+    if (result < 0) {
+        silt_process_unwatch(w);
+        unlist(p);
+    }
+    old = result < 0 ? NULL : silt_process_find(s, q->id);
+    if (old != NULL && old != p)
+        remove_record(old); /* the name is the new one's */
+    if (p->exec != NULL) {
+        save(p);
+        ask_for_a_log(p);
+    }
+    silt_process_unuse(p);
+    return result;
+}
+
+bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, int32_t pid)
+{
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (p->row.number != number || silt_process_is_over(p) || p->exec != NULL || p->settling)
+            continue;
+        p->exec = silt_exec_adopt(s, number, &p->sink);
+        p->row.pid = pid;
+        enter(p, SILT_PROCESS_RUNNING);
+        save(p);
+        silt_process_open_log(p); /* its size counts */
+        return true;
+    }
+    return false;
+}
+
+void silt_process_kill(struct silt_process *p, int signal, uint32_t grace_ms)
+{
+    struct silt_error e;
+    p->killed = p->killed || grace_ms > 0 || signal == SIGKILL;
+    if (p->exec == NULL)
+        return;
+    if (p->row.status == SILT_PROCESS_RUNNING) {
+        silt_exec_kill(p->exec, signal, grace_ms);
+        return;
+    }
+    (void)silt_fail(&e, SILT_CONFLICT, "process %s was killed before it began", p->row.id);
+    if (!silt_exec_abort(p->exec, &e)) {
+        p->doomed_by = signal;
+        p->doomed_grace_ms = grace_ms;
+    }
+}
+
+void silt_process_session_ended(struct silt_sandbox *s, uint64_t session)
+{
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (p->row.session_number != session || p->row.status != SILT_PROCESS_RUNNING || p->exec == NULL)
+            continue;
+        p->orphaned = true;
+        silt_exec_kill(p->exec, SIGKILL, 0);
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* db: what the files of this room share: the connection, its prepared statements, columns. */
+#pragma once
+
+#include "store/store.h"
+
+#include <sqlite3.h>
+
+enum silt_db_statement {
+    SILT_DB_PUT_SANDBOX,
+    SILT_DB_REMOVE_SANDBOX,
+    SILT_DB_EACH_SANDBOX,
+    SILT_DB_PUT_PROCESS,
+    SILT_DB_REMOVE_PROCESS,
+    SILT_DB_REMOVE_PROCESSES,
+    SILT_DB_EACH_PROCESS,
+    SILT_DB_PUT_IMAGE,
+    SILT_DB_REMOVE_IMAGE,
+    SILT_DB_EACH_IMAGE,
+    SILT_DB_PUT_META,
+    SILT_DB_GET_META,
+    SILT_DB_STATEMENT_MAX
+};
+
+struct silt_store {
+    sqlite3 *db;
+    sqlite3 *checkpointer; /* kept open: closing it while db holds locks would strand a descriptor */
+    sqlite3_stmt *statements[SILT_DB_STATEMENT_MAX];
+};
+
+int silt_db_fail(sqlite3 *db, struct silt_error *e, const char *doing);
+/* Runs a statement that returns nothing, and makes it ready for the next use. */
+int silt_db_finish(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing);
+void silt_db_bind_text(sqlite3_stmt *st, int at, const char *text); /* NULL and empty are NULL */
+void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size);
+/* A terminated copy, the caller's; NULL for NULL. */
+char *silt_db_column_dup(sqlite3_stmt *st, int at, size_t *ret_len);
