@@ -37,6 +37,7 @@ static enum silt_code code_of_errno(int sys)
     case EEXIST:
     case EBUSY:
     case ENOTEMPTY:
+    case ETXTBSY:
         return SILT_CONFLICT;
     case ENOSPC:
     case EDQUOT:
@@ -49,6 +50,7 @@ static enum silt_code code_of_errno(int sys)
     case ENFILE:
     case ENOMEM:
     case EAGAIN:
+    case EFBIG:
         return SILT_LIMIT;
     case ETIMEDOUT:
         return SILT_TIMEOUT;
@@ -58,6 +60,8 @@ static enum silt_code code_of_errno(int sys)
     case EINVAL:
     case ENAMETOOLONG:
     case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
         return SILT_INVALID;
     default:
         return SILT_INTERNAL;

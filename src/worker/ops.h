@@ -4,8 +4,22 @@
 
 #include "worker/task.h"
 
-silt_task_run silt_task_stat; /* stat.c */
+silt_task_run silt_task_read;   /* read.c */
+silt_task_run silt_task_write;  /* write.c */
+silt_task_run silt_task_delete; /* delete.c */
+silt_task_run silt_task_move;   /* move.c */
+silt_task_run silt_task_mkdir;  /* folder.c */
+silt_task_run silt_task_list;   /* list.c */
+silt_task_run silt_task_stat;   /* stat.c */
 
 /* For whoever tells about a file. */
 struct stat;
 void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret);
+uint32_t silt_type_of(mode_t mode); /* enum silt_worker_type */
+
+/* Takes away dir/name and all that is below it, following no link; counts what went. With a
+ * task it stops when siltd is gone; without one it takes away what is half made. */
+int silt_delete_tree(struct silt_task *t, int dir, const char *name, uint64_t *count, struct silt_error *e);
+/* Copies from_dir/from to to_dir/to, which must not exist: contents, modes, owners, times and links. */
+int silt_copy_tree(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to,
+                   struct silt_error *e);

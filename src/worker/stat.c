@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/mime.h"
 #include "worker/ops.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
-static uint32_t type_of(mode_t mode)
+uint32_t silt_type_of(mode_t mode)
 {
     if (S_ISREG(mode))
         return SILT_TYPE_FILE;
@@ -24,9 +26,24 @@ void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret)
         .mode = st->st_mode & 07777,
         .uid = st->st_uid,
         .gid = st->st_gid,
-        .type = type_of(st->st_mode),
+        .type = silt_type_of(st->st_mode),
         .nlink = (uint32_t)st->st_nlink,
     };
+}
+
+/* The file is opened again, to be read; it may be another one by now, then that one is told about. */
+static int find_type(struct silt_task *t, struct silt_worker_meta *m, mode_t mode, struct silt_error *e)
+{
+    silt_auto_fd fd = -1;
+    struct stat st;
+    if (!S_ISREG(mode)) {
+        (void)snprintf(m->mime, sizeof(m->mime), "%s", silt_mime_of_mode(mode));
+        return 0;
+    }
+    if (silt_task_open_file(t, O_RDONLY, &fd, &st, e) < 0)
+        return -1;
+    silt_meta_of(&st, m);
+    return silt_mime_find(t->path, fd, m->mime, e);
 }
 
 int silt_task_stat(struct silt_task *t, struct silt_error *e)
@@ -39,6 +56,8 @@ int silt_task_stat(struct silt_task *t, struct silt_error *e)
     if (fstat(fd, &st) < 0)
         return silt_fail_errno(e, "stat %s", t->path);
     silt_meta_of(&st, &meta);
+    if (silt_task_has(t, SILT_WORKER_MIME) && find_type(t, &meta, st.st_mode, e) < 0)
+        return -1;
     (void)silt_task_say(t, SILT_WORKER_SAY_META, SILT_WORKER_LAST, (silt_slice){(const char *)&meta, sizeof(meta)},
                         (silt_slice){NULL, 0});
     return 0;

@@ -5,10 +5,14 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+
+enum { SOCKET_BUFFER = 1 << 20 }; /* the kernel gives less: net.core.wmem_max */
 
 /* One more byte, so that a path at the end of a frame can be terminated in place. */
 static union {
@@ -25,6 +29,14 @@ static void *unconst(const void *p)
     return u.out;
 }
 
+/* The kernel had no memory for a frame: the sandbox is at its limit. Nothing signals when that ends. */
+static bool is_for_now(int sys)
+{
+    if (sys == ENOBUFS || sys == ENOMEM)
+        (void)poll(NULL, 0, 1);
+    return sys == EINTR || sys == ENOBUFS || sys == ENOMEM;
+}
+
 bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slice head, silt_slice tail)
 {
     struct silt_frame f = {.type = type, .flags = flags};
@@ -36,7 +48,7 @@ bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slic
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = SILT_COUNT(parts)};
     ssize_t n = -1;
     while (!t->gone && (n = sendmsg(t->sock, &m, MSG_NOSIGNAL)) < 0)
-        t->gone = errno != EINTR && errno != ENOBUFS && errno != ENOMEM;
+        t->gone = !is_for_now(errno);
     t->told = t->told || (flags & SILT_WORKER_LAST) != 0;
     return !t->gone;
 }
@@ -94,21 +106,63 @@ int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e)
     return *ret_fd >= 0 ? 0 : silt_fail_errno(e, "open %s", base);
 }
 
+/* openat2 is strict: O_PATH goes with O_DIRECTORY, O_NOFOLLOW and O_CLOEXEC only. */
+static int open_how(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
+{
+    bool makes = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)flags | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0 : O_NONBLOCK | O_NOCTTY),
+        .mode = makes ? mode : 0,
+        .resolve = RESOLVE_NO_MAGICLINKS | resolve,
+    };
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+int silt_open_at(int dir, const char *path, int flags, mode_t mode)
+{
+    return open_how(dir, path, flags, mode, 0);
+}
+
+int silt_open_beneath(int dir, const char *path, int flags, mode_t mode)
+{
+    return open_how(dir, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
 int silt_task_open(const struct silt_task *t, const char *path, int flags, mode_t mode, int *ret_fd,
                    struct silt_error *e)
 {
-    struct open_how how = {
-        .flags = (__u64)(unsigned)flags | O_CLOEXEC | O_NOCTTY,
-        .mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
-        .resolve = RESOLVE_NO_MAGICLINKS,
-    };
     silt_auto_fd base = -1;
-    if ((flags & O_PATH) == 0)
-        how.flags |= O_NONBLOCK;
     if (path[0] != '/' && silt_task_base(t, &base, e) < 0)
         return -1;
-    *ret_fd = (int)syscall(SYS_openat2, base >= 0 ? base : AT_FDCWD, path, &how, sizeof(how));
+    *ret_fd = silt_open_at(base >= 0 ? base : AT_FDCWD, path, flags, mode);
     return *ret_fd >= 0 ? 0 : silt_fail_errno(e, "open %s", path);
+}
+
+int silt_task_open_file(const struct silt_task *t, int flags, int *ret_fd, struct stat *ret_st,
+                        struct silt_error *e)
+{
+    silt_auto_fd fd = -1;
+    if (silt_task_open(t, t->path, flags, 0, &fd, e) < 0)
+        return -1;
+    if (fstat(fd, ret_st) < 0)
+        return silt_fail_errno(e, "stat %s", t->path);
+    if (silt_check_regular(ret_st, t->path, e) < 0)
+        return -1;
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+int silt_check_regular(const struct stat *st, const char *path, struct silt_error *e)
+{
+    if (S_ISREG(st->st_mode))
+        return 0;
+    if (S_ISDIR(st->st_mode)) {
+        errno = EISDIR;
+        return silt_fail_errno(e, "open %s", path);
+    }
+    (void)silt_fail(e, SILT_INVALID, "open %s: Not a regular file", path);
+    e->sys = ENXIO; /* what opening a device that is not there says */
+    return -1;
 }
 
 /* ---- serving ---- */
@@ -116,6 +170,12 @@ int silt_task_open(const struct silt_task *t, const char *path, int flags, mode_
 static const struct {
     silt_task_run *run;
 } ops[SILT_WORKER_OP_MAX] = {
+    [SILT_WORKER_READ] = {silt_task_read},
+    [SILT_WORKER_WRITE] = {silt_task_write},
+    [SILT_WORKER_DELETE] = {silt_task_delete},
+    [SILT_WORKER_MOVE] = {silt_task_move},
+    [SILT_WORKER_MKDIR] = {silt_task_mkdir},
+    [SILT_WORKER_LIST] = {silt_task_list},
     [SILT_WORKER_STAT] = {silt_task_stat},
 };
 
@@ -157,11 +217,22 @@ static void serve_one(struct silt_task *t, size_t len)
                             (silt_slice){NULL, 0});
 }
 
+/* More room in the socket means fewer changes between siltd and us while many bytes pass. */
+static void prepare(int sock)
+{
+    int room = SOCKET_BUFFER;
+    (void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    (void)umask(022);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a limit of the guest's is an error of a write, not our end */
+}
+
 /* An upload that failed has bytes under way that nobody wants: they are passed over up to the next ask. */
 void silt_worker_serve(int sock)
 {
     static struct silt_task t;
     t = (struct silt_task){.sock = sock};
+    prepare(sock);
     while (!t.gone) {
         ssize_t n = receive(&t);
         if (n >= 0 && incoming.frame.type != SILT_WORKER_DATA)

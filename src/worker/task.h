@@ -44,6 +44,15 @@ int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e)
 int silt_task_open(const struct silt_task *t, const char *path, int flags, mode_t mode, int *ret_fd,
                    struct silt_error *e);
 
+/* The file `path` of the task, if it is a regular one; the open and the look at it are of the same file. */
+struct stat;
+int silt_task_open_file(const struct silt_task *t, int flags, int *ret_fd, struct stat *ret_st,
+                        struct silt_error *e);
+int silt_check_regular(const struct stat *st, const char *path, struct silt_error *e);
+/* The same from a folder, -1 with errno; `beneath` neither follows a link nor leaves the folder. */
+int silt_open_at(int dir, const char *path, int flags, mode_t mode);
+int silt_open_beneath(int dir, const char *path, int flags, mode_t mode);
+
 static inline bool silt_task_has(const struct silt_task *t, uint32_t flag)
 {
     return (t->ask.flags & flag) != 0;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/place.h"
+#include "base/id.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+enum { LINKS_MAX = 40 }; /* as the kernel */
+
+void silt_place_fini(struct silt_place *p)
+{
+    silt_close_fd(&p->dir);
+}
+
+void silt_place_temp(char out[SILT_TEMP_SIZE])
+{
+    char random[11];
+    silt_id_random(random, sizeof(random) - 1);
+    (void)snprintf(out, SILT_TEMP_SIZE, ".silt-%s", random);
+}
+
+int silt_place_rename(int from_dir, const char *from, int to_dir, const char *to, bool fresh)
+{
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, fresh ? RENAME_NOREPLACE : 0);
+}
+
+/* One folder further down: opens it, or makes it. */
+static int descend(int at, const char *name, mode_t mode)
+{
+    int fd = silt_open_at(at, name, O_PATH | O_DIRECTORY, 0);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
+        return -1;
+    return silt_open_at(at, name, O_PATH | O_DIRECTORY, 0);
+}
+
+int silt_place_make_folders(int base, const char *path, mode_t mode)
+{
+    char name[NAME_MAX + 1];
+    silt_auto_fd at = silt_open_at(base, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY, 0);
+    while (at >= 0 && *(path += strspn(path, "/")) != 0) {
+        size_t len = strcspn(path, "/");
+        if (len > NAME_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(name, path, len);
+        name[len] = 0;
+        path += len;
+        int next = descend(at, name, mode);
+        silt_close_fd(&at);
+        at = next;
+    }
+    return silt_take_fd(&at);
+}
+
+/* Cuts the last name off; what remains is the folder, "." when there is nothing. */
+static int cut_name(char *path, struct silt_place *p)
+{
+    size_t len = strlen(path), name;
+    p->slash = len > 0 && path[len - 1] == '/';
+    while (len > 0 && path[len - 1] == '/')
+        path[--len] = 0;
+    for (name = len; name > 0 && path[name - 1] != '/';)
+        name--;
+    const char *last = path + name;
+    errno = len == 0 && !p->slash ? ENOENT : EISDIR;
+    if (len == 0 || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
+        return -1;
+    errno = ENAMETOOLONG;
+    if (len - name > NAME_MAX)
+        return -1;
+    memcpy(p->name, last, len - name + 1);
+    (void)snprintf(path + name, 2, "%s", name == 0 ? "." : "");
+    return 0;
+}
+
+static int enter(int base, char *path, unsigned how, struct silt_place *p)
+{
+    if (cut_name(path, p) < 0)
+        return -1;
+    p->dir = silt_open_at(base, path, O_PATH | O_DIRECTORY, 0);
+    if (p->dir < 0 && errno == ENOENT && (how & SILT_PLACE_PARENTS) != 0)
+        p->dir = silt_place_make_folders(base, path, 0777);
+    if (p->dir < 0)
+        return -1;
+    p->st.st_mode = 0;
+    if (fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    p->st.st_mode = 0;
+    return errno == ENOENT ? 0 : -1;
+}
+
+/* Where the link leads, unless it is one of /proc's that lead to what has no path. */
+static int read_link(const struct silt_place *p, char *out)
+{
+    silt_auto_fd probe = silt_open_at(p->dir, p->name, O_PATH, 0);
+    if (probe < 0 && errno == ELOOP)
+        return -1;
+    ssize_t n = readlinkat(p->dir, p->name, out, SILT_WORKER_PATH_MAX);
+    if (n < 0)
+        return -1;
+    out[n] = 0;
+    return 0;
+}
+
+static int follow(int *base, char *path, unsigned how, struct silt_place *p)
+{
+    bool slash = false;
+    for (int links = 0; links < LINKS_MAX; links++) {
+        if (enter(*base, path, how, p) < 0)
+            return -1;
+        p->slash = slash = slash || p->slash;
+        if ((how & SILT_PLACE_FOLLOW) == 0 || !S_ISLNK(p->st.st_mode))
+            return 0;
+        if (read_link(p, path) < 0)
+            return -1;
+        silt_close_fd(base);
+        *base = silt_take_fd(&p->dir);
+    }
+    errno = ELOOP;
+    return -1;
+}
+
+int silt_place_find(const struct silt_task *t, const char *path, unsigned how, struct silt_place *ret,
+                    struct silt_error *e)
+{
+    char rest[SILT_WORKER_PATH_MAX + 1];
+    silt_auto_fd base = -1;
+    ret->dir = -1;
+    (void)snprintf(rest, sizeof(rest), "%s", path);
+    if (path[0] != '/' && silt_task_base(t, &base, e) < 0)
+        return -1;
+    int from = base >= 0 ? base : AT_FDCWD;
+    base = -1;
+    int answer = follow(&from, rest, how, ret);
+    int sys = errno;
+    silt_close_fd(&from); /* AT_FDCWD is negative */
+    errno = sys;
+    return answer == 0 ? 0 : silt_fail_errno(e, "open %s", path);
+}
