@@ -18,20 +18,24 @@ void silt_background_fail(struct silt_session *s, enum silt_code code, const cha
 static void on_late(struct silt_timer *t)
 {
     struct silt_session *s = silt_container_of(t, struct silt_session, timer);
-    silt_background_fail(s, SILT_TIMEOUT, "the session's shell does not answer");
+    if (silt_session_wake(s))
+        silt_loop_after(&s->agent->loop, t, SAVE_MS);
+    else
+        silt_background_fail(s, SILT_TIMEOUT, "the session's shell does not answer");
 }
 
 void silt_background_start(struct silt_session *s, struct silt_exec *x)
 {
-    struct silt_lines lines;
-    struct silt_shell sh = silt_session_next_mark(s);
-    silt_shell_save(&lines, &sh);
+    struct silt_error e;
+    struct silt_shell sh = silt_session_next_shell(s);
+    struct silt_script *lines = silt_gates_script(&s->gates);
+    silt_shell_save(lines, &sh);
     s->state = SILT_SESSION_SAVING;
     s->exec = x;
     s->timer.on_time = on_late;
     silt_loop_after(&s->agent->loop, &s->timer, SAVE_MS);
-    if (!silt_session_write(s, &lines))
-        silt_background_fail(s, SILT_GONE, "the session's shell does not read");
+    if (silt_session_send(s, lines, &e) < 0)
+        silt_background_fail(s, e.code, e.text);
 }
 
 void silt_background_answer(struct silt_session *s)

@@ -31,11 +31,18 @@ static int open_kind(int folder, const char *name, int access, mode_t kind, stru
     return silt_take_fd(&fd);
 }
 
-int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, struct silt_error *e)
+int silt_folder_make_fifo(int folder, const char *name, struct silt_error *e)
 {
     silt_folder_remove(folder, name);
     if (mknodat(folder, name, S_IFIFO | MODE, 0) < 0)
         return silt_fail_errno(e, "create " SILT_FOLDER "%s", name);
+    return 0;
+}
+
+int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, struct silt_error *e)
+{
+    if (silt_folder_make_fifo(folder, name, e) < 0)
+        return -1;
     return silt_folder_fifo_again(folder, name, access, ret_fd, e);
 }
 

@@ -13,7 +13,9 @@ enum { SILT_FOLDER_NAME_SIZE = 8 };
 
 /* The descriptor of the folder lives as long as the process. */
 int silt_folder_open(int *ret_folder, struct silt_error *e);
-/* A new FIFO in the place of whatever had the name. Our end is for reading, or both ways. */
+/* A new FIFO in the place of whatever had the name. */
+int silt_folder_make_fifo(int folder, const char *name, struct silt_error *e);
+/* Likewise, with an end of it for us: for reading, or both ways. */
 int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, struct silt_error *e);
 /* Another end of a FIFO that we made. */
 int silt_folder_fifo_again(int folder, const char *name, int access, int *ret_fd,

@@ -7,11 +7,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 
 enum {
-    DOUBT_MS = 1000, /* how often we ask whether the shell still does what we say */
-    DOUBTS_MAX = 2,
+    LOOK_MS = 1000,   /* how often we look whether the shell of a command stands still */
     RELOAD_MS = 5000, /* for a new shell to load the state of the old one */
 };
 
@@ -51,8 +49,6 @@ static void finish(struct silt_session *s)
     if (s->cwd != NULL && !s->dead)
         cwd = silt_slice_of(s->cwd);
     give_fifos_back(s, &x->outlet);
-    if (s->in_file)
-        silt_session_remove_file(s, SILT_SHELL_COMMAND);
     if (x->start.head.timeout_ms > 0)
         silt_session_remove_file(s, SILT_SHELL_STATE);
     s->exec = NULL;
@@ -91,21 +87,11 @@ static void end_command(struct silt_session *s)
     silt_outlet_close(&x->outlet);
 }
 
-/* A shell that reads our lines but does not answer (`set -n`, `set -r`, a function called
- * `command`) cannot be driven any more. When its input is empty it has read the line after the one
- * that answers. */
-static void on_doubt(struct silt_timer *t)
+static void on_look(struct silt_timer *t)
 {
     struct silt_session *s = silt_container_of(t, struct silt_session, timer);
-    int unread = 1;
-    if (ioctl(s->in, FIONREAD, &unread) == 0 && unread == 0)
-        s->doubts++;
-    else
-        s->doubts = 0;
-    if (s->doubts >= DOUBTS_MAX && s->shell.child.pid > 0)
-        (void)kill(s->shell.child.pid, SIGKILL);
-    else
-        silt_loop_after(&s->agent->loop, t, DOUBT_MS);
+    (void)silt_session_wake(s);
+    silt_loop_after(&s->agent->loop, t, LOOK_MS);
 }
 
 /* ---- when its time is over ---- */
@@ -120,7 +106,6 @@ static void on_reload_late(struct silt_timer *t)
 static void replace_shell(struct silt_session *s)
 {
     struct silt_spawn spawn = {.envp = silt_state_env(), .dirs = {"/"}, .limits = &s->limits};
-    struct silt_lines lines;
     struct silt_error e;
     if (s->purge.running || !s->dead)
         return;
@@ -137,9 +122,10 @@ static void replace_shell(struct silt_session *s)
         silt_foreground_shell_ended(s);
         return;
     }
-    struct silt_shell sh = silt_session_next_mark(s);
-    silt_shell_reload(&lines, &sh);
-    (void)silt_session_write(s, &lines); /* a new pipe: it fits */
+    struct silt_shell sh = silt_session_next_shell(s);
+    struct silt_script *lines = silt_gates_script(&s->gates);
+    silt_shell_reload(lines, &sh);
+    (void)silt_session_send(s, lines, &e); /* if it cannot be: on_reload_late */
     s->timer.on_time = on_reload_late;
     silt_loop_after(&s->agent->loop, &s->timer, RELOAD_MS);
 }
@@ -167,46 +153,57 @@ void silt_foreground_clean(struct silt_session *s)
 
 /* ---- from request to answer ---- */
 
-static int prepare(struct silt_session *s, struct silt_exec *x, struct silt_lines *lines,
-                   struct silt_error *e)
+static void set_deadline(struct silt_session *s, struct silt_exec *x)
 {
-    struct silt_shell sh = silt_session_next_mark(s);
-    if (silt_shell_foreground(lines, &sh, &x->start, e) < 0)
-        return -1;
-    if (open_fifo(s, 0, e) < 0 || open_fifo(s, 1, e) < 0)
-        return -1;
     if (x->start.head.timeout_ms == 0)
-        return 0;
+        return;
     silt_id_set_take(&s->before, s->handle);
     silt_id_set_remove(&s->before, s->shell.child.pid);
     x->deadline.on_time = on_deadline;
     silt_loop_after(&s->agent->loop, &x->deadline, x->start.head.timeout_ms);
+}
+
+static int send_lines(struct silt_session *s, const struct silt_start *start, struct silt_error *e)
+{
+    struct silt_shell sh = silt_session_next_shell(s);
+    struct silt_script *lines = silt_gates_script(&s->gates);
+    silt_shell_foreground(lines, &sh, start);
+    if (silt_session_send(s, lines, e) == 0)
+        return 0;
+    if (e->code == SILT_LIMIT)
+        return -1;
+    (void)kill(s->shell.child.pid, SIGKILL); /* the guest took its gate away: it waits in vain */
     return 0;
+}
+
+static int begin(struct silt_session *s, struct silt_exec *x, struct silt_error *e)
+{
+    if (open_fifo(s, 0, e) < 0 || open_fifo(s, 1, e) < 0)
+        return -1;
+    set_deadline(s, x);
+    return send_lines(s, &x->start, e);
 }
 
 void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
 {
-    struct silt_lines lines;
     struct silt_error e;
-    if (prepare(s, x, &lines, &e) < 0) {
+    if (begin(s, x, &e) < 0) {
         close_writers(s);
         silt_exec_fail(x, &e);
         return;
     }
     s->state = SILT_SESSION_RUNNING;
     s->exec = x;
-    s->in_file = lines.in_file;
-    s->doubts = 0;
     x->state = SILT_EXEC_RUNNING;
+    x->pid = s->shell.child.pid;
     x->outlet.on_dry = on_dry;
     x->outlet.is_restless = is_restless;
-    if (!silt_session_write(s, &lines))
-        (void)kill(s->shell.child.pid, SIGKILL); /* it does not read any more */
     silt_start_fini(&x->start);
-    silt_exec_say_started(x, s->shell.child.pid);
+    if ((x->start.head.flags & SILT_START_QUIET) == 0)
+        silt_exec_say_started(x, x->pid);
     silt_outlet_open(&x->outlet, x->id, s->out[0].read, s->out[1].read);
-    s->timer.on_time = on_doubt;
-    silt_loop_after(&s->agent->loop, &s->timer, DOUBT_MS);
+    s->timer.on_time = on_look;
+    silt_loop_after(&s->agent->loop, &s->timer, LOOK_MS);
 }
 
 void silt_foreground_answer(struct silt_session *s, const struct silt_answer *a)

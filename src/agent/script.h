@@ -5,9 +5,8 @@
 
 #include "base/slice.h"
 
-/* A shell reads its commands from a pipe byte by byte, a quarter of a microsecond each: beyond this
- * size a file and the fork that reads it are cheaper. */
-enum { SILT_SCRIPT_INLINE = 1600 };
+/* A page, and what a shell reads of its input at a time. */
+enum { SILT_SCRIPT_INLINE = 4096 };
 
 /* Single quotes mean the same in every locale and with every option, but bash takes quadratic time
  * for a word that is made of many pieces, as 'it'\''s' is. Text with more quotes than this stands

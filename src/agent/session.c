@@ -3,6 +3,7 @@
 #include "agent/background.h"
 #include "agent/folder.h"
 #include "agent/foreground.h"
+#include "agent/proc.h"
 #include "base/own.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@ static void free_session(struct silt_grave *g)
     struct silt_session *s = silt_container_of(g, struct silt_session, grave);
     silt_start_fini(&s->start);
     silt_id_set_free(&s->before);
-    silt_close_fd(&s->in);
+    silt_gates_fini(&s->gates);
     silt_close_fd(&s->status.fd);
     for (int i = 0; i < 2; i++) {
         silt_close_fd(&s->out[i].read);
@@ -38,9 +39,9 @@ static void free_session(struct silt_grave *g)
 
 static void leave(struct silt_session *s)
 {
-    static const enum silt_shell_file files[] = {SILT_SHELL_IN,      SILT_SHELL_OUT,
-                                                 SILT_SHELL_ERR,     SILT_SHELL_STATUS,
-                                                 SILT_SHELL_COMMAND, SILT_SHELL_STATE};
+    static const enum silt_shell_file files[] = {
+        SILT_SHELL_GATE, SILT_SHELL_GATE + 1, SILT_SHELL_IN,     SILT_SHELL_IN + 1,
+        SILT_SHELL_OUT,  SILT_SHELL_ERR,      SILT_SHELL_STATUS, SILT_SHELL_STATE};
     struct silt_agent *a = s->agent;
     s->state = SILT_SESSION_GONE;
     silt_list_remove(&s->link);
@@ -124,6 +125,7 @@ static void on_farewell_over(struct silt_timer *t)
 void silt_session_close(struct silt_session *s)
 {
     bool gently = s->state == SILT_SESSION_IDLE;
+    struct silt_error e;
     if (s->state == SILT_SESSION_CLOSING)
         return;
     if (s->state == SILT_SESSION_WAITING) {
@@ -136,12 +138,13 @@ void silt_session_close(struct silt_session *s)
     silt_foreground_drop(s);
     if (s->state != SILT_SESSION_CLOSING)
         return; /* that was all that kept it */
-    silt_close_fd(&s->in);
     if (s->dead) {
         silt_session_purge(s, NULL);
         return;
     }
     (void)kill(s->shell.child.pid, gently ? SIGTERM : SIGKILL);
+    if (gently) /* one that does not mind comes to the end of its input */
+        (void)silt_session_send(s, silt_gates_script(&s->gates), &e);
     s->timer.on_time = on_farewell_over;
     silt_loop_after(&s->agent->loop, &s->timer, FAREWELL_MS);
 }
@@ -155,20 +158,27 @@ void silt_session_exec_left(struct silt_agent *a, uint64_t id)
 
 /* ---- its shell ---- */
 
-struct silt_shell silt_session_next_mark(struct silt_session *s)
+struct silt_shell silt_session_next_shell(struct silt_session *s)
 {
     s->mark = ++s->agent->marks;
-    return (struct silt_shell){.folder = s->agent->folder, .slot = s->slot, .mark = s->mark};
+    return (struct silt_shell){.slot = s->slot, .turn = s->gates.turn ^ 1, .mark = s->mark};
 }
 
-bool silt_session_write(struct silt_session *s, const struct silt_lines *l)
+bool silt_session_wake(const struct silt_session *s)
 {
-    /* The shell has read all we wrote before, or nearly: this fits, and in one piece. */
-    return write(s->in, l->text, l->len) == (ssize_t)l->len;
+    pid_t pid = s->shell.child.pid;
+    return pid > 0 && silt_proc_activity(pid) == 'T' && kill(pid, SIGCONT) == 0;
+}
+
+int silt_session_send(struct silt_session *s, struct silt_script *lines, struct silt_error *e)
+{
+    return silt_gates_send(&s->gates, lines, s->agent->folder, s->slot, e);
 }
 
 static void on_answer(struct silt_session *s, const struct silt_answer *a)
 {
+    if (!a->no_dir)
+        silt_gates_shut(&s->gates);
     if (s->state == SILT_SESSION_SAVING)
         silt_background_answer(s);
     else if (s->state == SILT_SESSION_RUNNING || s->state == SILT_SESSION_RELOADING)
@@ -270,31 +280,14 @@ static void on_exited(struct silt_launch *l, int status)
     }
 }
 
-/* Its input has a name, so that the shell can find it again. */
-static int open_input(struct silt_session *s, int *ret_theirs, struct silt_error *e)
-{
-    char name[SILT_FOLDER_NAME_SIZE];
-    int folder = s->agent->folder;
-    silt_auto_fd theirs = -1;
-    silt_shell_name(s->slot, SILT_SHELL_IN, name);
-    silt_close_fd(&s->in);
-    if (silt_folder_fifo(folder, name, O_RDWR, &s->in, e) < 0
-        || silt_folder_fifo_again(folder, name, O_RDONLY, &theirs, e) < 0)
-        return -1;
-    if (fcntl(theirs, F_SETFL, 0) < 0) /* a shell waits for its input */
-        return silt_fail_errno(e, "prepare the shell's input");
-    *ret_theirs = silt_take_fd(&theirs);
-    return 0;
-}
-
 int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct silt_error *e)
 {
-    silt_auto_fd theirs = -1;
-    if (open_input(s, &theirs, e) < 0)
+    silt_auto_fd first = -1;
+    if (silt_gates_make(&s->gates, s->agent->folder, s->slot, &first, e) < 0)
         return -1;
     spawn->path = SILT_SHELL_PATH;
     spawn->argv = silt_shell_argv();
-    spawn->in = theirs;
+    spawn->in = first;
     spawn->out = spawn->err = -1; /* what it says by itself, outside of any command, is noise */
     spawn->extra[0] = spawn->extra[1] = -1;
     spawn->handle = s->handle;
@@ -402,7 +395,8 @@ static struct silt_session *new_session(struct silt_agent *a, unsigned slot,
     s->note = (silt_slice){note, start->note.len};
     s->start = silt_start_take(start);
     s->grave.free = free_session;
-    s->in = s->status.fd = s->shell.report.fd = -1;
+    s->status.fd = s->shell.report.fd = -1;
+    silt_gates_init(&s->gates);
     for (int i = 0; i < 2; i++)
         s->out[i] = (struct silt_fifo){.read = -1, .write = -1};
     silt_list_append(&a->sessions, &s->link);
@@ -430,7 +424,7 @@ void silt_session_open(struct silt_agent *a, uint64_t id, struct silt_start *sta
 void silt_session_exec(struct silt_session *s, struct silt_exec *x)
 {
     struct silt_error e;
-    if (s->state != SILT_SESSION_IDLE || s->dead) {
+    if (s->state != SILT_SESSION_IDLE || s->dead || silt_gates_are_open(&s->gates)) {
         (void)silt_fail(&e, SILT_CONFLICT, "the session is busy");
         silt_exec_fail(x, &e);
     } else if (x->start.head.mode == SILT_EXEC_FOREGROUND) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: one bash that lives across commands. We write lines to its input; a command's output
+/* session: one bash that lives across commands. Its lines come through gates; a command's output
  * comes through two FIFOs and its status through a third, which the shell opens by name, so that no
  * descriptor of ours is ever inherited by what the user runs. session.c keeps the shell,
  * foreground.c runs commands in it. */
 #pragma once
 
 #include "agent/exec.h"
-#include "agent/shell.h"
+#include "agent/gate.h"
 
 /*   WAITING -handle-> IDLE -command-> RUNNING -status or death-> ENDING -output is dry-> IDLE
  *                      | \                \--time is over--> EXPIRED -all dead-> RELOADING ->
@@ -44,7 +44,7 @@ struct silt_session {
     bool opened;                 /* siltd was told */
     bool dead;                   /* the shell was reaped */
     struct silt_agent_end death; /* how */
-    int in;                      /* the shell's input, owned */
+    struct silt_gates gates;     /* the shell's input */
     struct silt_watch status;    /* fd owned */
     char text[PATH_MAX + 64];    /* of it, so far */
     size_t text_len;
@@ -56,9 +56,7 @@ struct silt_session {
     /* of the command */
     struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
     struct silt_fifo out[2];
-    bool in_file;              /* its text lies in a file */
     char *cwd;                 /* owned: the last one told */
-    int doubts;                /* looks at which the shell had read everything and not answered */
     struct silt_id_set before; /* who was here before a command that has a deadline */
     struct silt_limits limits; /* of the shell when the time was over */
 };
@@ -74,8 +72,11 @@ void silt_session_say_info(const struct silt_session *s);
 void silt_session_exec_left(struct silt_agent *a, uint64_t id);
 
 /* For foreground.c. */
-struct silt_shell silt_session_next_mark(struct silt_session *s);
-bool silt_session_write(struct silt_session *s, const struct silt_lines *l);
+/* For the lines that come next, whose answer is the one that counts from here on. */
+struct silt_shell silt_session_next_shell(struct silt_session *s);
+/* A shell that was stopped goes on: nobody else could make it. True when it was. */
+bool silt_session_wake(const struct silt_session *s);
+int silt_session_send(struct silt_session *s, struct silt_script *lines, struct silt_error *e);
 int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct silt_error *e);
 void silt_session_purge(struct silt_session *s, const struct silt_id_set *keep);
 void silt_session_remove_file(const struct silt_session *s, enum silt_shell_file file);

@@ -3,6 +3,7 @@
 #include "agent/state.h"
 #include "base/own.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -35,29 +36,30 @@ void silt_shell_expect(struct silt_script *s, const struct silt_start *start)
     silt_script_expect(s, start->command);
 }
 
-static void clear(struct silt_lines *l)
-{
-    l->len = 0;
-    l->broken = false;
-}
-
-__attribute__((format(printf, 2, 3))) static void addf(struct silt_lines *l, const char *format,
+__attribute__((format(printf, 2, 3))) static void addf(struct silt_script *s, const char *format,
                                                        ...)
 {
+    char text[256];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(l->text + l->len, sizeof(l->text) - l->len, format, args);
+    int n = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(l->text) - l->len)
-        l->broken = true;
-    else
-        l->len += (size_t)n;
+    assert(n >= 0 && (size_t)n < sizeof(text));
+    silt_script_add(s, (silt_slice){text, (size_t)n});
 }
 
-static void add_status(struct silt_lines *l, const struct silt_shell *sh)
+static void add_status(struct silt_script *s, const struct silt_shell *sh)
 {
-    addf(l, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us", sh->mark,
+    addf(s, "\\command printf '%%s\\0' %u \"$?\" \"${PWD-}\" >|" SILT_FOLDER "%us", sh->mark,
          sh->slot);
+}
+
+/* Not for a shell that did not answer. A function called `command` would stand at the gate before
+ * it is called, so the way is text for it. The last word is what the next command finds in $_. */
+static void add_way(struct silt_script *s, const struct silt_shell *sh)
+{
+    addf(s, "\\command eval '\\command exec <" SILT_FOLDER "%u%c <" SILT_FOLDER "%u%c' ''",
+         sh->slot, SILT_SHELL_GATE + (int)sh->turn, sh->slot, SILT_SHELL_IN + (int)sh->turn);
 }
 
 /* What runs is an eval inside the command's redirections; the assignments before it last as long as
@@ -100,65 +102,50 @@ static void add_body(struct silt_script *s, const struct silt_shell *sh,
     }
 }
 
-static int open_command_file(void *arg)
-{
-    const struct silt_shell *sh = arg;
-    char name[SILT_FOLDER_NAME_SIZE];
-    struct silt_error e;
-    int fd;
-    silt_shell_name(sh->slot, SILT_SHELL_COMMAND, name);
-    return silt_folder_create(sh->folder, name, &fd, &e) < 0 ? -1 : fd;
-}
-
 /* All of it is one line, read before any of it runs: a command that closes the descriptors which
  * bash has put away (10 and up) cannot keep it from answering, and the last word gives the shell
- * its input back. The empty line behind it is read only when all of that is done: see on_doubt in
- * foreground.c. */
-int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
-                          const struct silt_start *start, struct silt_error *e)
+ * its input back. */
+void silt_shell_foreground(struct silt_script *s, const struct silt_shell *sh,
+                           const struct silt_start *start)
 {
-    static struct silt_script s;
-    struct silt_shell copy = *sh;
-    unsigned slot = sh->slot;
-    clear(l);
-    silt_script_init(&s, open_command_file, &copy);
-    silt_shell_expect(&s, start);
-    add_body(&s, sh, start);
-    l->in_file = silt_script_flush(&s);
-    silt_script_fini(&s);
-    if (s.broken)
-        return silt_fail(e, SILT_LIMIT, "put down a command of %zu bytes", start->command.len);
+    silt_shell_expect(s, start);
     if (start->head.timeout_ms > 0)
-        addf(l,
+        addf(s,
              "\\command . " SILT_FOLDER SILT_STATE_SAVE " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
-             slot);
-    if (l->in_file)
-        addf(l, "\\command eval \"$(<" SILT_FOLDER "%uc)\"", slot);
-    else
-        addf(l, "%.*s", (int)s.len, s.text);
-    addf(l, " </dev/null >|" SILT_FOLDER "%uo 2>|" SILT_FOLDER "%ue; ", slot, slot);
-    add_status(l, sh);
-    if (start->cwd.len > 0)
-        addf(l, "; " SILT_SHELL_GO_TO_PWD);
-    addf(l, "; \\command exec <" SILT_FOLDER "%ui\n\n", slot);
-    return l->broken ? silt_fail(e, SILT_INTERNAL, "lines for the shell are too long") : 0;
+             sh->slot);
+    add_body(s, sh, start);
+    addf(s, " </dev/null >|" SILT_FOLDER "%uo 2>|" SILT_FOLDER "%ue; ", sh->slot, sh->slot);
+    add_status(s, sh);
+    silt_script_add_c(s, start->cwd.len > 0 ? " && { " SILT_SHELL_GO_TO_PWD "; " : " && ");
+    add_way(s, sh);
+    silt_script_add_c(s, start->cwd.len > 0 ? "; }\n" : "\n");
 }
 
-void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh)
+static void answer_and_wait(struct silt_script *s, const struct silt_shell *sh)
 {
-    clear(l);
-    addf(l, "\\command . " SILT_FOLDER SILT_STATE_FORK " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
+    add_status(s, sh);
+    silt_script_add_c(s, " && ");
+    add_way(s, sh);
+    silt_script_add_c(s, "\n");
+}
+
+void silt_shell_begin(struct silt_script *s, const struct silt_shell *sh)
+{
+    add_way(s, sh);
+    silt_script_add_c(s, "\n");
+}
+
+void silt_shell_save(struct silt_script *s, const struct silt_shell *sh)
+{
+    addf(s, "\\command . " SILT_FOLDER SILT_STATE_FORK " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
          sh->slot);
-    add_status(l, sh);
-    addf(l, "\n\n");
+    answer_and_wait(s, sh);
 }
 
-void silt_shell_reload(struct silt_lines *l, const struct silt_shell *sh)
+void silt_shell_reload(struct silt_script *s, const struct silt_shell *sh)
 {
-    clear(l);
-    addf(l, "\\command . " SILT_FOLDER "%ud || :\n" SILT_SHELL_GO_TO_PWD "\n", sh->slot);
-    add_status(l, sh);
-    addf(l, "\n\n");
+    addf(s, "\\command . " SILT_FOLDER "%ud || :\n" SILT_SHELL_GO_TO_PWD "\n", sh->slot);
+    answer_and_wait(s, sh);
 }
 
 static int code_of(const char *text)

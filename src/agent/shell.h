@@ -24,26 +24,24 @@ void silt_shell_expect(struct silt_script *s, const struct silt_start *start);
 
 /* Names in the folder, per session slot. */
 enum silt_shell_file {
-    SILT_SHELL_IN = 'i',
+    SILT_SHELL_IN = 'i',   /* and the next letter: for every other turn */
+    SILT_SHELL_GATE = 'g', /* likewise */
     SILT_SHELL_OUT = 'o',
     SILT_SHELL_ERR = 'e',
     SILT_SHELL_STATUS = 's',
-    SILT_SHELL_COMMAND = 'c',
     SILT_SHELL_STATE = 'd',
 };
 void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_FOLDER_NAME_SIZE]);
 
-/* Lines for the input of a shell, written in one piece. */
-struct silt_lines {
-    char text[4096]; /* as much as a pipe takes at once: PIPE_BUF */
-    size_t len;
-    bool broken;
-    bool in_file; /* what is evaluated lies in a file */
-};
-
+/* A shell that waits for us is about to open a gate, a FIFO that nobody writes to yet, and behind
+ * it its input, a regular file: what it finds there it reads in one piece (from a pipe a shell
+ * reads byte by byte). The lines end with the way to the next gate; a shell that does not take it
+ * (`set -n`, `set -r`, a function called `command`) comes to the end of its input and so to its
+ * own. There are two gates and two files, in turn, because a shell that has answered may not have
+ * reached the next gate when its lines are written. */
 struct silt_shell {
-    int folder;
     unsigned slot;
+    unsigned turn; /* 0 or 1: the gate after these lines */
     uint32_t mark; /* comes back with the status */
 };
 /* What comes back through the FIFO `s`. */
@@ -60,8 +58,11 @@ size_t silt_shell_answer(silt_slice text, uint32_t mark, bool full, struct silt_
 /* How much of a full text without an answer can go: more than nothing. */
 size_t silt_shell_junk(silt_slice text, uint32_t mark);
 
-int silt_shell_foreground(struct silt_lines *l, const struct silt_shell *sh,
-                          const struct silt_start *start, struct silt_error *e);
-void silt_shell_save(struct silt_lines *l, const struct silt_shell *sh); /* without traps */
-void silt_shell_reload(struct silt_lines *l,
+/* Lines for a shell. */
+void silt_shell_begin(struct silt_script *s,
+                      const struct silt_shell *sh); /* its first: to a gate */
+void silt_shell_foreground(struct silt_script *s, const struct silt_shell *sh,
+                           const struct silt_start *start);
+void silt_shell_save(struct silt_script *s, const struct silt_shell *sh); /* without traps */
+void silt_shell_reload(struct silt_script *s,
                        const struct silt_shell *sh); /* what foreground saved */

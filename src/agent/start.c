@@ -59,11 +59,13 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
 {
     const struct silt_agent_start *h = &s->head;
     bool own_process = is_exec && h->mode != SILT_EXEC_FOREGROUND;
-    uint32_t known = SILT_START_LOG | SILT_START_HOLD | SILT_START_STDIN | SILT_START_ARGV
-                     | SILT_START_SECRET;
+    uint32_t known = !is_exec       ? 0
+                     : !own_process ? SILT_START_QUIET
+                                    : SILT_START_LOG | SILT_START_HOLD | SILT_START_STDIN
+                                          | SILT_START_ARGV | SILT_START_SECRET;
     if (is_exec && (h->mode < SILT_EXEC_FOREGROUND || h->mode > SILT_EXEC_PLAIN))
         return silt_fail(e, SILT_PROTOCOL, "mode %u", h->mode);
-    if ((h->flags & ~known) != 0 || (!own_process && (h->flags != 0 || h->user_len > 0))
+    if ((h->flags & ~known) != 0 || (!own_process && h->user_len > 0)
         || ((h->flags & SILT_START_ARGV) != 0 && h->mode != SILT_EXEC_PLAIN))
         return silt_fail(e, SILT_PROTOCOL, "flags %x in mode %u", h->flags, h->mode);
     return 0;

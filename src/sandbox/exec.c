@@ -17,7 +17,8 @@ enum {
 };
 
 /*   WAITING --its turn--> SENT --started--> RUNNING --ended--> DONE
- *        \--no session--/     \--failed------------------------/       */
+ *        \--no session--/     \--failed------------------------/
+ * A foreground command whose start nobody wants to hear of is RUNNING when it is sent. */
 enum state { WAITING, SENT, RUNNING, DONE };
 
 struct silt_exec {
@@ -95,12 +96,19 @@ static void send_start(struct silt_exec *x)
         if (x->start.timeout_ms == 0 && x->start.mode == SILT_EXEC_FOREGROUND)
             x->start.timeout_ms = x->session->timeout_ms;
     }
+    bool quiet = x->start.mode == SILT_EXEC_FOREGROUND && (x->sink == NULL || x->sink->started == NULL);
+    if (quiet)
+        x->start.flags |= SILT_START_QUIET;
     if (silt_start_send(x->sandbox, SILT_AGENT_EXEC, x->number, &x->start, &e) < 0) {
         fail(x, &e);
         return;
     }
     free(x->parts);
     x->parts = NULL;
+    if (quiet) {
+        x->state = RUNNING;
+        is_started(x);
+    }
     if (x->sink == NULL)
         send_detach(x->sandbox, x->number);
 }

@@ -109,13 +109,14 @@ struct silt_agent_start {
     uint32_t flags;       /* SILT_START_… of the request, below */
 };
 enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
-enum { /* silt_agent_start.flags; none of them for a foreground command */
+enum { /* silt_agent_start.flags; for a foreground command only the last one */
     SILT_START_LOG = 1,    /* output goes to the log (wire/log.h) and is told by LOGGED, no OUT frames */
     SILT_START_HOLD = 2,   /* the process waits rather than overwrite what nobody has read (FOLLOW); ended
                               by DETACH */
     SILT_START_STDIN = 4,  /* standard input is a pipe that STDIN frames fill; without it it is empty */
     SILT_START_ARGV = 8,   /* no shell: the program is looked up in PATH of its environment. PLAIN only */
     SILT_START_SECRET = 16, /* the descriptor is number 3 in the command */
+    SILT_START_QUIET = 32,  /* foreground: nobody waits for STARTED, so it is not sent */
 };
 
 struct silt_agent_kill {

@@ -206,3 +206,29 @@ test('sessions do not see each other\'s state', async t => {
 	await box.out('X=a; cd /tmp; f() { echo f; }; umask 077', { sessionId: 'a' });
 	assert.equal(await box.out('echo [$X] $PWD $(type -t f) $(umask)', { sessionId: 'b' }), '[] /workspace 0022\n');
 });
+
+test('a shell that stops itself goes on, with its session', async t => {
+	const box = await daemon.box(t);
+	assert.equal(await box.out('X=kept; kill -STOP $$; echo on', { sessionId: 's' }), 'on\n');
+	assert.equal(await box.out('echo $X', { sessionId: 's' }), 'kept\n');
+});
+
+test('a session whose shell stands still can be deleted', async t => {
+	const box = await daemon.box(t);
+	const pid = (await box.out('echo $$', { sessionId: 'idle' })).trim();
+	await box.out(`kill -STOP ${pid}`, { sessionId: '__DISABLE_SESSION__' });
+	assert.equal((await remove(box, 'idle')).status, 200);
+	const busy = box.exec('kill -STOP $$; sleep 1', { sessionId: 'busy' });
+	await until('it is busy', async () => (await list(box)).includes('busy'));
+	assert.equal((await remove(box, 'busy')).status, 200);
+	await busy;
+	assert.deepEqual(await list(box), []);
+});
+
+test('a session whose folder is cleared away is followed by a fresh one', async t => {
+	const box = await daemon.box(t);
+	await box.out('X=1', { sessionId: 's' });
+	await box.out('rm -rf /dev/silt/*', { sessionId: '__DISABLE_SESSION__' });
+	refused(await box.exec('echo a', { sessionId: 's' }), 410, 'SESSION_TERMINATED');
+	assert.equal(await box.out('echo [$X]', { sessionId: 's' }), '[]\n');
+});

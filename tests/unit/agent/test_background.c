@@ -212,7 +212,7 @@ TEST(background_commands_leave_nothing_in_the_folder)
     for (int i = 0; i < 3; i++)
         check(r, s, "echo hi", "hi\n");
     size_t count = rig_folder_files(r, names, sizeof(names));
-    assert_int_equal(count, 4); /* fork, save, and of the session input and status */
+    assert_int_equal(count, 7); /* fork, save, and of the session gates, inputs and status */
     rig_stop(r);
 }
 

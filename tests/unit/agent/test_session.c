@@ -290,9 +290,6 @@ TEST(session_runs_large_commands)
                        size % 3 ? "/usr" : "/tmp");
         assert_string_equal(x.out, want);
     }
-    char names[256];
-    (void)rig_folder_files(r, names, sizeof(names));
-    assert_null(strstr(names, "0c"));
     rig_free(&x);
     rig_stop(r);
 }
@@ -395,7 +392,8 @@ TEST(session_ends_with_everything_that_ends_a_shell)
 
 TEST(session_that_can_no_longer_be_driven_ends)
 {
-    static const char *const commands[] = {"set -r", "set -n", "command() { :; }"};
+    static const char *const commands[] = {"set -r", "set -n", "command() { :; }",
+                                           "command() { false; }"};
     RIG();
     for (size_t i = 0; i < SILT_COUNT(commands); i++) {
         struct rig_frame f;
@@ -508,6 +506,104 @@ TEST(session_survives_a_guest_that_plays_with_the_folder)
     rig_stop(r);
 }
 
+TEST(session_whose_gate_is_taken_away_ends)
+{
+    static const char *const commands[] = {"rm /dev/silt/0?", "rm /dev/silt/0[gh]"};
+    RIG();
+    for (size_t i = 0; i < SILT_COUNT(commands); i++) {
+        struct rig_frame f;
+        uint64_t s = rig_open(r, "/tmp", NULL);
+        struct rig_exec x = foreground(s, commands[i]);
+        rig_run(r, &x);
+        rig_expect(r, SILT_AGENT_DIED, s, &f);
+        rig_free(&x);
+    }
+    rig_stop(r);
+}
+
+TEST(session_whose_gate_is_taken_away_from_outside_ends_with_the_next_command)
+{
+    RIG();
+    struct rig_frame f;
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "echo a", "a\n", "");
+    struct rig_exec plain = {
+        .command = "/bin/rm /dev/silt/0[ghij]", .cwd = "/tmp", .mode = SILT_EXEC_PLAIN};
+    rig_run(r, &plain);
+    assert_false(plain.failed);
+    struct rig_exec x = foreground(s, "echo b");
+    rig_run(r, &x);
+    assert_int_equal(x.end.flags, SILT_END_SHELL);
+    rig_expect(r, SILT_AGENT_DIED, s, &f);
+    rig_free(&plain);
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(session_leaves_nothing_of_a_large_command_in_the_folder)
+{
+    static char command[300000];
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = foreground(s, NULL);
+    memset(command, ' ', sizeof(command));
+    memcpy(command, "echo large", 10);
+    rig_send_large(r, &x, (silt_slice){command, sizeof(command)});
+    rig_until_ended(r, &x);
+    assert_string_equal(x.out, "large\n");
+    (void)rig_check(r, s, "cat /dev/silt/0[ij] | wc -c", "8192\n", "");
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(session_says_nothing_of_the_start_when_nobody_asks)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = foreground(s, "echo a");
+    x.flags = SILT_START_QUIET;
+    rig_run(r, &x);
+    assert_false(x.started);
+    assert_string_equal(x.out, "a\n");
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(session_whose_shell_is_stopped_goes_on)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "kill -STOP $$; echo on", "on\n", "");
+    (void)rig_check(r, s, "(setsid sh -c \"sleep 0.1; kill -STOP $$\" >/dev/null 2>&1 &)", "", "");
+    struct rig_exec plain = {.command = "/bin/sleep 0.5", .cwd = "/tmp", .mode = SILT_EXEC_PLAIN};
+    rig_run(r, &plain);
+    assert_false(plain.failed);
+    (void)rig_check(r, s, "echo on", "on\n", "");
+    rig_free(&plain);
+    rig_stop(r);
+}
+
+TEST(session_whose_shell_is_stopped_can_be_closed)
+{
+    RIG();
+    uint64_t busy = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = foreground(busy, "kill -STOP $$; sleep 100");
+    rig_send(r, &x);
+    rig_until_started(r, &x);
+    rig_close(r, busy);
+    uint64_t idle = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, idle, "(setsid sh -c \"sleep 0.1; kill -STOP $$\" >/dev/null 2>&1 &)", "",
+                    "");
+    struct rig_exec plain = {.command = "/bin/sleep 0.5", .cwd = "/tmp", .mode = SILT_EXEC_PLAIN};
+    rig_run(r, &plain);
+    assert_false(plain.failed);
+    rig_close(r, idle);
+    assert_int_equal(rig_count_all(r), 0);
+    rig_free(&x);
+    rig_free(&plain);
+    rig_stop(r);
+}
+
 TEST(two_sessions_run_at_once)
 {
     RIG();
@@ -583,6 +679,18 @@ TEST(closing_a_session_kills_a_shell_that_does_not_go)
     int64_t from = rig_now_us();
     rig_close(r, s);
     assert_in_range(rig_now_us() - from, 900000, 3000000);
+    assert_int_equal(rig_count_all(r), 0);
+    rig_stop(r);
+}
+
+TEST(closing_a_session_does_not_wait_for_a_shell_that_ignores_signals)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "trap '' TERM HUP", "", "");
+    int64_t from = rig_now_us();
+    rig_close(r, s);
+    assert_in_range(rig_now_us() - from, 0, 900000);
     assert_int_equal(rig_count_all(r), 0);
     rig_stop(r);
 }
