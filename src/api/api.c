@@ -109,6 +109,7 @@ void silt_api_init(struct silt_api *api)
 {
     api->started_ms = silt_clock_ms();
     api->log_flush = (struct silt_timer){.on_time = on_log_flush};
+    silt_list_init(&api->watchings);
     silt_log_gather();
 }
 
@@ -200,6 +201,22 @@ void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c))
     c->run = run;
     c->waiter.on_ready = on_ready;
     silt_registry_use(c->api->registry, c->id, &c->waiter);
+}
+
+void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c))
+{
+    silt_auto_buf b;
+    if (silt_registry_find(c->api->registry, c->id) != NULL) {
+        silt_call_use(c, run);
+        return;
+    }
+    silt_buf_init(&b, 1024);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("sandboxId"));
+    silt_json_string(&b, c->id);
+    silt_json_close(&b, '}');
+    silt_api_refuse(c->request, SILT_API_SANDBOX_NOT_FOUND, silt_buf_slice(&b), "Sandbox '%.*s' does not exist",
+                    (int)c->id.len, c->id.data);
 }
 
 /* Fields. */

@@ -24,10 +24,13 @@ struct silt_api {
     uint64_t answer_us;
     int64_t started_ms;
     struct silt_timer log_flush; /* lines of the access log leave together */
+    struct silt_link watchings;  /* streams of file events */
 };
 
 /* Once, after loop is set. */
 void silt_api_init(struct silt_api *api);
+/* The daemon is to end: streams that would never end by themselves say so and end. */
+void silt_api_stop_watches(struct silt_api *api);
 
 enum { SILT_ROUTE_OPEN = 1 }; /* needs no token */
 extern const struct silt_route silt_routes[];
@@ -64,6 +67,8 @@ struct silt_call *silt_call_new(struct silt_http_request *r, silt_slice id);
 /* Reads a JSON object (`optional`: an empty body is fine), then c->parsed. */
 void silt_call_read(struct silt_call *c, bool optional);
 void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
+/* The same for routes below /v1: wakes a sandbox, but an id that nobody made is refused with 404. */
+void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c));
 
 /* Fields of a body. Absent (or null) is fine: the result keeps its value. On a wrong type the request is
  * refused with 400 and false comes back. */
@@ -98,6 +103,9 @@ SILT_HANDLER(silt_api_sandbox_list);
 SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);
 SILT_HANDLER(silt_api_sandbox_destroy);
+SILT_HANDLER(silt_api_watch);
+SILT_HANDLER(silt_api_watch_check);
+SILT_HANDLER(silt_api_watch_native);
 SILT_HANDLER(silt_api_image_list);
 SILT_HANDLER(silt_api_image_put);
 SILT_HANDLER(silt_api_image_remove);

@@ -38,6 +38,9 @@ static const struct {
     [SILT_API_SESSION_TERMINATED] = {"SESSION_TERMINATED", 410,
                                      "The next command on this session id gets a fresh shell."},
     [SILT_API_SANDBOX_ENDED] = {"SESSION_TERMINATED", 410, "The next use starts the sandbox again; its files are kept."},
+    [SILT_API_FILE_NOT_FOUND] = {"FILE_NOT_FOUND", 404, "Check the path; relative ones begin at the session's directory."},
+    [SILT_API_PERMISSION_DENIED] = {"PERMISSION_DENIED", 403, "Choose a path below /workspace."},
+    [SILT_API_WATCH_START] = {"WATCH_START_ERROR", 500, NULL},
 };
 
 static const enum silt_api_code code_of[SILT_CODE_MAX] = {

@@ -132,6 +132,7 @@ static void on_signal(struct silt_watch *w, uint32_t events)
         return; /* asked twice: silt-super loses its patience first */
     d->stopping = true;
     silt_log(SILT_LOG_INFO, "stopping", "signal=%u", info.ssi_signo);
+    silt_api_stop_watches(&d->api);
     if (d->api.server != NULL)
         silt_http_server_drain(d->api.server, DRAIN_MS, on_drained, d);
     else

@@ -181,6 +181,14 @@ void silt_http_conn_resume(struct silt_http_conn *c)
     finish_turn(c);
 }
 
+static void halve(struct silt_http_conn *c)
+{
+    struct silt_http_exchange *x = c->exchange;
+    c->halved = true;
+    if (x != NULL && x->request.on_halved != NULL)
+        x->request.on_halved(&x->request);
+}
+
 static void on_ready(struct silt_watch *w, uint32_t events)
 {
     struct silt_http_conn *c = silt_container_of(w, struct silt_http_conn, watch);
@@ -195,7 +203,7 @@ static void on_ready(struct silt_watch *w, uint32_t events)
         return;
     }
     if ((events & EPOLLRDHUP) != 0)
-        c->halved = true;
+        halve(c);
     if ((events & EPOLLOUT) != 0) {
         silt_http_answer_flush(c);
         silt_http_intake_leftover(c);

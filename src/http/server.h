@@ -55,6 +55,9 @@ struct silt_http_request {
      * Called at most once, from the loop, never from inside a function below, and never after
      * reply, end or cut. NULL is fine. A client that half-closes is not gone. */
     void (*on_gone)(struct silt_http_request *r);
+    /* The client sends no more. It may be gone: whether it still reads shows when something is
+     * written. NULL is fine. */
+    void (*on_halved)(struct silt_http_request *r);
     /* A streamed answer has room again (pending fell below half of the mark). */
     void (*on_drain)(struct silt_http_request *r);
 };

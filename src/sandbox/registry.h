@@ -50,6 +50,7 @@ struct silt_registry {
     uint32_t open_logs;     /* of processes */
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
+    uint64_t lookouts;    /* watches of files so far: a part of their names */
     bool rebooted, recovering;
     struct silt_job checkpoint;
     bool checkpointing; /* a worker is at it */

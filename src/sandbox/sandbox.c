@@ -6,7 +6,7 @@
 #include "sandbox/exec.h"
 #include "sandbox/image.h"
 #include "sandbox/process.h"
-#include "sandbox/work.h"
+#include "sandbox/watch.h"
 #include "wire/super.h"
 
 #include <assert.h>
@@ -73,6 +73,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->execs);
     silt_list_init(&s->processes);
     silt_work_init(s);
+    silt_list_init(&s->lookouts);
     silt_list_init(&s->waiters);
     silt_list_init(&s->destroyers);
     silt_list_init(&s->channel.unsent);
@@ -89,6 +90,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_loop_cancel(s->registry->loop, &s->hello);
     silt_channel_close(s);
     silt_work_forget_all(s);
+    silt_lookout_forget_all(s);
     silt_exec_forget_all(s);
     silt_process_forget_all(s);
     silt_session_forget_all(s);

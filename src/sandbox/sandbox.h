@@ -58,6 +58,7 @@ struct silt_sandbox {
     struct silt_link processes; /* struct silt_process, in the order of their numbers */
     uint32_t process_count;
     struct silt_works work;
+    struct silt_link lookouts; /* sandbox/watch.c */
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */
     uint32_t requests; /* in flight: not idle */

@@ -11,6 +11,7 @@ silt_task_run silt_task_move;   /* move.c */
 silt_task_run silt_task_mkdir;  /* folder.c */
 silt_task_run silt_task_list;   /* list.c */
 silt_task_run silt_task_stat;   /* stat.c */
+silt_task_run silt_task_watch;  /* watch.c */
 
 /* For whoever tells about a file. */
 struct stat;

@@ -177,6 +177,7 @@ static const struct {
     [SILT_WORKER_MKDIR] = {silt_task_mkdir},
     [SILT_WORKER_LIST] = {silt_task_list},
     [SILT_WORKER_STAT] = {silt_task_stat},
+    [SILT_WORKER_WATCH] = {silt_task_watch},
 };
 
 static bool cut(silt_slice *rest, uint32_t len, char out[SILT_WORKER_PATH_MAX + 1])

@@ -61,6 +61,11 @@ export function descriptors(pid) {
 	return list(`/proc/${pid}/fd`).length;
 }
 
+/** One of its descriptors leads to this. */
+export function hasOpen(pid, target) {
+	return list(`/proc/${pid}/fd`).some(fd => link(`/proc/${pid}/fd/${fd}`) === target);
+}
+
 export function children(pid) {
 	return list(`/proc/${pid}/task`).flatMap(task => read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number));
 }

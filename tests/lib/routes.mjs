@@ -21,4 +21,7 @@ export const ROUTES = [
 	['POST', '/sandboxes/{id}/api/session/delete'],
 	['POST', '/sandboxes/{id}/api/execute'],
 	['POST', '/sandboxes/{id}/api/execute/stream'],
+	['POST', '/sandboxes/{id}/api/watch'],
+	['POST', '/sandboxes/{id}/api/watch/check'],
+	['POST', '/v1/sandboxes/{id}/watch'],
 ];

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker in a process of its own, asked to watch a folder below /tmp. */
+#include "worker/task.h"
+#include "base/fd.h"
+#include "unit/base/unit.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static struct {
+    char dir[64];
+    int sock;
+    pid_t pid;
+    char bytes[SILT_FRAME_MAX];
+    size_t at, len;
+    uint32_t flags, type;
+} rig;
+
+static void begin(void)
+{
+    struct silt_error e;
+    int pair[2];
+    (void)snprintf(rig.dir, sizeof(rig.dir), "/tmp/silt-watch-XXXXXX");
+    assert_non_null(mkdtemp(rig.dir));
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, pair, &e), 0);
+    rig.pid = fork();
+    if (rig.pid == 0) {
+        (void)close(pair[0]);
+        silt_worker_serve(pair[1]);
+        _exit(0);
+    }
+    (void)close(pair[1]);
+    rig.sock = pair[0];
+    rig.at = rig.len = 0;
+}
+
+static void ask(const char *path, uint32_t flags, silt_slice patterns)
+{
+    static char out[8192];
+    struct silt_frame f = {.type = SILT_WORKER_WATCH};
+    struct silt_worker_ask a = {.flags = flags,
+                                .limit = 31,
+                                .path_len = (uint32_t)strlen(path),
+                                .text_len = (uint32_t)patterns.len};
+    memcpy(out, &f, sizeof(f));
+    memcpy(out + sizeof(f), &a, sizeof(a));
+    memcpy(out + sizeof(f) + sizeof(a), path, a.path_len);
+    if (patterns.len > 0)
+        memcpy(out + sizeof(f) + sizeof(a) + a.path_len, patterns.data, patterns.len);
+    size_t len = sizeof(f) + sizeof(a) + a.path_len + patterns.len;
+    assert_int_equal(send(rig.sock, out, len, 0), len);
+}
+
+static void receive(void)
+{
+    struct pollfd p = {.fd = rig.sock, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    ssize_t n = recv(rig.sock, rig.bytes, sizeof(rig.bytes), 0);
+    assert_true(n >= (ssize_t)sizeof(struct silt_frame));
+    const struct silt_frame *f = (const void *)rig.bytes;
+    rig.type = f->type;
+    rig.flags = f->flags;
+    rig.at = sizeof(*f);
+    rig.len = (size_t)n;
+}
+
+/* The next event as "what path", relative to the folder. */
+static void expect(uint32_t what, const char *name)
+{
+    struct silt_worker_event v;
+    char want[256];
+    if (rig.at == rig.len)
+        receive();
+    assert_int_equal(rig.type, SILT_WORKER_SAY_EVENT);
+    memcpy(&v, rig.bytes + rig.at, sizeof(v));
+    (void)snprintf(want, sizeof(want), "%s%s%s", rig.dir, name[0] != 0 ? "/" : "", name);
+    assert_text(((silt_slice){rig.bytes + rig.at + sizeof(v), v.path_len}), want);
+    assert_int_equal(v.what, what);
+    rig.at += (sizeof(v) + v.path_len + 7) & ~(size_t)7;
+}
+
+static char *in(const char *name)
+{
+    static char path[2][256];
+    static int turn;
+    turn = !turn;
+    (void)snprintf(path[turn], sizeof(path[turn]), "%s/%s", rig.dir, name);
+    return path[turn];
+}
+
+static void touch(const char *name)
+{
+    int fd = open(in(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    (void)close(fd);
+}
+
+static int drop(const char *path, const struct stat *st, int kind, struct FTW *w)
+{
+    (void)st;
+    (void)kind;
+    (void)w;
+    return remove(path);
+}
+
+static void end(void)
+{
+    int status = -1;
+    (void)close(rig.sock);
+    assert_int_equal(waitpid(rig.pid, &status, 0), rig.pid); /* it goes when its peer does */
+    assert_int_equal(status, 0);
+    (void)nftw(rig.dir, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+TEST(a_watch_is_ready_then_tells)
+{
+    begin();
+    ask(rig.dir, SILT_WORKER_RECURSIVE, (silt_slice){NULL, 0});
+    expect(SILT_WATCH_READY, "");
+    touch("f");
+    expect(SILT_WATCH_CREATE, "f");
+    expect(SILT_WATCH_MODIFY, "f");
+    assert_int_equal(rename(in("f"), in("g")), 0);
+    expect(SILT_WATCH_MOVE_FROM, "f");
+    expect(SILT_WATCH_MOVE_TO, "g");
+    assert_int_equal(unlink(in("g")), 0);
+    expect(SILT_WATCH_DELETE, "g");
+    end();
+}
+
+TEST(what_is_in_a_new_folder_is_told_once_it_is_followed)
+{
+    begin();
+    ask(rig.dir, SILT_WORKER_RECURSIVE, (silt_slice){NULL, 0});
+    expect(SILT_WATCH_READY, "");
+    assert_int_equal(kill(rig.pid, SIGSTOP), 0);
+    assert_int_equal(mkdir(in("d"), 0755), 0);
+    assert_int_equal(mkdir(in("d/e"), 0755), 0);
+    touch("d/e/f");
+    assert_int_equal(kill(rig.pid, SIGCONT), 0);
+    expect(SILT_WATCH_CREATE, "d");
+    expect(SILT_WATCH_CREATE, "d/e");
+    expect(SILT_WATCH_CREATE, "d/e/f");
+    assert_int_equal(unlink(in("d/e/f")), 0);
+    expect(SILT_WATCH_DELETE, "d/e/f");
+    end();
+}
+
+TEST(a_folder_that_is_moved_is_told_under_its_new_name)
+{
+    begin();
+    assert_int_equal(mkdir(in("a"), 0755), 0);
+    assert_int_equal(mkdir(in("a/b"), 0755), 0);
+    ask(rig.dir, SILT_WORKER_RECURSIVE, (silt_slice){NULL, 0});
+    expect(SILT_WATCH_READY, "");
+    assert_int_equal(kill(rig.pid, SIGSTOP), 0);
+    assert_int_equal(rename(in("a"), in("n")), 0);
+    touch("n/b/f");
+    assert_int_equal(kill(rig.pid, SIGCONT), 0);
+    expect(SILT_WATCH_MOVE_FROM, "a");
+    expect(SILT_WATCH_MOVE_TO, "n");
+    expect(SILT_WATCH_CREATE, "n/b/f");
+    expect(SILT_WATCH_MODIFY, "n/b/f");
+    end();
+}
+
+TEST(excluded_folders_are_not_entered)
+{
+    begin();
+    assert_int_equal(mkdir(in("skip"), 0755), 0);
+    ask(rig.dir, SILT_WORKER_RECURSIVE, SILT_LIT("skip\0*.o\0"));
+    expect(SILT_WATCH_READY, "");
+    touch("skip/f");
+    touch("x.o");
+    touch("end");
+    expect(SILT_WATCH_CREATE, "end");
+    end();
+}
+
+TEST(a_watch_ends_with_its_folder_and_the_worker_is_free_again)
+{
+    begin();
+    assert_int_equal(mkdir(in("d"), 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        ask(in("d"), SILT_WORKER_RECURSIVE, (silt_slice){NULL, 0});
+        expect(SILT_WATCH_READY, "d");
+        assert_int_equal(rmdir(in("d")), 0);
+        expect(SILT_WATCH_DELETE, "d");
+        expect(SILT_WATCH_GONE, "d");
+        assert_true((rig.flags & SILT_WORKER_LAST) != 0);
+        assert_int_equal(mkdir(in("d"), 0755), 0);
+    }
+    end();
+}
+
+TEST(a_missing_path_fails_with_its_errno)
+{
+    begin();
+    ask(in("nowhere"), 0, (silt_slice){NULL, 0});
+    receive();
+    assert_int_equal(rig.type, SILT_WORKER_SAY_FAILED);
+    const struct silt_error *e = (const void *)(rig.bytes + rig.at);
+    assert_int_equal(e->code, SILT_NOT_FOUND);
+    end();
+}
