@@ -56,6 +56,7 @@ static void on_hello(const struct asked *q)
         struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
         say_exec_info(x);
         silt_outlet_renew(&x->outlet);
+        silt_input_renew(&x->input);
     }
     say_epoch(q, SILT_AGENT_READY);
     silt_handles_ask_again(&a->handles);
@@ -145,13 +146,21 @@ static void on_follow(const struct asked *q)
         silt_outlet_follow(&x->outlet, number(q));
 }
 
+static void on_stdin(const struct asked *q)
+{
+    struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
+    if (x != NULL)
+        silt_input_add(&x->input, (silt_slice){q->frame->body, q->body_len},
+                       (q->frame->flags & SILT_STDIN_LAST) != 0);
+}
+
 static void on_kill(const struct asked *q)
 {
     struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
     struct silt_agent_kill k;
     memcpy(&k, q->frame->body, sizeof(k));
     if (x != NULL && x->start.head.mode != SILT_EXEC_FOREGROUND && k.signal >= 1 && k.signal < NSIG)
-        silt_run_signal(x, (int)k.signal);
+        silt_run_kill(x, (int)k.signal, k.grace_ms);
 }
 
 static void on_worker(const struct asked *q)
@@ -183,6 +192,7 @@ static const struct ask {
     [SILT_AGENT_CREDIT] = {sizeof(uint64_t), on_credit},
     [SILT_AGENT_DETACH] = {0, on_detach},
     [SILT_AGENT_KILL] = {sizeof(struct silt_agent_kill), on_kill},
+    [SILT_AGENT_STDIN] = {0, on_stdin},
     [SILT_AGENT_FOLLOW] = {sizeof(uint64_t), on_follow},
     [SILT_AGENT_WORKER] = {0, on_worker},
     [SILT_AGENT_WORKER_KILL] = {0, on_worker_kill},

@@ -14,6 +14,7 @@ static void free_exec(struct silt_grave *g)
     silt_close_fd(&x->err);
     silt_close_fd(&x->state_file);
     silt_log_writer_close(&x->log);
+    silt_input_fini(&x->input);
     free(x);
 }
 
@@ -38,6 +39,9 @@ struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_s
         (struct silt_launch){.loop = &a->loop, .children = &a->children, .report = {.fd = -1}};
     x->mark = silt_meter_read(&a->meter);
     silt_outlet_init(&x->outlet, &a->loop, &a->channel);
+    silt_input_init(&x->input, &a->loop, &a->channel);
+    x->input.id = id;
+    x->input.wanted = (x->start.head.flags & SILT_START_STDIN) != 0;
     if (x->start.log >= 0)
         open_log(x);
     silt_list_append(&a->execs, &x->link);
@@ -71,6 +75,7 @@ static void leave(struct silt_exec *x)
     silt_list_remove(&x->link);
     silt_loop_cancel(&a->loop, &x->deadline);
     silt_outlet_abandon(&x->outlet);
+    silt_input_close(&x->input);
     silt_purge_stop(&x->purge);
     silt_handle_stop_waiting(&x->wait);
     silt_launch_forget(&x->launch);

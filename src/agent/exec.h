@@ -4,6 +4,7 @@
 #pragma once
 
 #include "agent/agent.h"
+#include "agent/input.h"
 #include "agent/outlet.h"
 #include "agent/purge.h"
 #include "agent/start.h"
@@ -40,6 +41,7 @@ struct silt_exec {
     struct silt_launch launch;
     struct silt_purge purge;
     int out, err;   /* our ends, owned */
+    struct silt_input input;
     int state_file; /* background: the session's state, owned */
     pid_t like;     /* background: the session's shell */
     struct silt_limits limits;
@@ -61,4 +63,5 @@ void silt_exec_set_status(struct silt_agent_end *end, int status); /* as of wait
 /* run.c: PLAIN at once, BACKGROUND once its session has put down its state (takes state_file). */
 void silt_run_start(struct silt_exec *x);
 void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like);
-void silt_run_signal(struct silt_exec *x, int signal);
+/* As SILT_AGENT_KILL says. x does not end before this returns. */
+void silt_run_kill(struct silt_exec *x, int signal, uint32_t grace_ms);

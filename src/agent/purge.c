@@ -11,6 +11,7 @@
 /* Most things die of the first signal; what outlives it for this long is made to stand still first.
  * A process that cannot even be frozen (it waits for a dead disk) must not keep the others so. */
 enum { FREEZE_FROM_MS = 3, FREEZE_UNTIL_MS = 2000 };
+enum { GENTLE_LOOK_MS = 50 }; /* mostly it is the death of a child that makes us look */
 
 static bool visit_add(void *arg, pid_t id)
 {
@@ -87,6 +88,14 @@ static bool visit_purge(void *arg, pid_t id)
     return true;
 }
 
+static bool visit_count(void *arg, pid_t id)
+{
+    struct round *r = arg;
+    if (!is_kept(r->keep, id) && !silt_agent_spares(id))
+        r->killed++;
+    return r->killed == 0;
+}
+
 static void thaw(struct silt_purge *p)
 {
     if (!p->frozen)
@@ -114,6 +123,27 @@ static void finish(struct silt_purge *p)
     p->on_clean(p);
 }
 
+static void begin_killing(struct silt_purge *p)
+{
+    p->gentle = false;
+    p->since_ms = silt_clock_ms();
+    if (p->keep == NULL)
+        silt_handle_signal(p->handle, SIGKILL);
+}
+
+static void step_gently(struct silt_purge *p)
+{
+    struct round r = {.keep = p->keep};
+    int64_t left_ms = p->since_ms - silt_clock_ms();
+    if (silt_handle_visit(p->handle, visit_count, &r) == 0 && r.killed == 0) {
+        finish(p);
+        return;
+    }
+    if (left_ms <= 0)
+        begin_killing(p);
+    silt_loop_after(p->loop, &p->timer, left_ms < GENTLE_LOOK_MS ? left_ms : GENTLE_LOOK_MS);
+}
+
 static void step(struct silt_purge *p)
 {
     struct round r = {.keep = p->keep};
@@ -131,22 +161,56 @@ static void step(struct silt_purge *p)
 
 static void on_time(struct silt_timer *t)
 {
-    step(silt_container_of(t, struct silt_purge, timer));
+    struct silt_purge *p = silt_container_of(t, struct silt_purge, timer);
+    if (p->gentle)
+        step_gently(p);
+    else
+        step(p);
 }
 
-void silt_purge_start(struct silt_purge *p, struct silt_link *running)
+static void enlist(struct silt_purge *p, struct silt_link *running)
 {
-    if (p->running)
-        return;
     p->running = true;
-    p->since_ms = silt_clock_ms();
     p->frozen = false;
     p->timer.on_time = on_time;
     silt_list_init(&p->link);
     silt_list_append(running, &p->link);
-    if (p->keep == NULL)
-        silt_handle_signal(p->handle, SIGKILL);
+}
+
+void silt_purge_start(struct silt_purge *p, struct silt_link *running)
+{
+    if (p->running && !p->gentle)
+        return;
+    if (!p->running)
+        enlist(p, running);
+    begin_killing(p);
     silt_loop_after(p->loop, &p->timer, 0);
+}
+
+/* Who stands still (SIGSTOP) has to go on to hear it. */
+static bool wakes(int signal)
+{
+    return signal != SIGCONT && signal != SIGSTOP && signal != SIGTSTP && signal != SIGTTIN
+           && signal != SIGTTOU;
+}
+
+void silt_purge_gently(struct silt_purge *p, struct silt_link *running, int signal,
+                       int64_t grace_ms)
+{
+    int64_t until_ms = silt_clock_ms() + grace_ms;
+    if (p->running && !p->gentle)
+        return;
+    if (!p->running) {
+        enlist(p, running);
+        p->gentle = true;
+        p->since_ms = until_ms;
+    }
+    if (until_ms < p->since_ms)
+        p->since_ms = until_ms;
+    silt_handle_signal(p->handle, signal);
+    if (wakes(signal))
+        silt_handle_signal(p->handle, SIGCONT);
+    silt_loop_after(p->loop, &p->timer, 1);
 }
 
 void silt_purge_stop(struct silt_purge *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* purge: kill what is in a handle until nothing of it is left, also when it forks as fast as it is
- * killed. Looks again when somebody died and after growing pauses. */
+ * killed; or ask it to end first. Looks again when somebody died and after growing pauses. */
 #pragma once
 
 #include "agent/handle.h"
@@ -22,13 +22,18 @@ struct silt_purge {
     struct silt_handle *handle;     /* borrowed */
     const struct silt_id_set *keep; /* borrowed: they and their children stay; NULL: nobody */
     struct silt_timer timer;
-    int64_t since_ms;
+    int64_t since_ms; /* killing began, or is going to */
+    bool gentle;      /* it has not begun yet */
     bool frozen;
-    bool running;
+    bool running; /* also while gentle */
     void (*on_clean)(struct silt_purge *p);
 };
 
-/* Kills at once; on_clean comes later, from the loop. */
+/* Kills at once; on_clean comes later, from the loop. One that is gentle is so no more. */
 void silt_purge_start(struct silt_purge *p, struct silt_link *running);
+/* Sends the signal now and kills what is left after that time, or after what is left of the time that it
+ * was given before. */
+void silt_purge_gently(struct silt_purge *p, struct silt_link *running, int signal,
+                       int64_t grace_ms);
 void silt_purge_stop(struct silt_purge *p); /* fine when not running */
 void silt_purge_poke(struct silt_link *running);

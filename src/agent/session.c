@@ -77,7 +77,9 @@ static size_t kill_background(const struct silt_session *s)
         if (x == s->exec || x->start.head.session != s->id)
             continue;
         count++;
-        silt_run_signal(x, SIGKILL);
+        silt_run_kill(x, SIGKILL, 0);
+        if (x->log.fd >= 0)
+            silt_outlet_drop(&x->outlet); /* it is not kept alive by who does not read */
     }
     return count;
 }
@@ -133,11 +135,14 @@ void silt_session_close(struct silt_session *s)
         say_closed(s);
         return;
     }
+    if (s->state == SILT_SESSION_SAVING)
+        silt_background_fail(s, SILT_GONE, "the session was closed");
     s->state = SILT_SESSION_CLOSING;
     silt_purge_stop(&s->purge);
     silt_foreground_drop(s);
     if (s->state != SILT_SESSION_CLOSING)
         return; /* that was all that kept it */
+    (void)kill_background(s);
     if (s->dead) {
         silt_session_purge(s, NULL);
         return;
@@ -289,7 +294,8 @@ int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct
     spawn->argv = silt_shell_argv();
     spawn->in = first;
     spawn->out = spawn->err = -1; /* what it says by itself, outside of any command, is noise */
-    spawn->extra[0] = spawn->extra[1] = -1;
+    for (size_t i = 0; i < SILT_SPAWN_EXTRA; i++)
+        spawn->extra[i] = -1;
     spawn->handle = s->handle;
     spawn->joins = &s->agent->joins;
     s->shell = (struct silt_launch){

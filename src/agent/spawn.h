@@ -9,7 +9,8 @@
 
 #include <sys/resource.h>
 
-enum { SILT_JOINS_MAX = 8, SILT_SPAWN_EXTRA = 2, SILT_SPAWN_DIRS = 4 };
+enum { SILT_JOINS_MAX = 8, SILT_SPAWN_EXTRA = 4, SILT_SPAWN_DIRS = 4 };
+#define SILT_SPAWN_NO_EXTRA {-1, -1, -1, -1}
 
 /* What every child enters beside its handle: v1 `tasks` files of the guest's groups. */
 struct silt_joins {
@@ -27,11 +28,13 @@ void silt_limits_take(struct silt_limits *l, pid_t pid);
 /* Everything is borrowed and used before silt_launch_start returns. */
 struct silt_spawn {
     void (*run)(int in); /* instead of a program: works on standard input until it is done */
-    const char *path;
+    const char *path;    /* NULL: argv[0], looked up in PATH of envp */
     char *const *argv;
     char *const *envp;
     int in, out, err;                  /* become 0, 1, 2; -1: /dev/null */
-    int extra[SILT_SPAWN_EXTRA];       /* become 3 and 4; -1: none */
+    int extra[SILT_SPAWN_EXTRA];       /* become 3, 4, …; -1: none */
+    const char *user;                  /* as in wire/agent.h; NULL: root */
+    bool loads_state;                  /* number 3 is a state: the user's variables go there */
     const char *dirs[SILT_SPAWN_DIRS]; /* starts in the first that can be entered; else it fails */
     pid_t like;                        /* takes directory and ignored signals of this process */
     const struct silt_limits *limits;  /* NULL: ours, without the one that is for us alone */

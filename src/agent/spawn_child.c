@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/spawn_child.h"
 #include "agent/proc.h"
+#include "agent/program.h"
+#include "agent/user.h"
 #include "agent/without.h"
 
 #include <errno.h>
@@ -9,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,7 +58,8 @@ static void set_signals(const struct silt_spawn *s)
  * (agent.c sees to that), so nothing is overwritten before its turn. */
 static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_error *e)
 {
-    const int from[] = {s->in, s->out, s->err, s->extra[0], s->extra[1]};
+    const int from[REPORT_FD] = {s->in,       s->out,      s->err,     s->extra[0],
+                                 s->extra[1], s->extra[2], s->extra[3]};
     unsigned last = silt_agent_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
     for (int i = 0; i < REPORT_FD; i++) {
         if (from[i] >= 0 && dup2(from[i], i) < 0)
@@ -117,6 +121,45 @@ static int prepare(const struct silt_spawn *s, bool entered, int *report,
     return r->no_dir ? -1 : 0;
 }
 
+/* Pipes are root's by birth: their new owner may open them again by the names that the kernel has for
+ * them (/dev/stdout). */
+static int give_pipes(const struct silt_user *u, struct silt_error *e)
+{
+    struct stat st;
+    for (int fd = 0; fd < REPORT_FD; fd++)
+        if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && fchown(fd, u->uid, u->gid) < 0)
+            return silt_fail_errno(e, "become user %u:%u", (unsigned)u->uid, (unsigned)u->gid);
+    return 0;
+}
+
+/* Last of all, because it is the end of our rights. */
+static int change_user(const struct silt_spawn *s, char *const **envp, struct silt_error *e)
+{
+    static struct silt_user user;
+    if (s->user == NULL)
+        return 0;
+    if (silt_user_look_up(s->user, &user, e) < 0 || give_pipes(&user, e) < 0)
+        return -1;
+    if (s->loads_state && silt_user_put(&user, STDERR_FILENO + 1, e) < 0)
+        return -1;
+    if (!s->loads_state)
+        *envp = silt_user_envp(&user, s->envp);
+    return silt_user_become(&user, e);
+}
+
+static void run_program(const struct silt_spawn *s, struct silt_error *e)
+{
+    char *const *envp = s->envp;
+    if (change_user(s, &envp, e) < 0)
+        return;
+    if (s->path == NULL) {
+        silt_program_exec(s->argv, envp, e);
+        return;
+    }
+    (void)execve(s->path, s->argv, envp);
+    (void)silt_fail_errno(e, "start %s", s->path);
+}
+
 _Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int report)
 {
     struct silt_spawn_report r = {0};
@@ -126,8 +169,7 @@ _Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int re
             s->run(STDIN_FILENO);
             _exit(0);
         }
-        (void)execve(s->path, s->argv, s->envp);
-        (void)silt_fail_errno(&r.error, "start %s", s->path);
+        run_program(s, &r.error);
     }
     if (write(report, &r, sizeof(r)) < 0)
         _exit(126);

@@ -6,10 +6,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum {
-    ENV_MAX = 16384
-}; /* variables; the kernel refuses more than a quarter of the stack anyway */
-
 static int map_memfd(struct silt_start *s, int fd, size_t len, struct silt_error *e)
 {
     struct stat st;
@@ -54,6 +50,17 @@ static int check_env(silt_slice env, bool names, struct silt_error *e)
     return 0;
 }
 
+/* A program's name is more than nothing; its arguments need not be. */
+static int check_command(const struct silt_start *s, struct silt_error *e)
+{
+    silt_slice c = s->command;
+    bool is_argv = (s->head.flags & SILT_START_ARGV) != 0;
+    if (c.len > SILT_COMMAND_MAX
+        || (is_argv ? c.len < 2 || c.data[0] == 0 || c.data[c.len - 1] != 0 : has_nul(c)))
+        return silt_fail(e, SILT_INVALID, "command");
+    return 0;
+}
+
 /* What only some modes can do. */
 static int check_mode(const struct silt_start *s, bool is_exec, struct silt_error *e)
 {
@@ -78,9 +85,9 @@ static int check(const struct silt_start *s, bool is_exec, struct silt_error *e)
         return silt_fail(e, SILT_PROTOCOL, "note of %zu bytes", s->note.len);
     if (s->cwd.len >= PATH_MAX || has_nul(s->cwd))
         return silt_fail(e, SILT_INVALID, "working directory");
-    if (s->command.len > SILT_COMMAND_MAX || has_nul(s->command))
-        return silt_fail(e, SILT_INVALID, "command");
-    if (check_mode(s, is_exec, e) < 0)
+    if (s->user.len > SILT_USER_TEXT_MAX || has_nul(s->user))
+        return silt_fail(e, SILT_INVALID, "user");
+    if (check_mode(s, is_exec, e) < 0 || check_command(s, e) < 0)
         return -1;
     return check_env(s->env, in_shell, e);
 }
@@ -183,14 +190,22 @@ static char *unconst(const char *p)
     return u.out;
 }
 
-int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e)
+static size_t count_strings(silt_slice all)
 {
     size_t count = 0;
-    const char *end = s->env.data + s->env.len;
-    for (const char *at = s->env.data; at < end; at += strlen(at) + 1)
+    const char *end = all.data + all.len;
+    for (const char *at = all.data; at < end; at += strlen(at) + 1)
         count++;
-    if (count > ENV_MAX)
-        return silt_fail(e, SILT_LIMIT, "environment of %zu variables, at most %d", count, ENV_MAX);
+    return count;
+}
+
+int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e)
+{
+    size_t count = count_strings(s->env);
+    const char *end = s->env.data + s->env.len;
+    if (count > SILT_START_ENV_MAX)
+        return silt_fail(e, SILT_LIMIT, "environment of %zu variables, at most %d", count,
+                         SILT_START_ENV_MAX);
     char **envp = malloc((count + 1) * sizeof(char *));
     if (envp == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for an environment");
@@ -200,6 +215,22 @@ int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *
             envp[count++] = unconst(at);
     envp[count] = NULL;
     *ret = envp;
+    return 0;
+}
+
+int silt_start_argv(const struct silt_start *s, char ***ret, struct silt_error *e)
+{
+    size_t count = count_strings(s->command);
+    const char *at = s->command.data;
+    if (count > SILT_START_ARGS_MAX)
+        return silt_fail(e, SILT_LIMIT, "%zu arguments, at most %d", count, SILT_START_ARGS_MAX);
+    char **argv = malloc((count + 1) * sizeof(char *));
+    if (argv == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for arguments");
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+        argv[i] = unconst(at);
+    argv[count] = NULL;
+    *ret = argv;
     return 0;
 }
 

@@ -5,6 +5,12 @@
 #include "base/fd.h"
 #include "wire/agent.h"
 
+enum {
+    SILT_START_ENV_MAX = 16384, /* variables; the kernel refuses more than a quarter of the stack */
+    SILT_START_ARGS_MAX = 16384,
+    SILT_USER_TEXT_MAX = 64, /* a name of /etc/passwd is at most 32 */
+};
+
 struct silt_start {
     struct silt_agent_start head;
     silt_slice note, cwd, env, user, command; /* of `copy` or of `map` */
@@ -20,7 +26,8 @@ int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t bo
 struct silt_start silt_start_take(struct silt_start *s); /* nothing is left in s */
 void silt_start_fini(struct silt_start *s); /* fine when it is empty */
 
-/* An array for execve, terminated, to be freed by the caller. The strings are the start's. */
+/* Arrays for execve, terminated, to be freed by the caller. The strings are the start's. */
 int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e);
+int silt_start_argv(const struct silt_start *s, char ***ret, struct silt_error *e);
 /* The value of a variable, or NULL. */
 const char *silt_start_getenv(const struct silt_start *s, const char *name);

@@ -64,7 +64,7 @@ static void go(struct worker *w)
         .in = w->sock,
         .out = -1,
         .err = -1,
-        .extra = {-1, -1},
+        .extra = SILT_SPAWN_NO_EXTRA,
         .dirs = {"/"},
         .handle = a->work_handle,
         .joins = &a->joins,

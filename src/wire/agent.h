@@ -56,8 +56,9 @@ enum silt_agent_ask {
     SILT_AGENT_FOLLOW,      /* id: exec with a log. body: uint64_t position. One LOGGED comes when the log's
                                head is past it. What lies before it was read: a log that holds on
                                (SILT_START_HOLD) may overwrite it */
-    SILT_AGENT_STDIN,       /* id: exec with SILT_START_STDIN. body: bytes for it; flags 1: then it is closed.
-                               Answer: STDIN_TAKEN when they are in the pipe; one at a time */
+    SILT_AGENT_STDIN,       /* id: exec with SILT_START_STDIN. body: bytes for it; flags: SILT_STDIN_LAST.
+                               Answer: STDIN_TAKEN when they are in the pipe, unless it ends first; one at
+                               a time */
     SILT_AGENT_WORKER,      /* id: new worker. A descriptor rides along: its end of a pair as in
                                wire/worker.h. Answer: only FAILED; its end is seen on the pair */
     SILT_AGENT_WORKER_KILL, /* id: worker */
@@ -80,8 +81,7 @@ enum silt_agent_say {
     SILT_AGENT_FAILED,       /* id: exec or session that could not be started; body: struct silt_error */
     SILT_AGENT_NEED_HANDLES, /* flags: how many */
     SILT_AGENT_LOGGED,       /* id: exec. body: struct silt_agent_logged */
-    SILT_AGENT_STDIN_TAKEN,  /* id: exec. body: uint64_t bytes that were taken; flags 1: nobody reads it any
-                                more */
+    SILT_AGENT_STDIN_TAKEN,  /* id: exec. body: uint64_t bytes that were taken; flags: SILT_STDIN_GONE */
     SILT_AGENT_SAY_MAX
 };
 
@@ -104,17 +104,24 @@ struct silt_agent_start {
     uint32_t env_len;    /* NAME=value\0NAME=value\0…: OPEN and PLAIN: the whole environment; in a session:
                             what this command sees on top */
     uint32_t user_len;   /* EXEC, not in a foreground: a name of the image's /etc/passwd, or uid or uid:gid;
-                            0: root */
+                            0: root. A name, or a uid that /etc/passwd knows, has the groups of /etc/group;
+                            another uid has group 0. HOME, USER and LOGNAME are the entry's (HOME is / and
+                            the others are not set where there is none), except those that `env` has: with
+                            PLAIN leave them out of it unless the caller gave them. A user that is not
+                            there: FAILED with SILT_NOT_FOUND */
     uint32_t command_len; /* with SILT_START_ARGV: the arguments, each with its NUL */
     uint32_t flags;       /* SILT_START_… of the request, below */
 };
 enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
+enum { SILT_STDIN_LAST = 1 };     /* frame.flags of STDIN: then it is closed */
+enum { SILT_STDIN_GONE = 1 };     /* frame.flags of STDIN_TAKEN: nobody reads it any more, or it is closed */
 enum { /* silt_agent_start.flags; for a foreground command only the last one */
     SILT_START_LOG = 1,    /* output goes to the log (wire/log.h) and is told by LOGGED, no OUT frames */
     SILT_START_HOLD = 2,   /* the process waits rather than overwrite what nobody has read (FOLLOW); ended
                               by DETACH */
     SILT_START_STDIN = 4,  /* standard input is a pipe that STDIN frames fill; without it it is empty */
-    SILT_START_ARGV = 8,   /* no shell: the program is looked up in PATH of its environment. PLAIN only */
+    SILT_START_ARGV = 8,   /* no shell: the program is looked up in PATH of its environment. PLAIN only.
+                              FAILED with SILT_NOT_FOUND or SILT_DENIED names it */
     SILT_START_SECRET = 16, /* the descriptor is number 3 in the command */
     SILT_START_QUIET = 32,  /* foreground: nobody waits for STARTED, so it is not sent */
 };

@@ -16,11 +16,16 @@ static int peer = -1;
 static void check_start(const struct silt_frame *f, size_t body_len, struct silt_parcel *p)
 {
     struct silt_start s;
-    char **envp;
+    char **envp, **argv;
     if (silt_start_parse(&s, f, body_len, p, &e) < 0)
         return;
-    demand(s.command.len <= SILT_COMMAND_MAX && !silt_slice_has_byte(s.command, 0));
-    demand(!silt_slice_has_byte(s.cwd, 0));
+    bool is_argv = (s.head.flags & SILT_START_ARGV) != 0;
+    demand(s.command.len <= SILT_COMMAND_MAX && (is_argv || !silt_slice_has_byte(s.command, 0)));
+    demand(!silt_slice_has_byte(s.cwd, 0) && !silt_slice_has_byte(s.user, 0));
+    if (is_argv && silt_start_argv(&s, &argv, &e) == 0) {
+        demand(argv[0] != NULL && argv[0][0] != 0);
+        free(argv);
+    }
     (void)silt_start_getenv(&s, "PATH");
     if (silt_start_envp(&s, &envp, &e) == 0)
         free(envp);

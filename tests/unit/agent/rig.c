@@ -391,6 +391,12 @@ void rig_say(struct rig *r, uint32_t type, uint64_t id, const void *body, size_t
     send_all(r, &p);
 }
 
+void rig_say_frame(struct rig *r, struct silt_frame *f, size_t body_len)
+{
+    struct silt_parcel p = {.data = f, .len = sizeof(*f) + body_len};
+    send_all(r, &p);
+}
+
 void rig_say_fds(struct rig *r, uint32_t type, uint64_t id, const int *fds, int count)
 {
     struct silt_frame f = {.type = type, .id = id};
@@ -435,7 +441,7 @@ static void add(char **text, size_t *len, const struct rig_frame *f)
     (*text)[*len] = 0;
 }
 
-static void forget(struct rig *r, const struct rig_exec *x)
+void rig_forget(struct rig *r, const struct rig_exec *x)
 {
     for (size_t i = 0; i < EXECS_MAX; i++)
         if (r->execs[i] == x)
@@ -470,11 +476,11 @@ static void deal_with(struct rig *r, const struct rig_frame *f)
         memcpy(x->cwd_now, f->body + sizeof(x->end), x->end.cwd_len);
         x->cwd_now[x->end.cwd_len] = 0;
         x->ended = true;
-        forget(r, x);
+        rig_forget(r, x);
     } else if (f->head.type == SILT_AGENT_FAILED) {
         memcpy(&x->error, f->body, sizeof(x->error));
         x->failed = x->ended = true;
-        forget(r, x);
+        rig_forget(r, x);
     }
 }
 

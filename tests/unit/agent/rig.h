@@ -58,6 +58,7 @@ void rig_stop(struct rig *r);
     skip()
 
 void rig_say(struct rig *r, uint32_t type, uint64_t id, const void *body, size_t len);
+void rig_say_frame(struct rig *r, struct silt_frame *f, size_t body_len);
 void rig_say_fds(struct rig *r, uint32_t type, uint64_t id, const int *fds, int count);
 /* The next frame, with a deadline of ten seconds. */
 void rig_hear(struct rig *r, struct rig_frame *ret);
@@ -75,6 +76,7 @@ void rig_send_large(struct rig *r, struct rig_exec *x, silt_slice command); /* i
 void rig_until_started(struct rig *r, struct rig_exec *x);
 void rig_until_ended(struct rig *r, struct rig_exec *x);
 void rig_until_out(struct rig *r, struct rig_exec *x, const char *text); /* is in the output */
+void rig_forget(struct rig *r, const struct rig_exec *x); /* the test hears about it itself */
 void rig_free(struct rig_exec *x);
 /* Sends and waits. */
 void rig_run(struct rig *r, struct rig_exec *x);

@@ -112,8 +112,9 @@ TEST(logged_tells_a_follower_once_when_there_is_more)
     follow(r, &x, 40);
     assert_false(rig_hears(r, &f, 50));
     struct rig_exec go = logged("echo > /tmp/f");
-    rig_run(r, &go);
+    rig_send(r, &go);
     assert_int_equal(expect_logged(r, &x).head, 80);
+    rig_until_ended(r, &go);
     done(NULL, &go);
     go = logged("echo > /tmp/f");
     rig_run(r, &go);

@@ -89,7 +89,7 @@ TEST(log_keeps_streams_in_order_and_its_end)
 static void write_much(struct silt_log_writer *w, uint64_t total, uint32_t most, uint64_t sent[2])
 {
     while (sent[0] + sent[1] < total) {
-        int s = next_random() % 4 == 0;
+        unsigned s = next_random() % 4 == 0;
         size_t len = 1 + next_random() % most;
         put(w, s + 1, sent[s], len);
         sent[s] += len;

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/command.h"
+#include "agent/script.h"
+#include "agent/shell.h"
+#include "agent/state.h"
+#include "base/own.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+enum { ARG_MAX_BYTES = 128 << 10 }; /* of one argument with its end: MAX_ARG_STRLEN of the kernel */
+
+/* Places among the extra descriptors, which begin with number 3. */
+enum { PLAIN_SECRET = 0, PLAIN_TEXT = 1 };
+enum { LOADER_STATE = 0, LOADER_ERRORS = 1, LOADER_INPUT = 2, LOADER_SECRET = 3 };
+
+static int make_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return silt_fail_errno(e, "create a pipe");
+    *ret_ours = pair[0];
+    *ret_theirs = pair[1];
+    return fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0 ? 0 : silt_fail_errno(e, "prepare a pipe");
+}
+
+static int make_memory(silt_slice bytes, int *ret_fd, struct silt_error *e)
+{
+    silt_auto_fd fd = memfd_create("silt", MFD_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "create a memory file");
+    if (silt_fd_write_all(fd, bytes, e) < 0)
+        return silt_because(e, "put down a command");
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+/* Where the streams of the command go: a shell that loads a state has its own in their places. */
+struct places {
+    int *in, *err, *secret;
+};
+
+static int launch(struct silt_exec *x, struct silt_spawn *s, const struct places *p,
+                  struct silt_error *e)
+{
+    char user[SILT_USER_TEXT_MAX + 1];
+    silt_auto_fd out = -1, err = -1, in = -1;
+    if (make_pipe(&x->out, &out, e) < 0 || make_pipe(&x->err, &err, e) < 0
+        || (x->input.wanted && silt_input_open(&x->input, &in, e) < 0)
+        || silt_slice_to_cstr(x->start.user, user, sizeof(user), e) < 0)
+        return -1;
+    s->out = out;
+    *p->err = err;
+    *p->in = in >= 0 ? in : *p->in;
+    *p->secret = x->start.secret;
+    s->user = x->start.user.len > 0 ? user : NULL;
+    s->handle = x->handle;
+    s->joins = &x->agent->joins;
+    return silt_launch_start(&x->launch, s, e);
+}
+
+/* ---- without a session ---- */
+
+static int launch_plain(struct silt_exec *x, struct silt_spawn *s, struct silt_error *e)
+{
+    char cwd[PATH_MAX];
+    silt_auto_free char **envp = NULL;
+    const struct places places = {&s->in, &s->err, &s->extra[PLAIN_SECRET]};
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0
+        || silt_start_envp(&x->start, &envp, e) < 0)
+        return -1;
+    s->envp = envp;
+    s->dirs[0] = x->start.cwd.len > 0 ? cwd : SILT_WORKSPACE;
+    return launch(x, s, &places, e);
+}
+
+static int launch_shell(struct silt_exec *x, struct silt_error *e)
+{
+    static char name[] = SILT_SHELL_PATH;
+    static char option[] = "-c";
+    static char long_text[] = "\\command eval \"$(</proc/self/fd/4)\" 4<&-";
+    silt_slice text = x->start.command;
+    silt_auto_free char *copy = NULL;
+    silt_auto_fd memory = -1;
+    bool is_long = text.len >= ARG_MAX_BYTES;
+    if (is_long && make_memory(text, &memory, e) < 0)
+        return -1;
+    if (!is_long && (copy = strndup(text.data, text.len)) == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for a command");
+    char *const argv[] = {name, option, is_long ? long_text : copy, NULL};
+    struct silt_spawn s = {
+        .path = SILT_SHELL_PATH, .argv = argv, .in = -1, .extra = SILT_SPAWN_NO_EXTRA};
+    s.extra[PLAIN_TEXT] = memory;
+    return launch_plain(x, &s, e);
+}
+
+static int launch_program(struct silt_exec *x, struct silt_error *e)
+{
+    silt_auto_free char **argv = NULL;
+    if (silt_start_argv(&x->start, &argv, e) < 0)
+        return -1;
+    struct silt_spawn s = {.argv = argv, .in = -1, .extra = SILT_SPAWN_NO_EXTRA};
+    return launch_plain(x, &s, e);
+}
+
+/* ---- with the state of a session ---- */
+
+/* The loading shell is deaf to errors: its error stream is /dev/null until the command begins. When its
+ * input becomes /dev/null, too, it ends after this command, with its status; from another input it
+ * would read on, so it is told to. */
+static void write_loader(struct silt_script *s, const struct silt_start *start)
+{
+    bool has_input = (start->head.flags & SILT_START_STDIN) != 0;
+    silt_script_add_c(s, "\\command . /proc/self/fd/3\n" SILT_SHELL_GO_TO_PWD "\n\\command eval ");
+    silt_script_open_quote(s);
+    silt_script_add_c(s, "\\command exec 2>&4 4>&-");
+    silt_script_add_c(s, has_input ? " <&5 5<&-" : " </dev/null");
+    silt_script_add_c(s, start->secret >= 0 ? " 3<&6 6<&-\n" : " 3<&-\n");
+    if (start->cwd.len > 0) {
+        silt_script_add_c(s, "\\command cd -- ");
+        silt_shell_add_dir(s, start->cwd);
+        silt_script_add_c(s, " || \\command exit 1\n");
+    }
+    if (start->env.len > 0) {
+        silt_script_add_c(s, "\\command export ");
+        silt_script_add_env(s, start->env);
+        silt_script_add_c(s, "|| \\command exit 1\n");
+    }
+    silt_script_add(s, start->command);
+    silt_script_close_quote(s);
+    silt_script_add_c(s, has_input ? "; \\command exit\n" : "\n");
+}
+
+static int open_memory(void *arg)
+{
+    (void)arg;
+    return memfd_create("silt", MFD_CLOEXEC);
+}
+
+static int script_file(const struct silt_start *start, int *ret_fd, struct silt_error *e)
+{
+    static struct silt_script s;
+    silt_script_init(&s, open_memory, NULL);
+    silt_shell_expect(&s, start);
+    write_loader(&s, start);
+    bool in_file = silt_script_flush(&s);
+    int fd = silt_take_fd(&s.file);
+    silt_script_fini(&s);
+    if (!in_file)
+        return make_memory((silt_slice){s.text, s.len}, ret_fd, e);
+    *ret_fd = fd;
+    return s.broken ? silt_fail(e, SILT_LIMIT, "put down a command") : 0;
+}
+
+static int launch_loader(struct silt_exec *x, struct silt_error *e)
+{
+    char cwd[PATH_MAX];
+    silt_auto_fd script = -1;
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0
+        || script_file(&x->start, &script, e) < 0)
+        return -1;
+    if (lseek(script, 0, SEEK_SET) < 0)
+        return silt_fail_errno(e, "rewind a command");
+    struct silt_spawn s = {
+        .path = SILT_SHELL_PATH,
+        .argv = silt_shell_argv(),
+        .envp = silt_state_env(),
+        .in = script,
+        .err = -1,
+        .extra = SILT_SPAWN_NO_EXTRA,
+        .loads_state = true,
+        .like = x->like,
+        .limits = &x->limits,
+        .probe = x->start.cwd.len > 0 ? cwd : NULL,
+        .background = true,
+    };
+    const struct places places = {&s.extra[LOADER_INPUT], &s.extra[LOADER_ERRORS],
+                                  &s.extra[LOADER_SECRET]};
+    s.extra[LOADER_STATE] = x->state_file;
+    return launch(x, &s, &places, e);
+}
+
+int silt_command_launch(struct silt_exec *x, struct silt_error *e)
+{
+    if (x->start.head.mode == SILT_EXEC_BACKGROUND)
+        return launch_loader(x, e);
+    return (x->start.head.flags & SILT_START_ARGV) != 0 ? launch_program(x, e)
+                                                        : launch_shell(x, e);
+}
