@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { WORKERS_MAX = SILT_WORKERS_MAX + SILT_WORKER_WATCHES_MAX };
+enum { WORKERS_MAX = 2 * (SILT_WORKERS_MAX + SILT_WORKER_WATCHES_MAX) }; /* some may be ending */
 
 struct worker {
     struct silt_link link;

@@ -41,6 +41,19 @@ static const struct {
     [SILT_API_FILE_NOT_FOUND] = {"FILE_NOT_FOUND", 404, "Check the path; relative ones begin at the session's directory."},
     [SILT_API_PERMISSION_DENIED] = {"PERMISSION_DENIED", 403, "Choose a path below /workspace."},
     [SILT_API_WATCH_START] = {"WATCH_START_ERROR", 500, NULL},
+    [SILT_API_FILE_EXISTS] = {"FILE_EXISTS", 409, "Choose another path, or delete what is there."},
+    [SILT_API_FILE_TOO_LARGE] = {"FILE_TOO_LARGE", 413, NULL},
+    [SILT_API_IS_DIRECTORY] = {"IS_DIRECTORY", 400, "Name a file; directories are removed with a command, or recursively."},
+    [SILT_API_NOT_DIRECTORY] = {"NOT_DIRECTORY", 400, "Name a directory."},
+    [SILT_API_READ_ONLY] = {"READ_ONLY", 403, "Choose a path that can be written, as below /workspace."},
+    [SILT_API_RESOURCE_BUSY] = {"RESOURCE_BUSY", 409, "Something uses it now; try again when that has ended."},
+    [SILT_API_NAME_TOO_LONG] = {"NAME_TOO_LONG", 400, NULL},
+    [SILT_API_TOO_MANY_FILES] = {"TOO_MANY_FILES", 500, NULL},
+    [SILT_API_TOO_MANY_LINKS] = {"TOO_MANY_LINKS", 500, NULL},
+    [SILT_API_FILESYSTEM_ERROR] = {"FILESYSTEM_ERROR", 500, NULL},
+    [SILT_API_FILE_TIMEOUT] = {"OPERATION_TIMEOUT", 504, "A file system inside the sandbox, or its processes, hang."},
+    [SILT_API_PRECONDITION_FAILED] = {"PRECONDITION_FAILED", 412, "The file is another one now: look at it again."},
+    [SILT_API_RANGE_NOT_SATISFIABLE] = {"RANGE_NOT_SATISFIABLE", 416, NULL},
 };
 
 static const enum silt_api_code code_of[SILT_CODE_MAX] = {
@@ -139,6 +152,11 @@ void silt_api_refuse_error(struct silt_http_request *r, const struct silt_error 
 
 void silt_api_refuse_field(struct silt_http_request *r, const char *field, const char *why)
 {
+    silt_api_refuse_value(r, field, why, "INVALID_VALUE");
+}
+
+void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code)
+{
     silt_auto_buf b;
     silt_buf_init(&b, 4096);
     silt_json_open(&b, '{');
@@ -150,7 +168,7 @@ void silt_api_refuse_field(struct silt_http_request *r, const char *field, const
     silt_json_key(&b, SILT_LIT("message"));
     silt_json_string(&b, silt_slice_of(why));
     silt_json_key(&b, SILT_LIT("code"));
-    silt_json_string(&b, SILT_LIT("INVALID_VALUE"));
+    silt_json_string(&b, silt_slice_of(code));
     silt_json_close(&b, '}');
     silt_json_close(&b, ']');
     silt_json_close(&b, '}');

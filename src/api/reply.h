@@ -32,6 +32,19 @@ enum silt_api_code {
     SILT_API_FILE_NOT_FOUND,
     SILT_API_PERMISSION_DENIED,
     SILT_API_WATCH_START,
+    SILT_API_FILE_EXISTS,
+    SILT_API_FILE_TOO_LARGE,
+    SILT_API_IS_DIRECTORY,
+    SILT_API_NOT_DIRECTORY,
+    SILT_API_READ_ONLY,
+    SILT_API_RESOURCE_BUSY,
+    SILT_API_NAME_TOO_LONG,
+    SILT_API_TOO_MANY_FILES,
+    SILT_API_TOO_MANY_LINKS,
+    SILT_API_FILESYSTEM_ERROR,
+    SILT_API_FILE_TIMEOUT,
+    SILT_API_PRECONDITION_FAILED,
+    SILT_API_RANGE_NOT_SATISFIABLE,
     SILT_API_CODE_MAX
 };
 
@@ -48,6 +61,8 @@ void silt_api_refuse_error(struct silt_http_request *r, const struct silt_error 
 enum silt_api_code silt_api_code_of(const struct silt_error *e);
 /* 400 with validationErrors. */
 void silt_api_refuse_field(struct silt_http_request *r, const char *field, const char *why);
+/* The same with a code of the catalogue: INVALID_PATH, INVALID_BASE64… */
+void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code);
 
 void silt_api_answer(struct silt_http_request *r, int status, const struct silt_buf *b);
 void silt_api_timestamp(struct silt_buf *b); /* "timestamp":"…" */

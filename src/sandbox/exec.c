@@ -357,6 +357,8 @@ static void on_ended(struct silt_exec *x, const struct silt_frame *f, size_t len
     struct silt_session *session = x->session;
     memcpy(&how, f->body, sizeof(how));
     note_death(x, &how);
+    if (session != NULL && (how.flags & SILT_END_RESTARTED))
+        session->pid = 0; /* the new shell's is not told */
     if (session != NULL && how.cwd_len > 0 && how.cwd_len < PATH_MAX && how.cwd_len == len - sizeof(how)) {
         free(session->cwd);
         session->cwd = strndup(f->body + sizeof(how), how.cwd_len);
@@ -421,8 +423,11 @@ static void on_stranger(struct silt_sandbox *s, const struct silt_frame *f)
         if (!silt_process_adopt(s, f->id, info.pid))
             send_detach(s, f->id);
     }
-    if (f->type == SILT_AGENT_ENDED)
-        silt_session_foreign_ended(s, f->id);
+    if (f->type != SILT_AGENT_ENDED)
+        return;
+    struct silt_agent_end how;
+    memcpy(&how, f->body, sizeof(how));
+    silt_session_foreign_ended(s, f->id, (how.flags & SILT_END_RESTARTED) != 0);
 }
 
 void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len)

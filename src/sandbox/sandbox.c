@@ -373,8 +373,8 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
         tell_super(s, SILT_SUPER_DROP);
     silt_channel_close(s);
-    silt_work_drop_all(s, e);
     silt_exec_drop_all(s, e);
+    silt_work_drop_all(s, e); /* after it nobody holds a session any more */
     silt_session_drop_all(s, e);
     silt_process_settle_all(s); /* those of which its agent had not told yet */
 }

@@ -34,6 +34,7 @@ struct silt_works { /* sandbox/work.c */
     uint32_t count; /* worker processes */
     uint32_t longs; /* of them with a watch or a port wait */
     uint32_t waiting_count;
+    bool serving; /* those that wait are being given workers */
 };
 
 enum silt_handles { SILT_HANDLES_SOME, SILT_HANDLES_ASKED, SILT_HANDLES_ALL };

@@ -76,6 +76,7 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     s->number = silt_registry_number(s->sandbox->registry);
     s->state = SILT_SESSION_OPENING;
     s->exit_code = -1;
+    s->pid = 0;
     struct silt_start start = {
         .note = {(const char *)&note, sizeof(note.timeout_ms) + name_len},
         .cwd = o->cwd,
@@ -137,32 +138,36 @@ static void reopen_or_remove(struct silt_session *s)
     }
 }
 
-static void tell_dead(struct silt_session *s)
+static void tell_dead(struct silt_session *s, struct silt_turn *t)
 {
     struct silt_error e;
-    struct silt_turn *t = silt_list_first(&s->turns, struct silt_turn, link);
-    if (t == NULL)
-        return; /* the next caller is told */
-    silt_list_remove(&t->link);
     (void)silt_fail(&e, SILT_GONE, "Session '%s' shell exited (exit code: %d)", s->name, s->exit_code);
     t->go(t, s, &e);
     reopen_or_remove(s);
 }
 
-static void advance(struct silt_session *s)
+static void give_turn(struct silt_session *s, struct silt_turn *t)
 {
-    if (s->holder != NULL || s->foreign_exec != 0)
-        return;
+    silt_list_remove(&t->link);
     if (s->state == SILT_SESSION_DEAD) {
-        tell_dead(s);
+        tell_dead(s, t);
         return;
     }
-    struct silt_turn *t = silt_list_first(&s->turns, struct silt_turn, link);
-    if (s->state != SILT_SESSION_OPEN || t == NULL)
-        return;
-    silt_list_remove(&t->link);
     s->holder = t;
     t->go(t, s, NULL);
+}
+
+/* A turn may be over before its go returns: a thousand of them are a loop, not a thousand calls deep. */
+static void advance(struct silt_session *s)
+{
+    struct silt_turn *t;
+    if (s->advancing)
+        return;
+    s->advancing = true;
+    while (s->holder == NULL && s->foreign_exec == 0 && s->state != SILT_SESSION_OPENING
+           && (t = silt_list_first(&s->turns, struct silt_turn, link)) != NULL)
+        give_turn(s, t);
+    s->advancing = false;
 }
 
 void silt_session_enter(struct silt_session *s, struct silt_turn *t)
@@ -197,13 +202,14 @@ void silt_session_shell_ended(struct silt_session *s)
         reopen_or_remove(s);
 }
 
-void silt_session_foreign_ended(struct silt_sandbox *sandbox, uint64_t exec)
+void silt_session_foreign_ended(struct silt_sandbox *sandbox, uint64_t exec, bool restarted)
 {
     silt_list_each(it, &sandbox->sessions) {
         struct silt_session *s = silt_container_of(it, struct silt_session, link);
         if (s->foreign_exec != exec)
             continue;
         s->foreign_exec = 0;
+        s->pid = restarted ? 0 : s->pid;
         advance(s);
         return;
     }
@@ -266,6 +272,7 @@ static void on_info(struct silt_sandbox *sandbox, const struct silt_frame *f, si
     s->number = f->id;
     s->timeout_ms = note.timeout_ms;
     s->foreign_exec = info.busy_exec;
+    s->pid = info.pid;
     s->state = SILT_SESSION_OPEN;
 }
 
@@ -279,6 +286,7 @@ void silt_session_on_frame(struct silt_sandbox *sandbox, const struct silt_frame
     if (s == NULL)
         return;
     if (f->type == SILT_AGENT_OPENED && s->state == SILT_SESSION_OPENING) {
+        memcpy(&s->pid, f->body, sizeof(s->pid));
         s->state = SILT_SESSION_OPEN;
         advance(s);
     } else if (f->type == SILT_AGENT_CLOSED) {

@@ -30,6 +30,8 @@ struct silt_session {
     uint32_t timeout_ms;         /* default of its commands; 0: none */
     int32_t exit_code;           /* DEAD: the shell's status, -1 unknown */
     bool closing;                /* the holder waits for CLOSED */
+    bool advancing;              /* turns are being given: whoever leaves meanwhile need not do that too */
+    int32_t pid;                 /* of the shell, as silt-init told; 0: not known, or it has another now */
     struct silt_grave grave;
     char *cwd;                   /* where the shell is; NULL: not known yet */
     char name[SILT_SESSION_NAME_MAX + 1];
@@ -56,4 +58,4 @@ void silt_session_forget_all(struct silt_sandbox *s); /* the daemon ends: nobody
  * shell, else the session is gone. The holder has left already. */
 void silt_session_shell_ended(struct silt_session *s);
 /* A foreground exec that a former siltd started has ended. */
-void silt_session_foreign_ended(struct silt_sandbox *s, uint64_t exec);
+void silt_session_foreign_ended(struct silt_sandbox *s, uint64_t exec, bool restarted);

@@ -101,13 +101,17 @@ static void on_impatient(struct silt_timer *t)
     if (w->hand != NULL) {
         kill_hand(w->hand);
         w->hand = NULL;
+    } else {
+        w->sandbox->work.waiting_count--;
     }
     end_failed(w, &e);
 }
 
+/* Whose turn it is: the worker's, unless the client is to send or to take something. */
 static void restart_patience(struct silt_work *w)
 {
-    if (w->patience_ms > 0 && !w->paused && !w->feeding)
+    bool is_clients = w->paused || (w->feeding && !w->full);
+    if (w->patience_ms > 0 && !is_clients)
         silt_loop_after(loop_of(w->sandbox), &w->timer, w->patience_ms);
     else
         silt_loop_cancel(loop_of(w->sandbox), &w->timer);
@@ -182,7 +186,7 @@ static void deal_with(struct hand *h, const struct silt_frame *f, size_t body_le
 static void on_gone(struct hand *h)
 {
     struct silt_error e;
-    (void)silt_fail(&e, SILT_GONE, "the worker inside the sandbox ended");
+    (void)silt_fail(&e, SILT_UNAVAILABLE, "the worker inside the sandbox was killed");
     if (h->work != NULL)
         end_failed(h->work, &e);
     else
@@ -226,6 +230,7 @@ static void on_ready(struct silt_watch *wt, uint32_t events)
     if ((events & EPOLLOUT) && w != NULL && w->full) {
         w->full = false;
         watch(h);
+        restart_patience(w);
         w->sink->room(w->sink);
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
@@ -243,6 +248,11 @@ static int new_hand(struct silt_sandbox *s, struct hand **ret, struct silt_error
     int pair[2];
     if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
+    if (silt_fd_nonblock(pair[0], e) < 0) {
+        silt_close_fd(&pair[0]);
+        silt_close_fd(&pair[1]);
+        return -1;
+    }
     struct hand *h = calloc(1, sizeof(*h));
     if (h == NULL)
         abort();
@@ -250,13 +260,12 @@ static int new_hand(struct silt_sandbox *s, struct hand **ret, struct silt_error
     h->watch = (struct silt_watch){.fd = pair[0], .on_ready = on_ready};
     h->grave.free = free_hand;
     silt_list_init(&h->link);
+    s->work.count++;
     struct silt_frame_out f = {.type = SILT_AGENT_WORKER, .id = h->number, .fds = &pair[1], .nfds = 1};
     silt_channel_send(s, &f);
     silt_close_fd(&pair[1]);
-    silt_list_append(&s->work.idle, &h->link);
-    s->work.count++;
     *ret = h;
-    return silt_fd_nonblock(pair[0], e);
+    return 0;
 }
 
 static bool has_free_hand(const struct silt_sandbox *s, enum silt_work_kind kind)
@@ -265,17 +274,31 @@ static bool has_free_hand(const struct silt_sandbox *s, enum silt_work_kind kind
            || s->work.count - s->work.longs < SILT_WORKERS_MAX;
 }
 
-/* One that waited, unless it died meanwhile, or a new one. The ask always fits the empty socket. */
+/* One that waited, unless it died meanwhile, or a new one. */
+static struct hand *ask_one(struct silt_sandbox *s, const struct silt_parcel *p, struct silt_error *e)
+{
+    struct hand *h;
+    while ((h = silt_list_first(&s->work.idle, struct hand, link)) != NULL) {
+        if (silt_fd_send(h->watch.fd, p, e) == 0)
+            return h;
+        close_hand(h);
+    }
+    if (new_hand(s, &h, e) < 0)
+        return NULL;
+    if (silt_fd_send(h->watch.fd, p, e) == 0) /* an ask always fits an empty socket */
+        return h;
+    close_hand(h);
+    return NULL;
+}
+
 static int give(struct silt_work *w, struct silt_error *e)
 {
     struct silt_sandbox *s = w->sandbox;
     struct silt_parcel p = {.data = w->frame, .len = w->len};
-    struct hand *h = silt_list_first(&s->work.idle, struct hand, link);
-    while (h != NULL && silt_fd_send(h->watch.fd, &p, e) < 0) {
-        close_hand(h);
-        h = silt_list_first(&s->work.idle, struct hand, link);
-    }
-    if (h == NULL && (new_hand(s, &h, e) < 0 || silt_fd_send(h->watch.fd, &p, e) < 0))
+    if (s->channel.watch.fd < 0)
+        return silt_fail(e, SILT_GONE, "the sandbox's processes ended");
+    struct hand *h = ask_one(s, &p, e);
+    if (h == NULL)
         return silt_because(e, "ask a worker");
     silt_list_remove(&h->link);
     silt_list_append(&s->work.busy, &h->link);
@@ -289,6 +312,9 @@ static int give(struct silt_work *w, struct silt_error *e)
 static void serve_waiting(struct silt_sandbox *s)
 {
     struct silt_error e;
+    if (s->work.serving) /* an answer brought us here: whoever serves already goes on */
+        return;
+    s->work.serving = true;
     while (!silt_list_empty(&s->work.waiting) && has_free_hand(s, SILT_WORK_SHORT)) {
         struct silt_work *w = silt_list_first(&s->work.waiting, struct silt_work, link);
         silt_list_remove(&w->link);
@@ -296,6 +322,7 @@ static void serve_waiting(struct silt_sandbox *s)
         if (give(w, &e) < 0)
             end_failed(w, &e);
     }
+    s->work.serving = false;
 }
 
 static bool takes_bytes(uint32_t op, uint32_t flags)
@@ -359,6 +386,7 @@ int silt_work_start(struct silt_sandbox *s, const struct silt_work_request *q, s
     if (!has_free_hand(s, q->kind)) {
         silt_list_append(&s->work.waiting, &w->link);
         s->work.waiting_count++;
+        restart_patience(w);
     } else if (give(w, e) < 0) {
         bury_work(w);
         return -1;
@@ -376,6 +404,7 @@ bool silt_work_feed(struct silt_work *w, silt_slice bytes, bool last)
     struct silt_error e;
     if (w->hand == NULL) { /* `room` comes when it has a worker: see give */
         w->full = true;
+        restart_patience(w);
         return false;
     }
     out.frame = (struct silt_frame){.type = SILT_WORKER_DATA, .flags = last ? SILT_WORKER_LAST : 0};
@@ -384,6 +413,7 @@ bool silt_work_feed(struct silt_work *w, silt_slice bytes, bool last)
     if (silt_fd_send(w->hand->watch.fd, &p, &e) < 0 && (e.sys == EAGAIN || e.sys == ENOBUFS || e.sys == ENOMEM)) {
         w->full = true;
         watch(w->hand);
+        restart_patience(w);
         return false;
     }
     w->feeding = !last;

@@ -24,4 +24,13 @@ export const ROUTES = [
 	['POST', '/sandboxes/{id}/api/watch'],
 	['POST', '/sandboxes/{id}/api/watch/check'],
 	['POST', '/v1/sandboxes/{id}/watch'],
+	['POST', '/sandboxes/{id}/api/read'],
+	['POST', '/sandboxes/{id}/api/read/stream'],
+	['POST', '/sandboxes/{id}/api/write'],
+	['POST', '/sandboxes/{id}/api/delete'],
+	['POST', '/sandboxes/{id}/api/rename'],
+	['POST', '/sandboxes/{id}/api/move'],
+	['POST', '/sandboxes/{id}/api/mkdir'],
+	['POST', '/sandboxes/{id}/api/list-files'],
+	['POST', '/sandboxes/{id}/api/exists'],
 ];

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what a worker was told by its kernel to what the caller of the API hears: one table for all. */
+#include "api/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const struct {
+    int sys;
+    enum silt_api_code code;
+    bool is_everywhere; /* the official routes know this one too, beside what a route says itself */
+} table[] = {
+    {ENOENT, SILT_API_FILE_NOT_FOUND, false},
+    {ENOTDIR, SILT_API_NOT_DIRECTORY, false},
+    {EISDIR, SILT_API_IS_DIRECTORY, false},
+    {EEXIST, SILT_API_FILE_EXISTS, false},
+    {ENOTEMPTY, SILT_API_FILE_EXISTS, false},
+    {EACCES, SILT_API_PERMISSION_DENIED, false},
+    {EPERM, SILT_API_PERMISSION_DENIED, false},
+    {EROFS, SILT_API_READ_ONLY, false},
+    {EBUSY, SILT_API_RESOURCE_BUSY, false},
+    {ETXTBSY, SILT_API_RESOURCE_BUSY, false},
+    {ENOSPC, SILT_API_NO_SPACE, true},
+    {EDQUOT, SILT_API_NO_SPACE, true},
+    {ENAMETOOLONG, SILT_API_NAME_TOO_LONG, true},
+    {ELOOP, SILT_API_TOO_MANY_LINKS, true},
+    {EMLINK, SILT_API_TOO_MANY_LINKS, true},
+    {EMFILE, SILT_API_TOO_MANY_FILES, true},
+    {ENFILE, SILT_API_TOO_MANY_FILES, true},
+    {EFBIG, SILT_API_FILE_TOO_LARGE, true},
+};
+
+static enum silt_api_code code_of_errno(const struct silt_file *f, int sys)
+{
+    for (size_t i = 0; i < SILT_COUNT(f->kind->codes) && f->kind->codes[i].sys != 0; i++)
+        if (f->kind->codes[i].sys == sys)
+            return f->kind->codes[i].code;
+    for (size_t i = 0; i < SILT_COUNT(table); i++)
+        if (table[i].sys == sys && (f->kind->is_native || table[i].is_everywhere))
+            return table[i].code;
+    return SILT_API_FILESYSTEM_ERROR;
+}
+
+enum silt_api_code silt_file_code(const struct silt_file *f, const struct silt_error *e)
+{
+    switch (e->code) {
+    case SILT_TIMEOUT:
+        return SILT_API_FILE_TIMEOUT;
+    case SILT_GONE:
+        return SILT_API_SANDBOX_ENDED;
+    case SILT_NO_SPACE:
+        return SILT_API_NO_SPACE;
+    case SILT_LIMIT:
+        if (e->sys == 0)
+            return SILT_API_LIMIT_REACHED;
+        break;
+    case SILT_INTERRUPTED:
+        return SILT_API_INTERRUPTED;
+    case SILT_OK:
+    case SILT_INVALID:
+    case SILT_NOT_FOUND:
+    case SILT_CONFLICT:
+    case SILT_DENIED:
+    case SILT_UNAVAILABLE:
+    case SILT_PROTOCOL:
+    case SILT_INTERNAL:
+    case SILT_CODE_MAX:
+        break;
+    }
+    return code_of_errno(f, e->sys);
+}
+
+void silt_file_message(const struct silt_file *f, enum silt_api_code code, const struct silt_error *e,
+                       struct silt_buf *b)
+{
+    if (code == SILT_API_FILE_NOT_FOUND)
+        silt_buf_add(b, SILT_LIT("File not found: "));
+    else if (code == SILT_API_IS_DIRECTORY && f->kind->op == SILT_WORKER_DELETE)
+        silt_buf_add(b, SILT_LIT("Directories cannot be deleted with deleteFile(): "));
+    else if (code == SILT_API_IS_DIRECTORY)
+        silt_buf_add(b, SILT_LIT("Is a directory: "));
+    else if (code == SILT_API_NOT_DIRECTORY)
+        silt_buf_add(b, SILT_LIT("Not a directory: "));
+    else if (code == SILT_API_NO_SPACE)
+        silt_buf_add(b, SILT_LIT("No space left in the sandbox: "));
+    else {
+        silt_buf_addf(b, "%s failed: ", f->kind->operation);
+        silt_buf_add(b, silt_slice_of(e->text));
+        return;
+    }
+    silt_buf_add(b, f->path);
+}
+
+static void add_text(struct silt_buf *b, const char *key, silt_slice value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_string(b, value);
+}
+
+static void add_context(const struct silt_file *f, struct silt_buf *b, enum silt_api_code code, const struct silt_error *e)
+{
+    silt_json_open(b, '{');
+    if (f->kind->context != NULL && code == SILT_API_FILESYSTEM_ERROR) {
+        f->kind->context(f, b, e);
+    } else {
+        add_text(b, "path", f->path);
+        if (f->to.len > 0 && f->kind->is_native)
+            add_text(b, "to", f->to);
+        add_text(b, "operation", silt_slice_of(f->kind->operation));
+        if (code == SILT_API_FILESYSTEM_ERROR)
+            add_text(b, "stderr", silt_slice_of(e->text));
+    }
+    if (code == SILT_API_NO_SPACE)
+        add_text(b, "cause", SILT_LIT("disk"));
+    if (code == SILT_API_FILE_TIMEOUT)
+        add_text(b, "cause", SILT_LIT("timeout"));
+    silt_json_close(b, '}');
+}
+
+void silt_file_refuse_with(struct silt_file *f, enum silt_api_code code, silt_slice context, silt_slice message)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, context.len + 7 * SILT_FILE_TEXT_MAX);
+    silt_api_envelope(&b, code, message);
+    silt_json_raw(&b, context);
+    add_text(&b, "operation", silt_slice_of(f->kind->operation));
+    silt_api_envelope_end(&b, code);
+    silt_api_answer(silt_file_end(f), silt_api_status(code), &b);
+}
+
+void silt_file_refuse_code(struct silt_file *f, enum silt_api_code code, const struct silt_error *e)
+{
+    silt_auto_buf context, message;
+    silt_buf_init(&context, 7 * SILT_FILE_TEXT_MAX);
+    silt_buf_init(&message, SILT_FILE_TEXT_MAX);
+    silt_file_message(f, code, e, &message);
+    add_context(f, &context, code, e);
+    silt_file_refuse_with(f, code, silt_buf_slice(&context), silt_buf_slice(&message));
+}
+
+void silt_file_refuse(struct silt_file *f, const struct silt_error *e)
+{
+    silt_file_refuse_code(f, silt_file_code(f, e), e);
+}
+
+void silt_file_refuse_dead(struct silt_file *f, struct silt_session *s)
+{
+    silt_auto_buf b;
+    char message[SILT_SESSION_NAME_MAX + 64];
+    (void)snprintf(message, sizeof(message), "Session '%s' shell exited (exit code: %d)", s->name, s->exit_code);
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    add_text(&b, "sessionId", silt_slice_of(s->name));
+    silt_json_key(&b, SILT_LIT("exitCode"));
+    if (s->exit_code >= 0)
+        silt_json_i64(&b, s->exit_code);
+    else
+        silt_json_null(&b);
+    add_text(&b, "cause", SILT_LIT("exit"));
+    silt_json_close(&b, '}');
+    silt_api_refuse(silt_file_end(f), SILT_API_SESSION_TERMINATED, silt_buf_slice(&b), "%s", message);
+}
