@@ -178,25 +178,44 @@ void silt_http_reply(struct silt_http_request *r, int status, silt_slice content
     end_answer(x, o);
 }
 
+static void begin_stream(struct silt_http_exchange *x, struct silt_http_answer *a)
+{
+    struct silt_http_conn *c = x->conn;
+    x->bodiless = a->framing == SILT_HTTP_NO_BODY || a->head_only;
+    x->chunked = a->framing == SILT_HTTP_CHUNKED;
+    c->last = c->last || a->framing == SILT_HTTP_UNTIL_CLOSE;
+    x->streaming = true;
+    struct outlet o = open_outlet(c);
+    silt_http_lay_answer(c, o.buf, a);
+    close_outlet(c, o);
+    if (c->server->batching != c)
+        silt_http_conn_settle(c);
+}
+
 void silt_http_begin(struct silt_http_request *r, int status, silt_slice content_type,
                      silt_slice fields)
 {
     struct silt_http_exchange *x = exchange_of(r);
-    struct silt_http_conn *c = x->conn;
     struct silt_http_answer a = begin_answer(x, status);
     a.type = content_type;
     a.fields = fields;
-    x->bodiless = a.framing == SILT_HTTP_NO_BODY || a.head_only;
     if (a.framing != SILT_HTTP_NO_BODY)
         a.framing = x->head.minor == 0 ? SILT_HTTP_UNTIL_CLOSE : SILT_HTTP_CHUNKED;
-    x->chunked = a.framing == SILT_HTTP_CHUNKED;
-    c->last = c->last || a.framing == SILT_HTTP_UNTIL_CLOSE;
-    x->streaming = true;
-    struct outlet o = open_outlet(c);
-    silt_http_lay_answer(c, o.buf, &a);
-    close_outlet(c, o);
-    if (c->server->batching != c)
-        silt_http_conn_settle(c);
+    begin_stream(x, &a);
+}
+
+void silt_http_begin_sized(struct silt_http_request *r, int status, silt_slice content_type, silt_slice fields,
+                           uint64_t length)
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct silt_http_answer a = begin_answer(x, status);
+    a.type = content_type;
+    a.fields = fields;
+    a.framing = SILT_HTTP_SIZED;
+    a.length = length;
+    x->sized = true;
+    x->size_left = length;
+    begin_stream(x, &a);
 }
 
 static void put_chunk(struct silt_buf *b, silt_slice bytes)
@@ -213,6 +232,9 @@ void silt_http_write(struct silt_http_request *r, silt_slice bytes)
     struct silt_http_exchange *x = exchange_of(r);
     struct silt_http_conn *c = x->conn;
     assert(x->streaming);
+    if (x->sized && bytes.len > x->size_left)
+        bytes.len = (size_t)x->size_left;
+    x->size_left -= x->sized ? bytes.len : 0;
     if (x->bodiless || bytes.len == 0 || c->broken)
         return;
     struct outlet o = open_outlet(c);
@@ -238,6 +260,10 @@ size_t silt_http_pending(const struct silt_http_request *r)
 void silt_http_end(struct silt_http_request *r)
 {
     struct silt_http_exchange *x = exchange_of(r);
+    if (x->sized && x->size_left > 0 && !x->bodiless) {
+        silt_http_cut(r);
+        return;
+    }
     struct outlet o = open_outlet(x->conn);
     assert(x->streaming);
     if (x->chunked && !x->bodiless && !x->conn->broken)

@@ -68,13 +68,15 @@ struct silt_http_exchange {
     bool full;              /* the mark was reached: owes an on_drain */
     bool streaming;         /* the head of the answer is out */
     bool chunked, bodiless; /* how the answer is sent */
+    bool sized;
+    uint64_t size_left;     /* sized: bytes that are still to come */
     int status;
     int64_t started_us;
     struct silt_http_head head;
 };
 
 enum {
-    SILT_HTTP_READ_SIZE = 64 * 1024,
+    SILT_HTTP_READ_SIZE = 60 * 1024, /* what a handler passes on in one frame inside the machine */
     SILT_HTTP_SKIP_MAX = 64 * 1024,
 };
 
@@ -141,6 +143,7 @@ size_t silt_http_answer_pending(const struct silt_http_conn *c);
 enum silt_http_framing {
     SILT_HTTP_NO_BODY,
     SILT_HTTP_LENGTH,
+    SILT_HTTP_SIZED, /* the length is known, the body comes in pieces */
     SILT_HTTP_CHUNKED,
     SILT_HTTP_UNTIL_CLOSE,
 };
@@ -151,6 +154,7 @@ struct silt_http_answer {
     bool head_only; /* the body is measured, not sent */
     bool old;       /* HTTP/1.0 that asked to stay */
     silt_slice type, fields, body;
+    uint64_t length; /* SILT_HTTP_SIZED */
 };
 /* Head and, when it has a length, body. */
 void silt_http_lay_answer(struct silt_http_conn *c, struct silt_buf *b,

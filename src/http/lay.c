@@ -2,10 +2,9 @@
 /* lay: the bytes of an answer, laid one after the other into memory that is measured before. */
 #include "http/conn.h"
 #include "base/clock.h"
+#include "http/field.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <time.h>
 
 enum {
     HEAD_ROOM = 256, /* status line and our own fields */
@@ -56,17 +55,7 @@ static const char *reason_of(int status)
 static silt_slice date_now(struct silt_http_server *s)
 {
     if (s->date[0] == 0 || s->loop->now_ms - s->date_ms >= DATE_MS) {
-        static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-        static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-        time_t seconds = silt_clock_wall_ms() / 1000;
-        struct tm t;
-        char text[80];
-        (void)gmtime_r(&seconds, &t);
-        (void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday],
-                       t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min,
-                       t.tm_sec);
-        (void)snprintf(s->date, sizeof(s->date), "%.29s", text);
+        silt_http_date(silt_clock_wall_ms() / 1000, s->date);
         s->date_ms = s->loop->now_ms;
     }
     return (silt_slice){s->date, sizeof(s->date) - 1};
@@ -90,9 +79,9 @@ static char *lay_number(char *at, uint64_t v)
 
 static char *lay_framing(char *at, const struct silt_http_answer *a, bool last)
 {
-    if (a->framing == SILT_HTTP_LENGTH) {
+    if (a->framing == SILT_HTTP_LENGTH || a->framing == SILT_HTTP_SIZED) {
         at = lay(at, SILT_LIT("Content-Length: "));
-        at = lay_number(at, a->body.len);
+        at = lay_number(at, a->framing == SILT_HTTP_SIZED ? a->length : a->body.len);
         at = lay(at, SILT_LIT("\r\n"));
     } else if (a->framing == SILT_HTTP_CHUNKED) {
         at = lay(at, SILT_LIT("Transfer-Encoding: chunked\r\n"));

@@ -81,6 +81,9 @@ void silt_http_reply(struct silt_http_request *r, int status, silt_slice content
 /* A streamed answer: chunked (HTTP/1.0: until close). */
 void silt_http_begin(struct silt_http_request *r, int status, silt_slice content_type,
                      silt_slice fields);
+/* The same with a Content-Length. What is written beyond it is left out; an end before it cuts. */
+void silt_http_begin_sized(struct silt_http_request *r, int status, silt_slice content_type, silt_slice fields,
+                           uint64_t length);
 enum { SILT_HTTP_MARK = 256 * 1024 };
 /* Queues (copies) and sends what it can. Never refuses; the caller stops feeding while
  * silt_http_pending(r) >= SILT_HTTP_MARK and goes on in on_drain. One call = one chunk. */
