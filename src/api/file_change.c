@@ -38,11 +38,10 @@ static void exists_said(struct silt_file *f, enum silt_worker_say type, silt_sli
         answer_exists(f, true);
 }
 
-/* Whatever keeps us from seeing it: to this caller it is not there. But a sandbox that ended or hangs is
- * told as such. */
+/* What no path leads to is not there. But a sandbox that ended, or a disk that fails, is told as such. */
 static void exists_failed(struct silt_file *f, const struct silt_error *e)
 {
-    if (e->sys != 0)
+    if (e->sys == ENOENT || e->sys == ENOTDIR || e->sys == ELOOP || e->sys == ENAMETOOLONG || e->sys == EACCES)
         answer_exists(f, false);
     else
         silt_file_refuse(f, e);
