@@ -27,7 +27,7 @@ static void begin(struct streaming *g)
 
 static void open_event(struct silt_buf *b, const char *type)
 {
-    silt_buf_add(b, SILT_LIT("data: "));
+    silt_buf_addf(b, "event: %s\ndata: ", type);
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("type"));
     silt_json_string(b, silt_slice_of(type));
