@@ -11,6 +11,11 @@ silt_task_run silt_task_move;   /* move.c */
 silt_task_run silt_task_mkdir;  /* folder.c */
 silt_task_run silt_task_list;   /* list.c */
 silt_task_run silt_task_stat;   /* stat.c */
+silt_task_run silt_task_chmod, silt_task_chown, silt_task_truncate; /* change.c */
+silt_task_run silt_task_symlink, silt_task_readlink;                /* link.c */
+silt_task_run silt_task_search;                                     /* search.c */
+silt_task_run silt_task_tar;                                        /* tar.c */
+silt_task_run silt_task_untar;                                      /* untar.c */
 silt_task_run silt_task_watch;  /* watch.c */
 
 /* For whoever tells about a file. */
@@ -24,3 +29,5 @@ int silt_delete_tree(struct silt_task *t, int dir, const char *name, uint64_t *c
 /* Copies from_dir/from to to_dir/to, which must not exist: contents, modes, owners, times and links. */
 int silt_copy_tree(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to,
                    struct silt_error *e);
+/* The image has the programs that the task needs. */
+int silt_tar_check(const struct silt_task *t, struct silt_error *e);

@@ -177,6 +177,14 @@ static const struct {
     [SILT_WORKER_MKDIR] = {silt_task_mkdir},
     [SILT_WORKER_LIST] = {silt_task_list},
     [SILT_WORKER_STAT] = {silt_task_stat},
+    [SILT_WORKER_CHMOD] = {silt_task_chmod},
+    [SILT_WORKER_CHOWN] = {silt_task_chown},
+    [SILT_WORKER_SYMLINK] = {silt_task_symlink},
+    [SILT_WORKER_READLINK] = {silt_task_readlink},
+    [SILT_WORKER_TRUNCATE] = {silt_task_truncate},
+    [SILT_WORKER_SEARCH] = {silt_task_search},
+    [SILT_WORKER_TAR] = {silt_task_tar},
+    [SILT_WORKER_UNTAR] = {silt_task_untar},
     [SILT_WORKER_WATCH] = {silt_task_watch},
 };
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/ops.h"
+#include "worker/program.h"
+
+#include <fcntl.h>
+
+static char room[SILT_FRAME_BODY_MAX];
+
+int silt_tar_check(const struct silt_task *t, struct silt_error *e)
+{
+    if (silt_program_check("tar", e) < 0)
+        return -1;
+    return silt_task_has(t, SILT_WORKER_ZSTD) ? silt_program_check("zstd", e) : 0;
+}
+
+/* The end is said only when tar has ended well: without it siltd knows that bytes are missing. */
+static int pump(struct silt_task *t, struct silt_program *p, struct silt_error *e)
+{
+    size_t len;
+    int more;
+    const silt_slice none = {NULL, 0};
+    while ((more = silt_program_read(p, room, sizeof(room), &len)) > 0)
+        if (!silt_task_say(t, SILT_WORKER_SAY_DATA, 0, (silt_slice){room, len}, none))
+            break;
+    if (more != 0)
+        return silt_fail(e, SILT_GONE, "nobody waits any more");
+    if (silt_program_end(p, e) < 0)
+        return silt_because(e, "pack %s", t->path);
+    (void)silt_task_say(t, SILT_WORKER_SAY_DATA, SILT_WORKER_LAST, none, none);
+    return 0;
+}
+
+int silt_task_tar(struct silt_task *t, struct silt_error *e)
+{
+    char tar[] = "tar", zstd[] = "--zstd", how[] = "-cf", out[] = "-", all[] = ".";
+    char *const plain[] = {tar, how, out, all, NULL}, *const packed[] = {tar, zstd, how, out, all, NULL};
+    struct silt_program p = {.task = t, .pipe = -1, .err = -1};
+    silt_auto_fd dir = -1;
+    if (silt_task_open(t, t->path, O_PATH | O_DIRECTORY, 0, &dir, e) < 0 || silt_tar_check(t, e) < 0)
+        return -1;
+    int answer = silt_program_start(&p, silt_task_has(t, SILT_WORKER_ZSTD) ? packed : plain, dir, false, e);
+    if (answer == 0)
+        answer = pump(t, &p, e);
+    silt_program_fini(&p);
+    return answer;
+}
