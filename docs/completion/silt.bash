@@ -9,11 +9,36 @@ _silt_images() {
     silt image ls 2>/dev/null | awk 'NR > 1 { print $1 }'
 }
 
+# id of a sandbox -> ids of its processes
+_silt_processes() {
+    silt ps "$1" --all 2>/dev/null | awk 'NR > 1 { print $1 }'
+}
+
+# What cp takes: ID: or a local path. bash cuts words at colons: a path in a sandbox is left alone.
+_silt_place() {
+    [ "$1" != : ] && [ "$2" != : ] || return
+    compopt -o filenames -o nospace
+    mapfile -t COMPREPLY < <(compgen -W "$(_silt_ids | sed 's/$/:/')" -- "$1"; compgen -f -- "$1")
+}
+
+# The words that are no options, from the second on: how many are complete.
+_silt_plain() {
+    local i n=0
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        -s | --signal | --server | --token-file) i=$((i + 1)) ;;
+        -*) ;;
+        *) n=$((n + 1)) ;;
+        esac
+    done
+    echo "$n"
+}
+
 _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec ls info rm image token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec watch ls info rm image token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -25,13 +50,57 @@ _silt() {
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --server | --session | --cwd | --env | --timeout | --label) return ;;
+    -s | --signal)
+        mapfile -t COMPREPLY < <(compgen -W "TERM KILL INT HUP QUIT USR1 USR2 STOP CONT" -- "$word")
+        return
+        ;;
+    --event)
+        mapfile -t COMPREPLY < <(compgen -W "create modify delete move_from move_to attrib" -- "$word")
+        return
+        ;;
+    --server | --session | --cwd | --env | --timeout | --label | --name | --user | --branch | --depth | --include | --exclude) return ;;
     esac
     local words="--server --token-file"
     case $command in
     exec)
         words+=" --session --no-session --keep --cwd --env --timeout --"
         [ "$COMP_CWORD" -ne 2 ] || words=$(_silt_ids)
+        ;;
+    run)
+        words+=" -d --name --session --cwd --env --user --timeout --"
+        [ "$(_silt_plain)" -ne 0 ] || words+=" $(_silt_ids)"
+        ;;
+    ps)
+        words+=" --all --json"
+        [ "$(_silt_plain)" -ne 0 ] || words+=" $(_silt_ids)"
+        ;;
+    logs | kill)
+        [ "$command" = logs ] && words+=" -f --stdout --stderr" || words+=" -s --all"
+        case $(_silt_plain) in
+        0) words+=" $(_silt_ids)" ;;
+        *)
+            for ((i = 2; i < COMP_CWORD; i++)); do
+                case ${COMP_WORDS[i]} in -*) ;; *) words+=" $(_silt_processes "${COMP_WORDS[i]}")"; break ;; esac
+            done
+            ;;
+        esac
+        ;;
+    cp)
+        case $word in
+        --*) ;;
+        *)
+            _silt_place "$word" "$previous"
+            return
+            ;;
+        esac
+        ;;
+    git-clone)
+        words+=" --branch --depth --timeout"
+        [ "$(_silt_plain)" -ne 0 ] || words+=" $(_silt_ids)"
+        ;;
+    watch)
+        words+=" --include --exclude --event --flat --json"
+        [ "$(_silt_plain)" -ne 0 ] || words+=" $(_silt_ids)"
         ;;
     ls) words+=" --label --json" ;;
     info) words+=" --json $(_silt_ids)" ;;

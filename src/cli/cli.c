@@ -86,6 +86,13 @@ bool silt_cli_true(const struct silt_json *object, const char *key)
     return v != NULL && v->type == SILT_JSON_BOOL && v->boolean;
 }
 
+int silt_cli_status(const struct silt_json *object)
+{
+    const struct silt_json *v = get(object, "exitCode");
+    bool fits = v != NULL && v->type == SILT_JSON_INT && v->integer >= 0 && v->integer <= 255;
+    return fits ? (int)v->integer : SILT_EXIT_OWN;
+}
+
 static void write_items(struct silt_buf *out, const struct silt_json *value)
 {
     bool object = value->type == SILT_JSON_OBJECT;

@@ -36,8 +36,9 @@ silt_slice silt_cli_text(const struct silt_json *object, const char *key); /* ""
 int64_t silt_cli_number(const struct silt_json *object, const char *key);  /* 0; cuts fractions */
 double silt_cli_real(const struct silt_json *object, const char *key);     /* 0 */
 bool silt_cli_true(const struct silt_json *object, const char *key);       /* false */
-void silt_cli_write(struct silt_buf *out, const struct silt_json *value);  /* as JSON again */
-void silt_cli_print_json(const struct silt_json *value);                   /* on stdout, one line */
+int silt_cli_status(const struct silt_json *object); /* exitCode, as our own exit status */
+void silt_cli_write(struct silt_buf *out, const struct silt_json *value); /* as JSON again */
+void silt_cli_print_json(const struct silt_json *value);                  /* on stdout, one line */
 
 /* Text from the daemon on stdout; control characters, which a terminal might obey, become '?'. */
 void silt_cli_print(silt_slice text);
@@ -51,6 +52,7 @@ int silt_cli_path(char *out, size_t size, const char *before, const char *word, 
                   struct silt_error *e);
 
 int silt_cli_exec(int argc, char **argv);
+int silt_cli_watch(int argc, char **argv);
 int silt_cli_ls(int argc, char **argv);
 int silt_cli_info(int argc, char **argv);
 int silt_cli_rm(int argc, char **argv);

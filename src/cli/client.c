@@ -10,12 +10,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 enum {
-    PIECE = 64 * 1024,
+    PIECE = 256 * 1024,
     ANSWER_MAX = 64 * 1024 * 1024, /* of a JSON answer */
     SEND_STEP = 1024 * 1024,       /* between two reports of progress */
     TIMEOUT_MS = 120 * 1000,
@@ -206,8 +207,11 @@ static int send_request(struct silt_client *c, const struct silt_client_request 
     if (out.broken)
         return silt_fail(e, SILT_LIMIT, "request larger than %d bytes", ANSWER_MAX);
     int got = send_bytes(c, silt_buf_slice(&out), e);
-    if (got == 0 && q->file >= 0)
+    if (got == 0 && q->file >= 0) {
+        void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* sendfile knows no MSG_NOSIGNAL */
         got = send_file(c, q, (uint64_t)length, e);
+        (void)signal(SIGPIPE, before);
+    }
     return got == 0 && q->source != NULL ? send_source(c, q, e) : got;
 }
 

@@ -31,12 +31,6 @@ static int write_body(const struct order *o, struct silt_buf *b, struct silt_err
     return 0;
 }
 
-static void take_status(const struct silt_json *answer, int *out)
-{
-    int64_t status = silt_cli_number(answer, "exitCode");
-    *out = status < 0 || status > 255 ? SILT_EXIT_OWN : (int)status;
-}
-
 static int on_event(void *to, const struct silt_json *event, struct silt_error *e)
 {
     silt_slice type = silt_cli_text(event, "type");
@@ -50,7 +44,7 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
     }
     if (!silt_slice_eq(type, SILT_LIT("complete")))
         return 0;
-    take_status(event, to);
+    *(int *)to = silt_cli_status(event);
     return 1;
 }
 
@@ -76,7 +70,7 @@ static int collect(struct silt_client *c, const struct silt_client_request *q, i
         || silt_fd_write_all(STDOUT_FILENO, silt_cli_text(answer, "stdout"), e) < 0
         || silt_fd_write_all(STDERR_FILENO, silt_cli_text(answer, "stderr"), e) < 0)
         return -1;
-    take_status(answer, out);
+    *out = silt_cli_status(answer);
     return 0;
 }
 

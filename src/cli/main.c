@@ -44,6 +44,8 @@ static const struct command {
      "COMMAND",
      "run a command in a sandbox, made on first use; its output streams, its exit status is ours",
      silt_cli_exec},
+    {"watch", "ID PATH [--include GLOB]... [--exclude GLOB]... [--event TYPE]... [--flat] [--json]",
+     "print what happens to files, until Ctrl-C", silt_cli_watch},
     {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
     {"info", "ID [--json]", "one sandbox: state, limits, usage, last death", silt_cli_info},
     {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},

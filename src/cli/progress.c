@@ -35,7 +35,7 @@ static void write_side(const struct silt_progress *p, int64_t now_us, char out[S
     double speed = seconds > 0 ? (double)p->done / seconds : 0;
     bool left = p->total > p->done && speed > 0;
     double rest = left ? (double)(p->total - p->done) / speed : seconds;
-    (void)snprintf(out, SIDE_TEXT, "%10s  %6.1f MiB/s  %s %s",
+    (void)snprintf(out, SIDE_TEXT, "%10s  %6.1f MiB/s  %s %-6s",
                    silt_cli_size((int64_t)p->done, amount), speed / (1 << 20),
                    write_time(rest, time), left ? "left" : "in all");
 }

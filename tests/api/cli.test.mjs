@@ -2,30 +2,19 @@
 // The silt command line, as a user types it, against a daemon of the test's own.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
-import { until, within } from '../lib/wait.mjs';
+import { silt as runSilt } from '../lib/silt.mjs';
+import { until } from '../lib/wait.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
 after(() => daemon?.stop());
 
-/** Runs silt; onOutput sees what has come on standard output so far. */
-function silt(args, { onOutput, env = {} } = {}) {
-	const child = spawn(path.join(BUILD, 'silt'), args, {
-		env: { PATH: process.env.PATH, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token, ...env },
-		stdio: ['ignore', 'pipe', 'pipe'],
-	});
-	const end = { stdout: '', stderr: '' };
-	child.stdout.setEncoding('utf8').on('data', text => { end.stdout += text; onOutput?.(end.stdout, child); });
-	child.stderr.setEncoding('utf8').on('data', text => { end.stderr += text; });
-	return within(30_000, `silt ${args.join(' ')}`, new Promise((resolve, reject) => {
-		child.once('error', reject);
-		child.once('close', (code, signal) => resolve({ ...end, code, signal }));
-	}));
-}
+const silt = (args, options) => runSilt(daemon, args, options);
 
 test('exec prints stdout and stderr apart and passes the exit code on', async t => {
 	const box = await daemon.box(t);
@@ -103,6 +92,24 @@ test('token, version, help and doctor answer', async () => {
 	const doctor = await silt(['doctor']);
 	assert.match(doctor.stdout, /control groups/);
 	assert.match(doctor.stdout, /btrfs/i);
+});
+
+test('help, man page and completion know the same commands', async () => {
+	const root = path.join(import.meta.dirname, '../..');
+	const read = name => fs.readFileSync(path.join(root, 'docs', name), 'utf8');
+	const commands = [...(await silt(['help'])).stdout.matchAll(/^ {2}silt (\S+)/gm)].map(match => match[1]);
+	const manual = read('man/silt.1').replaceAll('\\-', '-');
+	for (const name of commands.filter(name => name !== 'help'))
+		assert.match(manual, new RegExp(`^\\.B ${name}( |$)`, 'm'), `${name} in the man page`);
+	const complete = words => execFileSync('bash', ['-c', `source docs/completion/silt.bash; COMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _silt; printf '%s\\n' "\${COMPREPLY[@]}"`],
+		{ cwd: root, env: { PATH: `${BUILD}:${process.env.PATH}`, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } }).toString().trim().split('\n');
+	assert.deepEqual(complete("silt ''").sort(), commands.toSorted());
+	for (const name of commands) {
+		const help = (await silt([name, '--help'])).stdout;
+		const options = [...help.matchAll(/(?<= |\[)--?[a-z][a-z-]*/g)].map(match => match[0]);
+		for (const option of options.filter(() => name !== 'image'))
+			assert.ok(complete(`silt ${name} x -`).includes(option), `${option} of ${name} in the completion`);
+	}
 });
 
 test('errors name the object and the way out', async () => {

@@ -16,8 +16,8 @@ static const char *line_of(const char *name, uint64_t done, uint64_t total, size
 TEST(a_line_has_name_percent_amount_speed_and_time_left)
 {
     assert_string_equal(line_of("movie.mp4", 512 << 20, 2048ULL << 20, 79),
-                        "movie.mp4   25 %  [#####.................]     512 MiB   256.0 MiB/s  "
-                        "0:06 left");
+                        "movie.mp4   25 %  [#####...............]     512 MiB   256.0 MiB/s  0:06 "
+                        "left  ");
 }
 
 TEST(without_a_total_there_is_no_percent_and_no_bar)
@@ -36,6 +36,12 @@ TEST(the_end_tells_the_whole_time)
 TEST(more_than_was_guessed_stays_at_hundred_percent)
 {
     assert_non_null(strstr(line_of("a", 5, 4, 79), "100 %"));
+}
+
+TEST(the_bar_stays_as_wide_as_it_was)
+{
+    size_t before = strcspn(line_of("a", 1 << 20, 2 << 20, 79), "]");
+    assert_int_equal(strcspn(line_of("a", 2 << 20, 2 << 20, 79), "]"), before);
 }
 
 TEST(hours_are_told_as_hours)
