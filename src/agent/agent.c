@@ -66,6 +66,7 @@ static int close_doors(struct silt_error *e)
         if (fcntl(fd, F_GETFD) < 0 && dup3(STDIN_FILENO, fd, O_CLOEXEC) < 0)
             return silt_fail_errno(e, "fill descriptor %d", fd);
     (void)umask(022);
+    silt_limits_raise_files();
     return 0;
 }
 
@@ -98,6 +99,7 @@ int silt_agent_open(struct silt_agent *a, int mode, size_t joins, size_t handles
         return -1;
     silt_handles_init(&a->handles, &a->loop, mode);
     silt_drains_init(&a->drains, &a->loop);
+    silt_pace_init(&a->pace, &a->loop);
     take_descriptors(a, joins, handles);
     if (silt_folder_open(&a->folder, e) < 0 || silt_state_install(a->folder, e) < 0)
         return -1;

@@ -9,6 +9,7 @@
 #include "agent/drain.h"
 #include "agent/handle.h"
 #include "agent/meter.h"
+#include "agent/pace.h"
 #include "agent/spawn.h"
 
 struct silt_agent {
@@ -19,6 +20,7 @@ struct silt_agent {
     struct silt_joins joins;
     struct silt_meter meter;
     struct silt_drains drains;
+    struct silt_pace pace;
     struct silt_link execs;    /* struct silt_exec */
     struct silt_link sessions; /* struct silt_session */
     struct silt_link purges;   /* that are running */

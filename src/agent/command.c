@@ -105,9 +105,9 @@ static int launch_program(struct silt_exec *x, struct silt_error *e)
 
 /* ---- with the state of a session ---- */
 
-/* The loading shell is deaf to errors: its error stream is /dev/null until the command begins. When its
- * input becomes /dev/null, too, it ends after this command, with its status; from another input it
- * would read on, so it is told to. */
+/* The loading shell is deaf to errors: its error stream is /dev/null until the command begins. When
+ * its input becomes /dev/null, too, it ends after this command, with its status; from another input
+ * it would read on, so it is told to. */
 static void write_loader(struct silt_script *s, const struct silt_start *start)
 {
     bool has_input = (start->head.flags & SILT_START_STDIN) != 0;
@@ -184,6 +184,5 @@ int silt_command_launch(struct silt_exec *x, struct silt_error *e)
 {
     if (x->start.head.mode == SILT_EXEC_BACKGROUND)
         return launch_loader(x, e);
-    return (x->start.head.flags & SILT_START_ARGV) != 0 ? launch_program(x, e)
-                                                        : launch_shell(x, e);
+    return (x->start.head.flags & SILT_START_ARGV) != 0 ? launch_program(x, e) : launch_shell(x, e);
 }

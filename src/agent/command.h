@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command: what a command with a process of its own is: `bash -c`, a program with its arguments, or a
- * new shell that first loads the state of a session. */
+/* command: what a command with a process of its own is: `bash -c`, a program with its arguments, or
+ * a new shell that first loads the state of a session. */
 #pragma once
 
 #include "agent/exec.h"

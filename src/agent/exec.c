@@ -22,6 +22,7 @@ static void open_log(struct silt_exec *x)
 {
     silt_log_writer_open(&x->log, silt_take_fd(&x->start.log));
     x->outlet.log = &x->log;
+    x->outlet.pace = &x->agent->pace;
     x->outlet.holding = (x->start.head.flags & SILT_START_HOLD) != 0;
 }
 

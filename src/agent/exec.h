@@ -40,7 +40,7 @@ struct silt_exec {
     struct silt_handle_wait wait;
     struct silt_launch launch;
     struct silt_purge purge;
-    int out, err;   /* our ends, owned */
+    int out, err; /* our ends, owned */
     struct silt_input input;
     int state_file; /* background: the session's state, owned */
     pid_t like;     /* background: the session's shell */

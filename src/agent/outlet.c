@@ -50,6 +50,7 @@ static void pass_on(struct silt_tap *t, size_t len)
     struct silt_outlet *o = t->outlet;
     if (o->log != NULL) {
         silt_log_writer_put(o->log, t->stream, len);
+        silt_pace_spend(o->pace, len);
         tell_follower(o);
     } else if (!o->dropping) {
         say(t, len);
@@ -62,11 +63,22 @@ static bool is_held(const struct silt_outlet *o)
     return o->holding && head > o->followed && head - o->followed > SILT_LOG_UNREAD_MAX;
 }
 
+static bool log_must_wait(struct silt_tap *t)
+{
+    struct silt_outlet *o = t->outlet;
+    if (is_held(o))
+        return true;
+    if (!silt_pace_is_over(o->pace))
+        return false;
+    silt_pace_wait(o->pace, &t->wait);
+    return true;
+}
+
 static bool must_wait(struct silt_tap *t)
 {
     struct silt_outlet *o = t->outlet;
     if (o->log != NULL)
-        return is_held(o);
+        return log_must_wait(t);
     if (o->dropping)
         return false;
     if (silt_channel_is_free(o->channel))

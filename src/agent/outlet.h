@@ -6,6 +6,7 @@
 
 #include "agent/channel.h"
 #include "agent/log.h"
+#include "agent/pace.h"
 
 struct silt_tap {
     struct silt_watch watch;
@@ -24,9 +25,10 @@ struct silt_outlet {
     struct silt_channel *channel; /* borrowed */
     uint64_t id;
     enum silt_outlet_state state;
-    uint64_t credit; /* bytes that siltd still takes */
-    bool dropping;   /* nobody reads: let it run free */
+    uint64_t credit;             /* bytes that siltd still takes */
+    bool dropping;               /* nobody reads: let it run free */
     struct silt_log_writer *log; /* borrowed; NULL: siltd gets the bytes themselves */
+    struct silt_pace *pace;      /* borrowed: of the log */
     uint64_t followed;           /* siltd has read the log up to here */
     bool following;              /* and wants to know when there is more */
     bool holding;                /* what it has not read must stay */

@@ -31,8 +31,8 @@ struct silt_purge {
 
 /* Kills at once; on_clean comes later, from the loop. One that is gentle is so no more. */
 void silt_purge_start(struct silt_purge *p, struct silt_link *running);
-/* Sends the signal now and kills what is left after that time, or after what is left of the time that it
- * was given before. */
+/* Sends the signal now and kills what is left after that time, or after what is left of the time
+ * that it was given before. */
 void silt_purge_gently(struct silt_purge *p, struct silt_link *running, int signal,
                        int64_t grace_ms);
 void silt_purge_stop(struct silt_purge *p); /* fine when not running */

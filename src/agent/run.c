@@ -79,7 +79,8 @@ static void on_started(struct silt_launch *l)
     }
 }
 
-/* What siltd says to the caller of a command without a log stands in the log of one that has one. */
+/* What siltd says to the caller of a command without a log stands in the log of one that has one.
+ */
 static void log_error(struct silt_exec *x, const struct silt_error *e)
 {
     if (x->log.fd < 0)

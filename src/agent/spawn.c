@@ -23,6 +23,29 @@ void silt_limits_take(struct silt_limits *l, pid_t pid)
             l->known |= 1U << what;
 }
 
+/* 480 of handles, four per exec, five per session, a few dozen of our own. */
+enum { FILES = 4096 };
+static rlim_t files_at_birth;
+
+void silt_limits_raise_files(void)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= FILES)
+        return;
+    files_at_birth = l.rlim_cur;
+    l.rlim_cur = l.rlim_max < FILES ? l.rlim_max : FILES;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+void silt_limits_lower_files(void)
+{
+    struct rlimit l;
+    if (files_at_birth == 0 || getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return;
+    l.rlim_cur = files_at_birth;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
 static void close_report(struct silt_launch *l)
 {
     silt_loop_forget(l->loop, &l->report);

@@ -10,7 +10,10 @@
 #include <sys/resource.h>
 
 enum { SILT_JOINS_MAX = 8, SILT_SPAWN_EXTRA = 4, SILT_SPAWN_DIRS = 4 };
-#define SILT_SPAWN_NO_EXTRA {-1, -1, -1, -1}
+#define SILT_SPAWN_NO_EXTRA                                                                        \
+    {                                                                                              \
+        -1, -1, -1, -1                                                                             \
+    }
 
 /* What every child enters beside its handle: v1 `tasks` files of the guest's groups. */
 struct silt_joins {
@@ -24,6 +27,10 @@ struct silt_limits {
     uint32_t known; /* bit per resource */
 };
 void silt_limits_take(struct silt_limits *l, pid_t pid);
+/* We hold descriptors for everybody and need more than each; children begin with what we began
+ * with. */
+void silt_limits_raise_files(void);
+void silt_limits_lower_files(void); /* after fork */
 
 /* Everything is borrowed and used before silt_launch_start returns. */
 struct silt_spawn {

@@ -33,7 +33,10 @@ static void set_limits(const struct silt_limits *limits)
     for (int what = 0; limits != NULL && what < RLIM_NLIMITS; what++)
         if (limits->known >> what & 1)
             (void)syscall(SYS_prlimit64, 0, what, &limits->list[what], NULL);
-    if (limits == NULL && getrlimit(RLIMIT_DATA, &l) == 0) {
+    if (limits != NULL)
+        return;
+    silt_limits_lower_files();
+    if (getrlimit(RLIMIT_DATA, &l) == 0) {
         l.rlim_cur = l.rlim_max;
         (void)setrlimit(RLIMIT_DATA, &l);
     }
@@ -67,7 +70,7 @@ static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_
         if (from[i] < 0 && i > STDERR_FILENO)
             (void)close(i);
     }
-    if (dup3(*report, REPORT_FD, O_CLOEXEC) < 0)
+    if (*report != REPORT_FD && dup3(*report, REPORT_FD, O_CLOEXEC) < 0)
         return silt_fail_errno(e, "keep the report");
     *report = REPORT_FD;
     if (syscall(SYS_close_range, REPORT_FD + 1U, last, 0) < 0)
@@ -121,8 +124,8 @@ static int prepare(const struct silt_spawn *s, bool entered, int *report,
     return r->no_dir ? -1 : 0;
 }
 
-/* Pipes are root's by birth: their new owner may open them again by the names that the kernel has for
- * them (/dev/stdout). */
+/* Pipes are root's by birth: their new owner may open them again by the names that the kernel has
+ * for them (/dev/stdout). */
 static int give_pipes(const struct silt_user *u, struct silt_error *e)
 {
     struct stat st;

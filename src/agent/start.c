@@ -114,8 +114,7 @@ static int fetch(struct silt_start *s, const struct silt_frame *f, size_t body_l
                  struct silt_error *e)
 {
     const struct silt_agent_start *h = &s->head;
-    uint64_t sum =
-        (uint64_t)h->note_len + h->cwd_len + h->env_len + h->user_len + h->command_len;
+    uint64_t sum = (uint64_t)h->note_len + h->cwd_len + h->env_len + h->user_len + h->command_len;
     if (sum > SILT_START_MAX)
         return silt_fail(e, SILT_LIMIT, "request of %llu bytes, at most %d",
                          (unsigned long long)sum, SILT_START_MAX);

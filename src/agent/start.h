@@ -24,7 +24,7 @@ struct silt_start {
 int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
                      struct silt_parcel *p, struct silt_error *e);
 struct silt_start silt_start_take(struct silt_start *s); /* nothing is left in s */
-void silt_start_fini(struct silt_start *s); /* fine when it is empty */
+void silt_start_fini(struct silt_start *s);              /* fine when it is empty */
 
 /* Arrays for execve, terminated, to be freed by the caller. The strings are the start's. */
 int silt_start_envp(const struct silt_start *s, char ***ret, struct silt_error *e);

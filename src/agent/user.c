@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    FILE_MAX = 1 << 20, /* bytes of a file that are looked at */
+    FILE_MAX = 1 << 20,    /* bytes of a file that are looked at */
     LINE_MAX_BYTES = 8192, /* longer ones are passed over */
 };
 
@@ -97,7 +97,8 @@ static int find_entry(int passwd, silt_slice name, const uid_t *uid, struct silt
     silt_slice line;
     struct entry it;
     while (next_line(&l, &line)) {
-        if (!parse_entry(line, &it) || (uid != NULL ? it.uid != *uid : !silt_slice_eq(it.name, name)))
+        if (!parse_entry(line, &it)
+            || (uid != NULL ? it.uid != *uid : !silt_slice_eq(it.name, name)))
             continue;
         if (silt_slice_to_cstr(it.name, ret->name, sizeof(ret->name), &e) < 0
             || silt_slice_to_cstr(it.home, ret->home, sizeof(ret->home), &e) < 0)
@@ -240,8 +241,7 @@ int silt_user_put(const struct silt_user *u, int state, struct silt_error *e)
     silt_script_add_c(&s, "|| :\n");
     if (lseek(state, 0, SEEK_END) < 0 || fchown(state, u->uid, u->gid) < 0)
         return silt_fail_errno(e, "hand over the session's state");
-    if (silt_script_flush(&s) ? s.broken
-                              : write(state, s.text, s.len) != (ssize_t)s.len)
+    if (silt_script_flush(&s) ? s.broken : write(state, s.text, s.len) != (ssize_t)s.len)
         return silt_fail(e, SILT_NO_SPACE, "the session's state could not be written");
     return 0;
 }

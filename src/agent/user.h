@@ -25,8 +25,8 @@ int silt_user_find(const char *text, int passwd, int group, struct silt_user *re
                    struct silt_error *e);
 /* In the image that we are in. */
 int silt_user_look_up(const char *text, struct silt_user *ret, struct silt_error *e);
-/* HOME, USER and LOGNAME, as far as envp does not have them: beside it, as an environment that lasts as
- * long as the process, … */
+/* HOME, USER and LOGNAME, as far as envp does not have them: beside it, as an environment that
+ * lasts as long as the process, … */
 char *const *silt_user_envp(const struct silt_user *u, char *const *envp);
 /* … or at the end of the text that the shell is going to load, which is the user's then. */
 int silt_user_put(const struct silt_user *u, int state, struct silt_error *e);

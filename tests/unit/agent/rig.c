@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -134,6 +135,9 @@ static int be_init(void *arg)
     place(b->counters, 3, &next);
     place(b->joins, b->njoins, &next);
     place(b->handles, b->nhandles, &next);
+    struct rlimit files = {.rlim_cur = 1024, .rlim_max = 16384}; /* as the engine sets them */
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+        die("limit files");
     (void)snprintf(texts[0], 16, "%d", b->mode);
     (void)snprintf(texts[1], 16, "%d", b->njoins);
     (void)snprintf(texts[2], 16, "%u", b->handle_count);

@@ -99,7 +99,8 @@ TEST(kill_with_a_grace_waits_for_a_farewell)
 TEST(kill_with_a_grace_is_heard_by_who_stands_still)
 {
     RIG();
-    struct rig_exec x = plain("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done");
+    struct rig_exec x =
+        plain("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done");
     rig_send(r, &x);
     rig_until_out(r, &x, "up");
     kill_exec(r, &x, SIGSTOP, 0);
@@ -168,7 +169,7 @@ TEST(kill_at_any_moment_of_the_start_ends_it)
 TEST(every_signal_reaches_a_command)
 {
     const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2,
-                                  SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGRTMIN + 3};
+                           SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGRTMIN + 3};
     RIG();
     for (size_t i = 0; i < SILT_COUNT(signals); i++) {
         struct rig_exec x = plain("echo up; exec sleep 100");
@@ -191,7 +192,8 @@ TEST(closing_a_session_ends_its_commands_with_all_that_they_started)
     struct rig_exec x[3];
     for (int i = 0; i < 3; i++) {
         x[i] = (struct rig_exec){
-            .command = "(setsid sh -c 'trap \"\" TERM; sleep 100' &); trap '' TERM; echo up; sleep 100",
+            .command =
+                "(setsid sh -c 'trap \"\" TERM; sleep 100' &); trap '' TERM; echo up; sleep 100",
             .session = i < 2 ? s : other,
             .mode = SILT_EXEC_BACKGROUND};
         rig_send(r, &x[i]);
@@ -211,8 +213,8 @@ TEST(closing_a_session_ends_its_commands_with_all_that_they_started)
     done(r, &x[2]);
 }
 
-/* The session is free again: what was started last waits for a handle. Nobody gets the handles that are
- * asked for. */
+/* The session is free again: what was started last waits for a handle. Nobody gets the handles that
+ * are asked for. */
 static void until_idle(struct rig *r, uint64_t session)
 {
     struct rig_frame f = {0};

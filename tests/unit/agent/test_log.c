@@ -3,6 +3,7 @@
 #include "unit/agent/reader.h"
 #include "unit/agent/rig.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -242,6 +243,66 @@ TEST(logged_commands_that_are_loud_do_not_keep_others_waiting)
         done(NULL, &loud[i]);
     }
     done(r, &x);
+}
+
+TEST(logged_commands_with_inputs_run_as_many_at_once_as_there_are_handles)
+{
+    enum { MANY = SILT_HANDLES_MAX - 1 };
+    RIG();
+    static struct rig_exec x[MANY];
+    for (int i = 0; i < MANY; i++) {
+        x[i] = logged("ulimit -n; read line; echo $line");
+        x[i].flags |= SILT_START_STDIN;
+        rig_send(r, &x[i]);
+        rig_until_started(r, &x[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        struct silt_frame close_it = {
+            .type = SILT_AGENT_STDIN, .id = x[i].id, .flags = SILT_STDIN_LAST};
+        rig_say_frame(r, &close_it, 0);
+        rig_until_ended(r, &x[i]);
+        check_log(&x[i], "1024\n\n", "");
+        done(NULL, &x[i]);
+    }
+    rig_stop(r);
+}
+
+/* Time on a processor so far. */
+static int64_t used_us(pid_t pid)
+{
+    char path[64], text[64] = "";
+    (void)snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, text, sizeof(text) - 1) > 0);
+    return strtoll(text, NULL, 10) / 1000;
+}
+
+static void check_pace(struct rig *r, const char *command)
+{
+    struct rig_frame f;
+    struct rig_exec x = logged(command);
+    rig_send(r, &x);
+    rig_until_started(r, &x);
+    assert_false(rig_hears(r, &f, 100));
+    int64_t from = rig_now_us(), used = used_us(rig_pid(r));
+    assert_false(rig_hears(r, &f, 500));
+    used = used_us(rig_pid(r)) - used;
+    int64_t percent = used * 100 / (rig_now_us() - from);
+    assert_in_range(percent, 0, 60);
+    assert_true(reader_head(x.log).head > 100000);
+    done(r, &x);
+}
+
+TEST(logged_commands_that_write_much_do_not_take_all_of_a_processor)
+{
+    RIG();
+    check_pace(r, "cat /dev/zero & cat /dev/zero >&2 & wait");
+}
+
+TEST(logged_commands_that_write_often_do_not_take_all_of_a_processor)
+{
+    RIG();
+    check_pace(r, "while :; do echo; done & while :; do echo; done & wait");
 }
 
 TEST(logged_command_goes_on_when_its_peer_is_gone)

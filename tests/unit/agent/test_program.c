@@ -119,11 +119,13 @@ TEST(user_by_name_has_groups_home_and_name)
 {
     RIG();
     make_users(r);
-    struct rig_exec x = plain("id -u; id -g; id -G; echo $HOME $USER $LOGNAME; touch mine; "
-                              "stat -c %u:%g mine; grep CapEff /proc/self/status; echo x > /proc/self/fd/1");
+    struct rig_exec x =
+        plain("id -u; id -g; id -G; echo $HOME $USER $LOGNAME; touch mine; "
+              "stat -c %u:%g mine; grep CapEff /proc/self/status; echo x > /proc/self/fd/1");
     x.user = "joe";
-    check(r, &x, "1000\n1001\n1001 50 51\n/home/it's joe joe joe\n1000:1001\n"
-                 "CapEff:\t0000000000000000\nx\n");
+    check(r, &x,
+          "1000\n1001\n1001 50 51\n/home/it's joe joe joe\n1000:1001\n"
+          "CapEff:\t0000000000000000\nx\n");
     rig_stop(r);
 }
 
@@ -158,7 +160,8 @@ TEST(user_by_number_is_known_or_not)
 
 TEST(user_that_is_not_there_is_named)
 {
-    static const char *const nobody[] = {"jane", "joe:x", "1000:", ":5", "-1", "4294967295", "1000:joe"};
+    static const char *const nobody[] = {"jane", "joe:x",      "1000:",   ":5",
+                                         "-1",   "4294967295", "1000:joe"};
     RIG();
     make_users(r);
     for (size_t i = 0; i < SILT_COUNT(nobody); i++) {
@@ -258,7 +261,8 @@ TEST(secret_of_a_session_command_is_number_three_too_and_in_no_other)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    struct rig_exec other = plain("echo up; sleep 0.3; ls -l /proc/self/fd /proc/$$/fd | grep -c secret");
+    struct rig_exec other =
+        plain("echo up; sleep 0.3; ls -l /proc/self/fd /proc/$$/fd | grep -c secret");
     rig_send(r, &other);
     struct rig_exec x = {.command = "cat <&3; ls /proc/self/fd | tr '\\n' ' '",
                          .session = s,

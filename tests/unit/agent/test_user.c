@@ -27,8 +27,9 @@ static int find(const char *who, silt_slice passwd, silt_slice group, struct sil
 TEST(user_is_found_between_lines_that_are_none)
 {
     static struct silt_user u;
-    silt_slice passwd = SILT_LIT("# comment\n\n+::::::\nx\n:x:1:1::/:\nbad:x:-1:1::/:\nbad:x:1:::/:\n"
-                                 "joe:x:7:8::/home/joe\njoe:x:9:9::/:");
+    silt_slice passwd =
+        SILT_LIT("# comment\n\n+::::::\nx\n:x:1:1::/:\nbad:x:-1:1::/:\nbad:x:1:::/:\n"
+                 "joe:x:7:8::/home/joe\njoe:x:9:9::/:");
     silt_slice group = SILT_LIT("g:x:50:a,joe\nbad:x:joe:joe\n\nh:x:51:joe2\ni:x:52:joe");
     assert_int_equal(find("joe", passwd, group, &u), 0);
     assert_int_equal(u.uid, 7);
