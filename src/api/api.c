@@ -219,6 +219,17 @@ void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c))
                     (int)c->id.len, c->id.data);
 }
 
+void silt_call_look(struct silt_call *c, void (*run)(struct silt_call *c))
+{
+    struct silt_sandbox *s = silt_registry_find(c->api->registry, c->id);
+    if (s != NULL && s->state == SILT_SANDBOX_STARTING) { /* of a former siltd: what runs in it is told soon */
+        silt_call_use(c, run);
+        return;
+    }
+    c->sandbox = s;
+    run(c);
+}
+
 /* Fields. */
 
 static const struct silt_json *field(struct silt_call *c, const char *name)

@@ -54,6 +54,7 @@ struct silt_call {
     struct silt_http_request *request;
     struct silt_api *api;
     silt_slice id;
+    silt_slice arg;               /* a further part of the path; the handler's */
     const struct silt_json *body; /* an object, or NULL */
     struct silt_waiter waiter;
     struct silt_sandbox *sandbox; /* set when run is called */
@@ -69,6 +70,8 @@ void silt_call_read(struct silt_call *c, bool optional);
 void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
 /* The same for routes below /v1: wakes a sandbox, but an id that nobody made is refused with 404. */
 void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c));
+/* Neither creates nor wakes it: c->sandbox is NULL when there is none. */
+void silt_call_look(struct silt_call *c, void (*run)(struct silt_call *c));
 
 /* Fields of a body. Absent (or null) is fine: the result keeps its value. On a wrong type the request is
  * refused with 400 and false comes back. */
@@ -108,6 +111,13 @@ SILT_HANDLER(silt_api_file_read);
 SILT_HANDLER(silt_api_file_read_stream);
 SILT_HANDLER(silt_api_file_write);
 SILT_HANDLER(silt_api_file_list);
+SILT_HANDLER(silt_api_process_start);
+SILT_HANDLER(silt_api_process_list);
+SILT_HANDLER(silt_api_process_get);
+SILT_HANDLER(silt_api_process_kill);
+SILT_HANDLER(silt_api_process_kill_all);
+SILT_HANDLER(silt_api_process_logs);
+SILT_HANDLER(silt_api_process_stream);
 SILT_HANDLER(silt_api_sandbox_list);
 SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);

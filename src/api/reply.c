@@ -54,6 +54,11 @@ static const struct {
     [SILT_API_FILE_TIMEOUT] = {"OPERATION_TIMEOUT", 504, "A file system inside the sandbox, or its processes, hang."},
     [SILT_API_PRECONDITION_FAILED] = {"PRECONDITION_FAILED", 412, "The file is another one now: look at it again."},
     [SILT_API_RANGE_NOT_SATISFIABLE] = {"RANGE_NOT_SATISFIABLE", 416, NULL},
+    [SILT_API_PROCESS_NOT_FOUND] = {"PROCESS_NOT_FOUND", 404, "The list of processes has their ids."},
+    [SILT_API_PROCESS_FINISHED] = {"COMMAND_NOT_FOUND", 404, "The process has ended already; its record has its exit code."},
+    [SILT_API_PROCESS_BUSY] = {"RESOURCE_BUSY", 409, "Kill the process first, or choose another id."},
+    [SILT_API_PROCESS_FAILED] = {"PROCESS_ERROR", 500, NULL},
+    [SILT_API_STDIN_CLOSED] = {"STDIN_CLOSED", 409, "Start the process with stdin: true, and write while it reads."},
 };
 
 static const enum silt_api_code code_of[SILT_CODE_MAX] = {

@@ -35,5 +35,12 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/move", silt_api_file_move, 0},
     {"POST", "/sandboxes/{id}/api/mkdir", silt_api_file_mkdir, 0},
     {"POST", "/sandboxes/{id}/api/list-files", silt_api_file_list, 0},
+    {"POST", "/sandboxes/{id}/api/process/start", silt_api_process_start, 0},
+    {"GET", "/sandboxes/{id}/api/process/list", silt_api_process_list, 0},
+    {"DELETE", "/sandboxes/{id}/api/process/kill-all", silt_api_process_kill_all, 0},
+    {"GET", "/sandboxes/{id}/api/process/{process}", silt_api_process_get, 0},
+    {"DELETE", "/sandboxes/{id}/api/process/{process}", silt_api_process_kill, 0},
+    {"GET", "/sandboxes/{id}/api/process/{process}/logs", silt_api_process_logs, 0},
+    {"GET", "/sandboxes/{id}/api/process/{process}/stream", silt_api_process_stream, 0},
 };
 const size_t silt_route_count = SILT_COUNT(silt_routes);

@@ -1,223 +1,226 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST …/api/execute/stream: server-sent events that leave when the bytes arrive. The reader holds the
- * command back once it is a window behind; when it leaves, the command runs free. */
-#include "api/command.h"
+/* POST …/api/execute/stream: server-sent events that leave when the bytes arrive. The command is a process whose
+ * log is followed. It waits for its reader when that is a whole log behind; when the reader leaves, it runs free. */
+#include "api/process.h"
+#include "api/sse.h"
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-enum { KEEPALIVE_MS = 15000, EVENT_MAX = SILT_COMMAND_MAX * 7 };
+enum { EVENT_MAX = SILT_COMMAND_MAX * 7 };
 
 struct stream {
-    struct silt_exec_sink sink;
-    struct silt_http_request *request; /* until on_gone */
+    struct silt_process_watch watch;
+    struct silt_follow_sink sink;
+    struct silt_follow *follow;   /* once it runs */
+    struct silt_process *process; /* borrowed: watched or followed */
+    struct silt_sse sse;
     struct silt_command command;
     struct silt_sandbox *sandbox; /* borrowed, held */
-    struct silt_exec *exec;
-    struct silt_timer keepalive;
     struct silt_json_escape escape[2];
-    bool begun;      /* the status line is out */
-    bool detached;   /* answers once it started (background: true) */
-    size_t uncredited;
 };
 
-static void free_stream(struct stream *t)
+static struct silt_http_request *let_go(struct stream *t)
 {
-    silt_loop_cancel(t->sandbox->registry->loop, &t->keepalive);
+    struct silt_http_request *r = silt_sse_fini(&t->sse);
+    silt_process_unwatch(&t->watch);
     silt_sandbox_release(t->sandbox);
     free(t);
+    return r;
 }
 
 static void on_gone(struct silt_http_request *r)
 {
     struct stream *t = r->owner;
-    if (t->exec != NULL)
-        silt_exec_leave(t->exec);
-    free_stream(t);
+    if (t->follow != NULL)
+        silt_follow_stop(t->follow); /* it runs on, unread */
+    (void)let_go(t);
 }
 
-static struct silt_http_request *let_go(struct stream *t)
+static void send_event(struct stream *t, struct silt_buf *b, int64_t time_ms)
 {
-    t->request->on_gone = NULL;
-    t->request->on_drain = NULL;
-    return t->request;
+    silt_process_time(b, time_ms);
+    silt_sse_send(&t->sse, b);
 }
 
-static void on_keepalive(struct silt_timer *timer)
-{
-    struct stream *t = silt_container_of(timer, struct stream, keepalive);
-    silt_http_write(t->request, SILT_LIT(": keep-alive\n\n"));
-    silt_loop_after(t->sandbox->registry->loop, &t->keepalive, KEEPALIVE_MS);
-}
-
-static void open_event(struct silt_buf *b, const char *type)
-{
-    silt_buf_addf(b, "event: %s\ndata: {\"type\":\"%s\"", type, type);
-}
-
-static void send_event(struct stream *t, struct silt_buf *b)
-{
-    silt_api_timestamp(b);
-    silt_json_close(b, '}');
-    silt_buf_add(b, SILT_LIT("\n\n"));
-    silt_http_write(t->request, silt_buf_slice(b));
-    silt_loop_after(t->sandbox->registry->loop, &t->keepalive, KEEPALIVE_MS);
-}
-
-static void begin(struct stream *t, int32_t pid)
+static void send_start(struct stream *t)
 {
     silt_auto_buf b;
     silt_buf_init(&b, EVENT_MAX);
-    if (t->begun)
-        return;
-    t->begun = true;
-    silt_http_begin(t->request, 200, SILT_LIT("text/event-stream"),
-                    SILT_LIT("Cache-Control: no-cache\r\n"));
-    open_event(&b, "start");
+    silt_sse_begin(&t->sse);
+    silt_sse_open(&b, "start");
     silt_json_key(&b, SILT_LIT("command"));
     silt_json_string(&b, t->command.request.command);
-    if (pid > 0) {
+    if (t->process->row.pid > 0) {
         silt_json_key(&b, SILT_LIT("pid"));
-        silt_json_i64(&b, pid);
+        silt_json_i64(&b, t->process->row.pid);
     }
     if (t->command.choice.given) {
         silt_json_key(&b, SILT_LIT("sessionId"));
         silt_json_string(&b, t->command.choice.name);
     }
-    send_event(t, &b);
+    silt_json_key(&b, SILT_LIT("processId"));
+    silt_json_string(&b, silt_slice_of(t->process->row.id));
+    send_event(t, &b, silt_clock_wall_ms());
 }
 
-/* The text of an output event; `end` also tells what is left of a cut character. */
-static void send_output(struct stream *t, int stream, silt_slice bytes, bool end)
+/* `end` also tells what is left of a cut character. */
+static void send_output(struct stream *t, const struct silt_log_piece *piece, bool end)
 {
-    static const char *const names[] = {"stdout", "stderr"};
     silt_auto_buf b;
+    struct silt_json_escape *x = &t->escape[piece->stream - 1];
     silt_buf_init(&b, EVENT_MAX);
-    open_event(&b, names[stream - 1]);
+    silt_sse_open(&b, piece->stream == SILT_LOG_STDOUT ? "stdout" : "stderr");
     silt_json_key(&b, SILT_LIT("data"));
     silt_buf_add_byte(&b, '"');
     size_t before = b.len;
-    silt_json_escape(&t->escape[stream - 1], &b, bytes);
+    silt_json_escape(x, &b, piece->bytes);
     if (end)
-        silt_json_escape_end(&t->escape[stream - 1], &b);
+        silt_json_escape_end(x, &b);
     if (b.len == before)
         return; /* only part of a character, or nothing but NUL */
     silt_buf_add_byte(&b, '"');
-    send_event(t, &b);
+    if (!end) {
+        silt_json_key(&b, SILT_LIT("cursor"));
+        silt_json_u64(&b, piece->after);
+    }
+    send_event(t, &b, piece->time_ms);
 }
 
-static void give_credit(struct stream *t)
+static void on_output(struct silt_follow_sink *sink, const struct silt_log_piece *piece)
 {
-    if (t->exec == NULL || t->uncredited == 0 || silt_http_pending(t->request) >= SILT_HTTP_MARK)
-        return;
-    size_t n = t->uncredited;
-    t->uncredited = 0;
-    silt_exec_credit(t->exec, n);
+    send_output(silt_container_of(sink, struct stream, sink), piece, false);
+}
+
+/* Only when the disk is full: the process waits for us, and overwrites nothing. */
+static void on_gap(struct silt_follow_sink *sink, uint64_t bytes, enum silt_gap why, uint64_t cursor)
+{
+    struct stream *t = silt_container_of(sink, struct stream, sink);
+    silt_auto_buf b;
+    (void)why;
+    silt_buf_init(&b, EVENT_MAX);
+    silt_sse_open(&b, "gap");
+    silt_json_key(&b, SILT_LIT("droppedBytes"));
+    silt_json_u64(&b, bytes);
+    silt_json_key(&b, SILT_LIT("data"));
+    silt_json_string(&b, SILT_LIT(""));
+    silt_json_key(&b, SILT_LIT("cursor"));
+    silt_json_u64(&b, cursor);
+    send_event(t, &b, silt_clock_wall_ms());
+}
+
+static bool is_full(struct silt_follow_sink *sink)
+{
+    struct stream *t = silt_container_of(sink, struct stream, sink);
+    return silt_http_pending(t->sse.request) >= SILT_HTTP_MARK;
 }
 
 static void on_drain(struct silt_http_request *r)
 {
-    give_credit(r->owner);
+    struct stream *t = r->owner;
+    if (t->follow != NULL)
+        silt_follow_resume(t->follow);
 }
 
-static void on_output(struct silt_exec_sink *sink, int stream, silt_slice bytes)
+static void send_complete(struct stream *t)
 {
-    struct stream *t = silt_container_of(sink, struct stream, sink);
-    begin(t, 0);
-    t->uncredited += bytes.len;
-    send_output(t, stream, bytes, false);
-    give_credit(t);
-}
-
-static void answer_background(struct stream *t, int32_t pid)
-{
-    silt_auto_buf b;
-    char id[64], random[7];
-    silt_id_random(random, 6);
-    (void)snprintf(id, sizeof(id), "proc_%lld_%s", (long long)silt_clock_wall_ms(), random);
-    silt_buf_init(&b, EVENT_MAX);
-    silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
-    silt_json_key(&b, SILT_LIT("processId"));
-    silt_json_string(&b, silt_slice_of(id));
-    silt_json_key(&b, SILT_LIT("pid"));
-    silt_json_i64(&b, pid);
-    silt_json_key(&b, SILT_LIT("command"));
-    silt_json_string(&b, t->command.request.command);
-    silt_api_timestamp(&b);
-    silt_json_close(&b, '}');
-    silt_exec_leave(t->exec);
-    silt_api_answer(let_go(t), 200, &b);
-    free_stream(t);
-}
-
-static void on_started(struct silt_exec_sink *sink, int32_t pid)
-{
-    struct stream *t = silt_container_of(sink, struct stream, sink);
-    if (t->detached)
-        answer_background(t, pid);
-    else
-        begin(t, pid);
-}
-
-static void remark(struct stream *t, const struct silt_agent_end *end)
-{
-    char text[PATH_MAX + 64];
-    if (end->flags & SILT_END_NO_CWD)
-        (void)snprintf(text, sizeof(text), "Failed to change directory to '%.*s'",
-                       (int)t->command.request.cwd.len, t->command.request.cwd.data);
-    else if (end->flags & SILT_END_TIMEOUT)
-        (void)snprintf(text, sizeof(text), "Command timed out after %ums\n", t->command.request.timeout_ms);
-    else
-        return;
-    send_output(t, 2, silt_slice_of(text), true);
-}
-
-static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
-{
-    struct stream *t = silt_container_of(sink, struct stream, sink);
-    t->exec = NULL;
-    if (!t->begun && (end->flags & SILT_END_SHELL)) { /* the session's shell had ended before */
-        silt_command_refuse_shell(let_go(t), &t->command, t->sandbox, end);
-        free_stream(t);
-        return;
-    }
-    begin(t, 0);
-    send_output(t, 1, (silt_slice){NULL, 0}, true);
-    send_output(t, 2, (silt_slice){NULL, 0}, true);
-    remark(t, end);
+    const struct silt_process_row *row = &t->process->row;
     silt_auto_buf b;
     silt_buf_init(&b, EVENT_MAX);
-    open_event(&b, "complete");
+    silt_sse_open(&b, "complete");
     silt_json_key(&b, SILT_LIT("exitCode"));
-    silt_json_i64(&b, end->flags & SILT_END_TIMEOUT ? 124 : end->code >= 0 ? end->code : 1);
-    silt_command_cause(&b, t->sandbox, end);
-    send_event(t, &b);
-    silt_http_end(let_go(t));
-    free_stream(t);
+    silt_json_i64(&b, row->exit_code >= 0 ? row->exit_code : 1);
+    silt_command_cause(&b, t->sandbox, &t->process->end);
+    send_event(t, &b, row->ended_ms);
 }
 
-static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
+static void send_error(struct stream *t, silt_slice text)
 {
-    struct stream *t = silt_container_of(sink, struct stream, sink);
-    t->exec = NULL;
-    if (!t->begun) {
-        silt_command_refuse_failed(let_go(t), &t->command, SILT_API_STREAM_START, e);
-        free_stream(t);
-        return;
-    }
     silt_auto_buf b;
     silt_buf_init(&b, EVENT_MAX);
-    open_event(&b, "error");
+    silt_sse_open(&b, "error");
     silt_json_key(&b, SILT_LIT("error"));
-    silt_json_string(&b, silt_slice_of(e->text));
+    silt_json_string(&b, text);
     silt_json_key(&b, SILT_LIT("data"));
-    silt_json_string(&b, silt_slice_of(e->text));
-    send_event(t, &b);
+    silt_json_string(&b, text);
+    send_event(t, &b, silt_clock_wall_ms());
+}
+
+static void on_over(struct silt_follow_sink *sink, uint64_t cursor)
+{
+    struct stream *t = silt_container_of(sink, struct stream, sink);
+    const struct silt_process *p = t->process;
+    (void)cursor;
+    for (int i = SILT_LOG_STDOUT; i <= SILT_LOG_STDERR; i++) {
+        struct silt_log_piece rest = {.stream = (enum silt_log_stream)i, .time_ms = p->row.ended_ms};
+        send_output(t, &rest, true);
+    }
+    if (p->row.status == SILT_PROCESS_ERROR && !p->orphaned)
+        send_error(t, silt_slice_of(t->sandbox->row.death.message));
+    else
+        send_complete(t);
     silt_http_end(let_go(t));
-    free_stream(t);
+}
+
+static void on_broken(struct silt_follow_sink *sink, const struct silt_error *e)
+{
+    struct stream *t = silt_container_of(sink, struct stream, sink);
+    t->follow = NULL;
+    send_error(t, silt_slice_of(e->text));
+    silt_http_end(let_go(t));
+}
+
+static void follow(struct stream *t)
+{
+    struct silt_follow_options o = {.hold = true};
+    t->sink = (struct silt_follow_sink){
+        .output = on_output, .gap = on_gap, .full = is_full, .over = on_over, .failed = on_broken};
+    send_start(t);
+    t->follow = silt_follow_start(t->process, &o, &t->sink);
+}
+
+static void on_event(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
+                     const struct silt_error *e)
+{
+    struct stream *t = silt_container_of(w, struct stream, watch);
+    struct silt_agent_end end = {.code = p->row.exit_code, .flags = SILT_END_SHELL};
+    struct silt_command m = t->command;
+    struct silt_sandbox *s = t->sandbox;
+    t->process = p;
+    switch (what) {
+    case SILT_PROCESS_STARTED:
+    case SILT_PROCESS_ENDED:
+        follow(t);
+        break;
+    case SILT_PROCESS_NOT_STARTED:
+        silt_process_refuse_start(let_go(t), &m, silt_slice_of(p->row.id), e);
+        break;
+    case SILT_PROCESS_NO_SHELL:
+        silt_command_refuse_shell(let_go(t), &m, s, &end);
+        break;
+    }
+}
+
+static void start(struct silt_call *c, const struct silt_command *m, struct silt_session *session)
+{
+    struct silt_error e;
+    struct stream *t = calloc(1, sizeof(*t));
+    if (t == NULL)
+        abort();
+    *t = (struct stream){.watch = {.on_event = on_event},
+                         .command = *m,
+                         .sandbox = c->sandbox,
+                         .escape = {{.drop_nul = true}, {.drop_nul = true}}};
+    struct silt_process_request q = {.exec = m->request, .session = m->choice.plain ? SILT_LIT("") : m->choice.name};
+    q.exec.flags |= SILT_START_HOLD;
+    silt_list_init(&t->watch.link);
+    silt_sandbox_hold(t->sandbox);
+    silt_sse_init(&t->sse, c->api->loop, c->request);
+    c->request->owner = t;
+    c->request->on_gone = on_gone;
+    c->request->on_drain = on_drain;
+    if (silt_process_start(t->sandbox, session, &q, &t->watch, &t->process, &e) < 0)
+        silt_command_refuse_failed(let_go(t), m, SILT_API_STREAM_START, &e);
 }
 
 static void run(struct silt_call *c)
@@ -234,30 +237,7 @@ static void run(struct silt_call *c)
             return;
         }
     }
-    struct stream *t = calloc(1, sizeof(*t));
-    if (t == NULL)
-        abort();
-    *t = (struct stream){
-        .sink = {.started = on_started, .output = on_output, .ended = on_ended, .failed = on_failed},
-        .request = c->request,
-        .command = *m,
-        .sandbox = c->sandbox,
-        .keepalive = {.on_time = on_keepalive},
-        .escape = {{.drop_nul = true}, {.drop_nul = true}},
-        .detached = m->background,
-    };
-    silt_sandbox_hold(t->sandbox);
-    c->request->owner = t;
-    c->request->on_gone = on_gone;
-    c->request->on_drain = on_drain;
-    if (silt_exec_start(t->sandbox, session, &t->command.request, &t->sink, &t->exec, &e) < 0)
-        on_failed(&t->sink, &e);
-}
-
-void silt_api_start_background(struct silt_call *c, struct silt_command *m)
-{
-    c->own = m;
-    silt_call_use(c, run);
+    start(c, m, session);
 }
 
 static void parse(struct silt_call *c)

@@ -114,7 +114,7 @@ static void begin(struct silt_follow *f, const struct silt_log_head *h)
     if (f->begun)
         return;
     f->begun = true;
-    f->until = h->head;
+    f->until = f->options.until > 0 ? f->options.until : h->head;
     if (f->options.from_tail)
         f->at = h->tail;
     f->counted = f->at <= h->tail;
@@ -161,7 +161,7 @@ static void on_overtaken(struct silt_follow *f, const struct silt_log_head *h, b
     f->dropped = dropped;
     f->had = 0;
     if (lost > 0)
-        f->sink->gap(f->sink, lost, expired, f->at);
+        f->sink->gap(f->sink, lost, expired ? SILT_GAP_EXPIRED : SILT_GAP_OVERWRITTEN, f->at);
 }
 
 static void deliver_piece(struct silt_follow *f, const struct silt_log_piece *piece)
@@ -170,7 +170,7 @@ static void deliver_piece(struct silt_follow *f, const struct silt_log_piece *pi
     f->had += piece->bytes.len;
     if (piece->stream == SILT_LOG_GAP) {
         f->had += piece->lost;
-        f->sink->gap(f->sink, piece->lost, false, f->at);
+        f->sink->gap(f->sink, piece->lost, SILT_GAP_UNSTORED, f->at);
     } else {
         f->sink->output(f->sink, piece);
     }
@@ -254,6 +254,8 @@ static size_t take(struct silt_follow *f, enum silt_log_found found, struct silt
         return 0;
     case SILT_LOG_FOUND:
         begin(f, &b->head);
+        if (f->state == READING && f->options.snapshot && f->at >= f->until)
+            finish(f, false);
         return f->state == READING ? deliver(f, b) : 0;
     }
     return 0;

@@ -8,12 +8,18 @@
 
 struct silt_follow;
 
+enum silt_gap {
+    SILT_GAP_OVERWRITTEN, /* the reader was too slow */
+    SILT_GAP_EXPIRED,     /* the cursor it began with was too old */
+    SILT_GAP_UNSTORED,    /* there was no room on the disk */
+};
+
 struct silt_follow_sink { /* borrowed: must outlive the follow, or stop it; each may stop it */
     /* The log is open: what it holds now. Once, first. */
     void (*opened)(struct silt_follow_sink *sink, const struct silt_log_head *head); /* may be NULL */
     void (*output)(struct silt_follow_sink *sink, const struct silt_log_piece *piece); /* stdout or stderr */
-    /* Bytes of output that are not to be had any more. `expired`: the cursor it began with was too old. */
-    void (*gap)(struct silt_follow_sink *sink, uint64_t bytes, bool expired, uint64_t cursor);
+    /* Bytes of output that are not to be had any more. */
+    void (*gap)(struct silt_follow_sink *sink, uint64_t bytes, enum silt_gap why, uint64_t cursor);
     void (*idle)(struct silt_follow_sink *sink); /* nothing more now; may be NULL */
     bool (*full)(struct silt_follow_sink *sink); /* true: nothing more until silt_follow_resume */
     /* One of these, once, last. */
@@ -25,6 +31,7 @@ struct silt_follow_options {
     uint64_t cursor;
     bool from_tail; /* instead of a cursor: the oldest that is kept */
     bool snapshot;  /* up to what is there now; else until the process has ended */
+    uint64_t until; /* with snapshot: up to here instead; 0: all that is there now */
     bool hold;      /* the process waits for this one (SILT_START_HOLD) */
 };
 

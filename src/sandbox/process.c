@@ -23,7 +23,6 @@ static void free_process(struct silt_grave *g)
     struct silt_process *p = silt_container_of(g, struct silt_process, grave);
     silt_log_file_leave(p->log);
     silt_process_row_fini(&p->row);
-    free(p->cwd);
     free(p);
 }
 
@@ -227,10 +226,8 @@ static void tell(struct silt_process *p, enum silt_process_event what, const str
 static void set_remark(struct silt_process *p, const struct silt_agent_end *end)
 {
     silt_auto_buf b;
-    silt_buf_init(&b, PATH_MAX + 64);
-    if (end->flags & SILT_END_NO_CWD)
-        silt_buf_addf(&b, "Failed to change directory to '%s'\n", p->cwd != NULL ? p->cwd : "");
-    else if ((end->flags & SILT_END_TIMEOUT) && p->timeout_ms > 0)
+    silt_buf_init(&b, 128);
+    if ((end->flags & SILT_END_TIMEOUT) && p->timeout_ms > 0)
         silt_buf_addf(&b, "Command timed out after %ums\n", p->timeout_ms);
     else if (end->flags & SILT_END_TIMEOUT)
         silt_buf_addf(&b, "Command timed out\n");
@@ -276,6 +273,7 @@ static enum silt_process_status status_of(const struct silt_process *p, const st
 void silt_process_on_end(struct silt_process *p, const struct silt_agent_end *end, int64_t ended_ms)
 {
     bool known = end->code >= 0 && end->code <= 255;
+    p->end = *end;
     p->row.exit_code = end->flags & SILT_END_TIMEOUT ? TIMEOUT_CODE
                        : known                       ? end->code
                        : p->killed                   ? 128 + SIGKILL
@@ -326,13 +324,14 @@ static void is_started(struct silt_process *p, int32_t pid)
     save(p);
     if (p->doomed_by != 0)
         silt_process_kill(p, p->doomed_by, p->doomed_grace_ms);
-    if (p->holder == NULL && p->log != NULL && p->sandbox->registry->open_logs > SILT_OPEN_LOGS_MAX
-        && silt_list_empty(&p->follows)) {
+    if (p->log != NULL && p->sandbox->registry->open_logs > SILT_OPEN_LOGS_MAX) {
         silt_log_file_leave(p->log);
         p->log = NULL;
         p->log_state = SILT_PROCESS_LOG_UNKNOWN;
     }
     tell(p, SILT_PROCESS_STARTED, NULL);
+    if (p->holds && p->holder == NULL && p->exec != NULL)
+        silt_exec_detach(p->exec); /* who would have read it has left already */
 }
 
 static void on_started(struct silt_exec_sink *sink, int32_t pid)
@@ -450,7 +449,7 @@ static void fill(struct silt_process *p, struct silt_session *session, const str
     row->started_ms = silt_clock_wall_ms();
     p->session = session;
     p->timeout_ms = q->exec.timeout_ms;
-    p->cwd = q->exec.cwd.len > 0 ? cut(q->exec.cwd, PATH_MAX) : NULL;
+    p->holds = (q->exec.flags & SILT_START_HOLD) != 0;
     if (q->id.len > 0)
         memcpy(row->id, q->id.data, q->id.len);
     else

@@ -38,7 +38,8 @@ struct silt_process {
     struct silt_exec *exec; /* NULL: it does not run, as far as its agent has told */
     struct silt_session *session; /* borrowed; STARTING only */
     uint32_t timeout_ms;
-    char *cwd;         /* as it was asked for; NULL: none was */
+    bool holds;        /* it was started for a reader that it waits for */
+    struct silt_agent_end end; /* as it was told, once it is over */
     bool killed;       /* through the API */
     bool orphaned;     /* its session has ended: so does it */
     bool settling;     /* its end is being looked for in its log */

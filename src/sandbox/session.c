@@ -198,6 +198,7 @@ void silt_session_close(struct silt_session *s, struct silt_turn *t)
 
 void silt_session_shell_ended(struct silt_session *s)
 {
+    silt_process_session_ended(s->sandbox, s->number);
     if (s->holder == NULL)
         reopen_or_remove(s);
 }

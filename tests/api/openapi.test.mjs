@@ -55,10 +55,12 @@ test('the document lists exactly the routes of the router', () => {
 
 test('every listed route exists: a wrong method on its path is 405, never 404', async () => {
 	for (const path of Object.keys(document.paths)) {
-		const answer = await daemon.api('PATCH', path.replace('{id}', 'probe').replace('{name}', 'probe'));
+		const real = path.replace(/\{\w+\}/g, 'probe');
+		const answer = await daemon.api('PATCH', real);
 		assert.equal(answer.status, 405, path);
 		const allowed = (answer.headers.allow ?? '').split(/,\s*/).filter(method => !['HEAD', 'OPTIONS'].includes(method)).sort();
-		assert.deepEqual(allowed, METHODS.filter(method => method in document.paths[path]).map(m => m.toUpperCase()).sort(), path);
+		const fitting = Object.keys(document.paths).filter(other => new RegExp(`^${other.replace(/\{\w+\}/g, '[^/]+')}$`).test(real)); // .../process/list is one of .../process/{process}
+		assert.deepEqual(allowed, METHODS.filter(method => fitting.some(other => method in document.paths[other])).map(m => m.toUpperCase()).sort(), path);
 	}
 });
 
@@ -118,6 +120,19 @@ const SCRIPT = [
 	['POST', '/sandboxes/{id}/api/watch/check', { body: { path: '.', since: 'watch-1-1:1' } }],
 	['POST', '/sandboxes/{id}/api/watch/check', { body: { path: '.', since: '' } }],
 	['POST', '/v1/sandboxes/{id}/watch', { body: { path: '/never-there' } }],
+	['POST', '/sandboxes/{id}/api/process/start', { body: { command: 'echo hi; sleep 100', processId: 'p1', sessionId: 's', env: { B: 'x' }, cwd: '/', autoCleanup: true } }],
+	['POST', '/sandboxes/{id}/api/process/start', { body: { command: 'true', processId: 'p1' } }],
+	['POST', '/sandboxes/{id}/api/process/start', { body: { command: 'true', processId: 'list' } }],
+	['POST', '/sandboxes/{id}/api/process/start', { body: { command: 'true' } }],
+	['GET', '/sandboxes/{id}/api/process/list'],
+	['GET', '/sandboxes/{id}/api/process/{process}', { path: '/sandboxes/probe/api/process/p1' }],
+	['GET', '/sandboxes/{id}/api/process/{process}', { path: '/sandboxes/probe/api/process/unknown' }],
+	['DELETE', '/sandboxes/{id}/api/process/{process}', { path: '/sandboxes/probe/api/process/p1' }],
+	['DELETE', '/sandboxes/{id}/api/process/{process}', { path: '/sandboxes/probe/api/process/p1?signal=SIGINT' }],
+	['GET', '/sandboxes/{id}/api/process/{process}/logs', { path: '/sandboxes/probe/api/process/p1/logs' }],
+	['GET', '/sandboxes/{id}/api/process/{process}/stream', { path: '/sandboxes/probe/api/process/p1/stream' }],
+	['GET', '/sandboxes/{id}/api/process/{process}/stream', { path: '/sandboxes/probe/api/process/p1/stream?cursor=7' }],
+	['DELETE', '/sandboxes/{id}/api/process/kill-all'],
 	['POST', '/sandboxes/{id}/api/session/delete', { body: { sessionId: 's' } }],
 	['POST', '/sandboxes/{id}/api/session/delete', { body: { sessionId: 's' } }],
 	['POST', '/sandboxes/{id}/api/session/delete', { body: {} }],
@@ -154,7 +169,7 @@ test('every answer of every route fits its schema', async () => {
 test('answers without a token fit their schema', async () => {
 	for (const [method, route] of ROUTES) {
 		if (route !== '/healthz')
-			conforms(method, route, await daemon.api(method, route.replace(/\{\w+\}/, 'probe'), method === 'GET' || method === 'DELETE' ? undefined : {}, { token: false }));
+			conforms(method, route, await daemon.api(method, route.replace(/\{\w+\}/g, 'probe'), method === 'GET' || method === 'DELETE' ? undefined : {}, { token: false }));
 	}
 });
 

@@ -33,4 +33,11 @@ export const ROUTES = [
 	['POST', '/sandboxes/{id}/api/mkdir'],
 	['POST', '/sandboxes/{id}/api/list-files'],
 	['POST', '/sandboxes/{id}/api/exists'],
+	['POST', '/sandboxes/{id}/api/process/start'],
+	['GET', '/sandboxes/{id}/api/process/list'],
+	['DELETE', '/sandboxes/{id}/api/process/kill-all'],
+	['GET', '/sandboxes/{id}/api/process/{process}'],
+	['DELETE', '/sandboxes/{id}/api/process/{process}'],
+	['GET', '/sandboxes/{id}/api/process/{process}/logs'],
+	['GET', '/sandboxes/{id}/api/process/{process}/stream'],
 ];

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DELETE of a process, or of all: answers when nothing of their trees is left. */
+#include "api/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LATE_MS = 10000 }; /* after the grace, for the kernel to end what was killed */
+
+struct kill;
+struct victim {
+    struct silt_process_watch watch;
+    struct kill *kill;
+};
+
+struct kill {
+    struct silt_http_request *request; /* until on_gone */
+    struct silt_sandbox *sandbox;      /* borrowed, held */
+    struct silt_process *process;      /* the only one; NULL: all */
+    struct silt_timer deadline;
+    bool native;
+    size_t count, left;
+    struct victim victims[];
+};
+
+static void free_kill(struct kill *k)
+{
+    for (size_t i = 0; i < k->count; i++)
+        silt_process_unwatch(&k->victims[i].watch);
+    silt_loop_cancel(k->sandbox->registry->loop, &k->deadline);
+    silt_sandbox_release(k->sandbox);
+    free(k);
+}
+
+static void on_gone(struct silt_http_request *r)
+{
+    free_kill(r->owner); /* the processes end all the same */
+}
+
+static void answer_killed(struct silt_http_request *r, const struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("success"));
+    silt_json_bool(&b, true);
+    silt_json_key(&b, SILT_LIT("processId"));
+    silt_json_string(&b, silt_slice_of(p->row.id));
+    silt_api_timestamp(&b);
+    silt_json_close(&b, '}');
+    silt_api_answer(r, 200, &b);
+}
+
+static void answer_native(struct silt_http_request *r, const struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 1 << 20);
+    silt_process_json(&b, p, SILT_PROCESS_NATIVE);
+    silt_api_answer(r, 200, &b);
+}
+
+static void answer_count(struct silt_http_request *r, size_t count)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("success"));
+    silt_json_bool(&b, true);
+    silt_json_key(&b, SILT_LIT("cleanedCount"));
+    silt_json_u64(&b, count);
+    silt_api_timestamp(&b);
+    silt_json_close(&b, '}');
+    silt_api_answer(r, 200, &b);
+}
+
+static void answer(struct kill *k)
+{
+    struct silt_http_request *r = k->request;
+    r->on_gone = NULL;
+    if (k->process == NULL)
+        answer_count(r, k->count - k->left);
+    else if (k->native)
+        answer_native(r, k->process);
+    else
+        answer_killed(r, k->process);
+    free_kill(k);
+}
+
+static void on_deadline(struct silt_timer *t)
+{
+    struct kill *k = silt_container_of(t, struct kill, deadline);
+    struct silt_http_request *r = k->request;
+    silt_auto_buf b;
+    if (k->process == NULL) {
+        answer(k); /* those that did not end are not counted */
+        return;
+    }
+    r->on_gone = NULL;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("processId"));
+    silt_json_string(&b, silt_slice_of(k->process->row.id));
+    silt_json_key(&b, SILT_LIT("stderr"));
+    silt_json_string(&b, SILT_LIT("it has not ended"));
+    silt_json_close(&b, '}');
+    silt_api_refuse(r, SILT_API_PROCESS_FAILED, silt_buf_slice(&b), "Process '%s' was killed and has not ended",
+                    k->process->row.id);
+    free_kill(k);
+}
+
+static void on_event(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
+                     const struct silt_error *e)
+{
+    struct victim *v = silt_container_of(w, struct victim, watch);
+    (void)e;
+    if (what == SILT_PROCESS_STARTED) {
+        silt_process_watch(p, w); /* it gets its signal only now */
+        return;
+    }
+    if (--v->kill->left == 0)
+        answer(v->kill);
+}
+
+static struct kill *new_kill(struct silt_call *c, size_t most, bool native)
+{
+    struct kill *k = calloc(1, sizeof(*k) + most * sizeof(k->victims[0]));
+    if (k == NULL)
+        abort();
+    k->request = c->request;
+    k->sandbox = c->sandbox;
+    k->native = native;
+    k->deadline.on_time = on_deadline;
+    silt_sandbox_hold(k->sandbox);
+    c->request->owner = k;
+    c->request->on_gone = on_gone;
+    return k;
+}
+
+static void add_victim(struct kill *k, struct silt_process *p)
+{
+    struct victim *v = &k->victims[k->count++];
+    *v = (struct victim){.watch = {.on_event = on_event}, .kill = k};
+    k->left++;
+    silt_process_watch(p, &v->watch);
+}
+
+void silt_process_end(struct silt_call *c, struct silt_process *p, int signal, uint32_t grace_ms, bool native)
+{
+    struct kill *k = new_kill(c, 1, native);
+    k->process = p;
+    add_victim(k, p);
+    silt_loop_after(c->api->loop, &k->deadline, (int64_t)grace_ms + LATE_MS);
+    silt_process_kill(p, signal, grace_ms); /* may call us back: the kill is not ours any more */
+}
+
+/* Signals. */
+
+int silt_signal_of(silt_slice text)
+{
+    struct silt_error e;
+    uint64_t n = 0;
+    if (silt_slice_to_u64(text, 1, 64, &n, &e) == 0)
+        return (int)n;
+    if (text.len > 3 && silt_slice_ieq((silt_slice){text.data, 3}, SILT_LIT("SIG")))
+        text = (silt_slice){text.data + 3, text.len - 3};
+    for (int i = 1; i < NSIG; i++) {
+        const char *name = sigabbrev_np(i);
+        if (name != NULL && silt_slice_ieq(text, silt_slice_of(name)))
+            return i;
+    }
+    return 0;
+}
+
+bool silt_signal_read(struct silt_call *c, int *ret)
+{
+    silt_slice raw = silt_query(c->request, SILT_LIT("signal")), text = {NULL, 0};
+    const struct silt_json *v = silt_json_get(c->body, SILT_LIT("signal"));
+    int signal = 0;
+    if (raw.len > 0)
+        signal = silt_query_decode(c->request, raw, &text) ? silt_signal_of(text) : 0;
+    else if (v == NULL || v->type == SILT_JSON_NULL)
+        return true;
+    else if (v->type == SILT_JSON_STRING)
+        signal = silt_signal_of(v->string);
+    else if (v->type == SILT_JSON_INT && v->integer > 0 && v->integer < NSIG)
+        signal = (int)v->integer;
+    if (signal == 0) {
+        silt_api_refuse_field(c->request, "signal", "must be the name or the number of a signal");
+        return false;
+    }
+    *ret = signal;
+    return true;
+}
+
+/* Whoever sends one of these wants an end; the others are news for the process. */
+static bool wants_an_end(int signal)
+{
+    return signal == SIGTERM || signal == SIGKILL || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP
+           || signal == SIGABRT;
+}
+
+static void refuse_finished(struct silt_call *c, const struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("command"));
+    silt_json_string(&b, silt_slice_of(p->row.id));
+    silt_json_close(&b, '}');
+    silt_api_refuse(c->request, SILT_API_PROCESS_FINISHED, silt_buf_slice(&b),
+                    "Command '%s' not found or already completed", p->row.id);
+}
+
+static void kill_one(struct silt_call *c)
+{
+    struct silt_process *p;
+    int signal = SIGTERM;
+    if (!silt_process_is_known(c, kill_one, &p) || !silt_signal_read(c, &signal))
+        return;
+    if (silt_process_is_over(p)) {
+        refuse_finished(c, p);
+    } else if (wants_an_end(signal)) {
+        silt_process_end(c, p, signal, SILT_PROCESS_GRACE_MS, false);
+    } else {
+        silt_process_kill(p, signal, 0);
+        answer_killed(c->request, p);
+    }
+}
+
+static void parsed(struct silt_call *c)
+{
+    silt_call_look(c, kill_one);
+}
+
+SILT_HANDLER(silt_api_process_kill)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c == NULL)
+        return;
+    c->parsed = parsed;
+    silt_call_read(c, true);
+}
+
+static void kill_all(struct silt_call *c)
+{
+    if (!silt_process_all_known(c, kill_all))
+        return;
+    size_t running = 0;
+    silt_list_each(it, &c->sandbox->processes)
+        running += !silt_process_is_over(silt_container_of(it, struct silt_process, link));
+    if (running == 0) {
+        answer_count(c->request, 0);
+        return;
+    }
+    struct silt_sandbox *s = c->sandbox;
+    struct kill *k = new_kill(c, running, false);
+    k->left = 1; /* ours: none of them answers before all were told */
+    silt_list_each(it, &s->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (silt_process_is_over(p))
+            continue;
+        add_victim(k, p);
+        silt_process_kill(p, SIGTERM, SILT_PROCESS_GRACE_MS);
+    }
+    silt_loop_after(s->registry->loop, &k->deadline, SILT_PROCESS_GRACE_MS + LATE_MS);
+    if (--k->left == 0)
+        answer(k);
+}
+
+static void look_at_all(struct silt_call *c)
+{
+    if (c->sandbox == NULL)
+        answer_count(c->request, 0);
+    else
+        kill_all(c);
+}
+
+SILT_HANDLER(silt_api_process_kill_all)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c != NULL)
+        silt_call_look(c, look_at_all);
+}
