@@ -122,6 +122,8 @@ SILT_HANDLER(silt_api_sandbox_list);
 SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);
 SILT_HANDLER(silt_api_sandbox_destroy);
+SILT_HANDLER(silt_api_port_watch);
+SILT_HANDLER(silt_api_port_wait);
 SILT_HANDLER(silt_api_watch);
 SILT_HANDLER(silt_api_watch_check);
 SILT_HANDLER(silt_api_watch_native);

@@ -26,6 +26,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/session/create", silt_api_session_create, 0},
     {"GET", "/sandboxes/{id}/api/session/list", silt_api_session_list, 0},
     {"POST", "/sandboxes/{id}/api/session/delete", silt_api_session_delete, 0},
+    {"POST", "/sandboxes/{id}/api/port-watch", silt_api_port_watch, 0},
+    {"POST", "/v1/sandboxes/{id}/ports/wait", silt_api_port_wait, 0},
     {"POST", "/sandboxes/{id}/api/watch", silt_api_watch, 0},
     {"POST", "/sandboxes/{id}/api/watch/check", silt_api_watch_check, 0},
     {"POST", "/v1/sandboxes/{id}/watch", silt_api_watch_native, 0},

@@ -186,8 +186,8 @@ static struct silt_lookout *find(struct silt_sandbox *s, silt_slice key)
     return NULL;
 }
 
-/* Those that nobody listens to make room; the one that was asked about longest ago goes first. */
-static void make_room(struct silt_sandbox *s)
+/* The one that was asked about longest ago goes first. */
+void silt_lookout_make_room(struct silt_sandbox *s)
 {
     struct silt_lookout *oldest = NULL;
     if (s->work.longs < SILT_WORKER_WATCHES_MAX)
@@ -245,7 +245,7 @@ int silt_lookout_join(struct silt_sandbox *s, const struct silt_lookout_request 
     struct silt_lookout *w = find(s, silt_buf_slice(&key));
     *ret_is_new = w == NULL;
     if (w == NULL) {
-        make_room(s);
+        silt_lookout_make_room(s);
         w = new_lookout(s, silt_buf_slice(&key));
         if (start(w, q, e) < 0) {
             free(w);

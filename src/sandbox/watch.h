@@ -45,4 +45,6 @@ uint64_t silt_lookout_count(const struct silt_lookout *w);   /* events so far */
 bool silt_lookout_is_partial(const struct silt_lookout *w);  /* watches ran out: not all is seen */
 
 /* For this room. */
+/* Before another worker of the long kind is asked for: watches that nobody listens to make room. */
+void silt_lookout_make_room(struct silt_sandbox *s);
 void silt_lookout_forget_all(struct silt_sandbox *s); /* the daemon ends */

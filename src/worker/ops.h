@@ -17,6 +17,7 @@ silt_task_run silt_task_search;                                     /* search.c 
 silt_task_run silt_task_tar;                                        /* tar.c */
 silt_task_run silt_task_untar;                                      /* untar.c */
 silt_task_run silt_task_watch;  /* watch.c */
+silt_task_run silt_task_port;   /* port.c */
 
 /* For whoever tells about a file. */
 struct stat;

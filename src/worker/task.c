@@ -186,6 +186,7 @@ static const struct {
     [SILT_WORKER_TAR] = {silt_task_tar},
     [SILT_WORKER_UNTAR] = {silt_task_untar},
     [SILT_WORKER_WATCH] = {silt_task_watch},
+    [SILT_WORKER_PORT] = {silt_task_port},
 };
 
 static bool cut(silt_slice *rest, uint32_t len, char out[SILT_WORKER_PATH_MAX + 1])
