@@ -14,10 +14,9 @@
 
 enum { SOCKET_BUFFER = 1 << 20 }; /* the kernel gives less: net.core.wmem_max */
 
-/* One more byte, so that a path at the end of a frame can be terminated in place. */
 static union {
     struct silt_frame frame;
-    char bytes[SILT_FRAME_MAX + 1];
+    char bytes[SILT_FRAME_MAX];
 } incoming;
 
 static void *unconst(const void *p)
@@ -200,10 +199,10 @@ static bool cut(silt_slice *rest, uint32_t len, char out[SILT_WORKER_PATH_MAX + 
     return memchr(out, 0, len) == NULL;
 }
 
-static int parse(struct silt_task *t, size_t len, struct silt_error *e)
+int silt_task_parse(struct silt_task *t, const struct silt_frame *f, size_t len, struct silt_error *e)
 {
-    silt_slice rest = {incoming.frame.body, len};
-    t->op = incoming.frame.type;
+    silt_slice rest = {f->body, len};
+    t->op = f->type;
     if (t->op >= SILT_WORKER_OP_MAX || ops[t->op].run == NULL || len < sizeof(t->ask))
         return silt_fail(e, SILT_PROTOCOL, "operation %u of %zu bytes", t->op, len);
     memcpy(&t->ask, rest.data, sizeof(t->ask));
@@ -220,7 +219,7 @@ static void serve_one(struct silt_task *t, size_t len)
 {
     struct silt_error e = {0};
     t->told = false;
-    if (parse(t, len, &e) == 0 && ops[t->op].run(t, &e) == 0)
+    if (silt_task_parse(t, &incoming.frame, len, &e) == 0 && ops[t->op].run(t, &e) == 0)
         return;
     if (!t->told)
         (void)silt_task_say(t, SILT_WORKER_SAY_FAILED, SILT_WORKER_LAST, (silt_slice){(const char *)&e, sizeof(e)},

@@ -27,6 +27,9 @@ struct silt_task {
 /* Serves until siltd closes its end. */
 void silt_worker_serve(int sock);
 
+/* Takes an ask apart: op, ask and the parts of the task, `text` borrowed from the frame. */
+int silt_task_parse(struct silt_task *t, const struct silt_frame *f, size_t body_len, struct silt_error *e);
+
 /* Operations, each ends with a frame that is the last, or fails with what the caller is told. */
 typedef int silt_task_run(struct silt_task *t, struct silt_error *e);
 
