@@ -126,7 +126,7 @@ function splitAddress(address) {
 }
 
 function decode(response, raw) {
-	if ((response.headers['content-type'] ?? '').startsWith('application/json'))
+	if ((response.headers['content-type'] ?? '').startsWith('application/json') && raw.length > 0) // HEAD has none
 		return JSON.parse(raw.toString('utf8'));
 	return raw.toString('utf8');
 }
