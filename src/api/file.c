@@ -222,7 +222,10 @@ static void run(struct silt_call *c)
 void silt_file_go(struct silt_file *f)
 {
     f->call->own = f;
-    silt_call_use(f->call, run);
+    if (f->kind->is_native)
+        silt_call_use_known(f->call, run);
+    else
+        silt_call_use(f->call, run);
 }
 
 void silt_file_answer(struct silt_file *f, struct silt_buf *b)

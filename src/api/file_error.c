@@ -56,12 +56,15 @@ enum silt_api_code silt_file_code(const struct silt_file *f, const struct silt_e
         break;
     case SILT_INTERRUPTED:
         return SILT_API_INTERRUPTED;
+    case SILT_UNAVAILABLE:
+        if (e->sys == 0)
+            return SILT_API_NOT_AVAILABLE;
+        break;
     case SILT_OK:
     case SILT_INVALID:
     case SILT_NOT_FOUND:
     case SILT_CONFLICT:
     case SILT_DENIED:
-    case SILT_UNAVAILABLE:
     case SILT_PROTOCOL:
     case SILT_INTERNAL:
     case SILT_CODE_MAX:

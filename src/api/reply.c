@@ -45,6 +45,7 @@ static const struct {
     [SILT_API_FILE_TOO_LARGE] = {"FILE_TOO_LARGE", 413, NULL},
     [SILT_API_IS_DIRECTORY] = {"IS_DIRECTORY", 400, "Name a file; directories are removed with a command, or recursively."},
     [SILT_API_NOT_DIRECTORY] = {"NOT_DIRECTORY", 400, "Name a directory."},
+    [SILT_API_NOT_AVAILABLE] = {"NOT_AVAILABLE", 501, "Install the program in the sandbox, or do without it."},
     [SILT_API_NOT_A_LINK] = {"NOT_A_LINK", 400, NULL},
     [SILT_API_READ_ONLY] = {"READ_ONLY", 403, "Choose a path that can be written, as below /workspace."},
     [SILT_API_RESOURCE_BUSY] = {"RESOURCE_BUSY", 409, "Something uses it now; try again when that has ended."},

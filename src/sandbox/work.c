@@ -186,7 +186,7 @@ static void deal_with(struct hand *h, const struct silt_frame *f, size_t body_le
 static void on_gone(struct hand *h)
 {
     struct silt_error e;
-    (void)silt_fail(&e, SILT_UNAVAILABLE, "the worker inside the sandbox was killed");
+    (void)silt_fail(&e, SILT_INTERNAL, "the worker inside the sandbox was killed");
     if (h->work != NULL)
         end_failed(h->work, &e);
     else

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/sandboxes/{id}/files: bytes up and down, ranges, versions, and the small deeds.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
+import fs from 'node:fs';
 import http from 'node:http';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused } from '../lib/expect.mjs';
@@ -186,6 +189,8 @@ test('uploads and downloads tell their errors', async () => {
 			refused(await daemon.api(method, `/v1/sandboxes/${box.id}/files${query}`, method === 'PUT' ? 'x' : undefined), 400, 'VALIDATION_FAILED');
 	refused(await get(dir, {}, '&format=zip'), 400, 'VALIDATION_FAILED');
 	refused(await daemon.api('GET', '/v1/sandboxes/../files?path=/'), 400, 'VALIDATION_FAILED');
+	for (const [method, route, body] of [['GET', 'files?path=/etc/passwd'], ['PUT', 'files?path=/tmp/x', 'x'], ['DELETE', 'files?path=/tmp/x'], ['POST', 'files/stat', { path: '/' }]])
+		refused(await daemon.api(method, `/v1/sandboxes/never-made/${route}`, body), 404, 'SANDBOX_NOT_FOUND');
 });
 
 test('DELETE removes files, and folders when it is asked to', async () => {
@@ -288,8 +293,27 @@ test('search finds text with glob, case and limit', async () => {
 	refused(await deed('search', { path: `${dir}/none`, text: 'x' }), 404, 'FILE_NOT_FOUND');
 });
 
+/** The machine's zstd, with its own libraries, for an image that has none. */
+async function installZstd() {
+	const program = execFileSync('sh', ['-c', 'command -v zstd'], { encoding: 'utf8' }).trim();
+	const libraries = execFileSync('ldd', [program], { encoding: 'utf8' }).match(/\/\S+/g);
+	for (const file of [program, ...libraries])
+		assert.equal((await put(`/opt/zstd/${path.basename(file)}`, fs.readFileSync(file), {}, '&mode=0755')).status, 200);
+	const loader = path.basename(libraries.find(file => /\/ld-/.test(file)));
+	await put('/usr/local/bin/zstd', `#!/bin/sh\nexec /opt/zstd/${loader} --library-path /opt/zstd /opt/zstd/zstd "$@"\n`, {}, '&mode=0755');
+}
+
+test('a compressed tar needs zstd in the image', async t => {
+	const lean = await daemon.box(t);
+	await lean.out('rm -f $(command -v zstd)');
+	refused(await daemon.api('GET', url('/etc', '&format=tar.zst', lean.id)), 501, 'NOT_AVAILABLE');
+	refused(await daemon.api('PUT', url('/tmp/x', '&format=tar.zst', lean.id), 'x'), 501, 'NOT_AVAILABLE');
+});
+
 for (const [name, type, query] of [['tar', 'application/x-tar', '&format=tar'], ['tar with zstd', 'application/zstd', '&format=tar.zst']])
 	test(`a folder goes down and up as ${name}`, async () => {
+		if (name !== 'tar')
+			await installZstd();
 		const dir = await folder();
 		await box.out(`cd ${dir}; mkdir -p from/a/b; head -c 3000000 /dev/urandom > from/a/big; echo x > from/a/b/f; chmod 4711 from/a/b/f; ln -s b/f from/a/l; touch 'from/odd "name"'`, { sessionId: 'make' });
 		for (const down of [await get(`${dir}/from`, { accept: type }), await get(`${dir}/from`, {}, query)]) {

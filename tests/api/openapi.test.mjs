@@ -156,15 +156,35 @@ const SCRIPT = [
 	['POST', '/sandboxes/{id}/api/delete', { body: { path: 'd' } }],
 	['POST', '/sandboxes/{id}/api/exists', { body: { path: 'd' } }],
 	['POST', '/sandboxes/{id}/api/exists', { body: { path: '' } }],
+	['PUT', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=up', bytes: 'text' }],
+	['PUT', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=folder', raw: skeletonTar }],
+	['PUT', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files', bytes: 'text' }],
+	['GET', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=up' }],
+	['GET', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=folder&format=tar' }],
+	['GET', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=none' }],
+	['POST', '/v1/sandboxes/{id}/files/stat', { body: { path: 'up' } }],
+	['POST', '/v1/sandboxes/{id}/files/stat', { body: { path: 'none' } }],
+	['POST', '/v1/sandboxes/{id}/files/list', { body: { path: '.', recursive: true } }],
+	['POST', '/v1/sandboxes/{id}/files/mkdir', { body: { path: 'made', mode: '0700' } }],
+	['POST', '/v1/sandboxes/{id}/files/mkdir', { body: { path: 'made' } }],
+	['POST', '/v1/sandboxes/{id}/files/move', { body: { path: 'up', to: 'made' } }],
+	['POST', '/v1/sandboxes/{id}/files/chmod', { body: { path: 'made/up', mode: 420 } }],
+	['POST', '/v1/sandboxes/{id}/files/chown', { body: { path: 'made/up', uid: 1 } }],
+	['POST', '/v1/sandboxes/{id}/files/symlink', { body: { path: 'link', target: 'made/up' } }],
+	['POST', '/v1/sandboxes/{id}/files/readlink', { body: { path: 'link' } }],
+	['POST', '/v1/sandboxes/{id}/files/truncate', { body: { path: 'made/up', size: 2 } }],
+	['POST', '/v1/sandboxes/{id}/files/search', { body: { path: '.', text: 'te' } }],
+	['DELETE', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=made&recursive=true' }],
+	['DELETE', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=made' }],
 	['DELETE', '/v1/sandboxes/{id}'],
 	['DELETE', '/v1/sandboxes/{id}'],
 	['DELETE', '/v1/images/{name}', { path: '/v1/images/host' }],
 ];
 
 test('every answer of every route fits its schema', async () => {
-	for (const [method, route, { path, body, raw } = {}] of SCRIPT) {
+	for (const [method, route, { path, body, bytes, raw } = {}] of SCRIPT) {
 		const headers = raw ? { 'content-type': 'application/x-tar' } : {};
-		const answer = await daemon.api(method, path ?? route.replace('{id}', 'probe'), body ?? raw?.(), { headers });
+		const answer = await daemon.api(method, path ?? route.replace('{id}', 'probe'), body ?? bytes ?? raw?.(), { headers });
 		conforms(method, route, answer);
 	}
 	const called = new Set(SCRIPT.map(([method, route]) => `${method} ${route}`));
