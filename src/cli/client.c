@@ -348,21 +348,29 @@ int silt_client_json(struct silt_client *c, struct silt_arena *a, const struct s
     return 0;
 }
 
+/* "": there is none. */
+static silt_slice text_of(const struct silt_json *answer, silt_slice key)
+{
+    const struct silt_json *v = silt_json_get(answer, key);
+    return v != NULL && v->type == SILT_JSON_STRING ? v->string : SILT_LIT("");
+}
+
 int silt_client_fail(struct silt_client *c, struct silt_error *e)
 {
     silt_auto_arena a;
     const struct silt_json *answer = NULL;
+    c->code[0] = 0;
     silt_arena_init(&a, ANSWER_MAX);
     if (silt_client_json(c, &a, &answer, e) < 0)
         return silt_fail(e, SILT_PROTOCOL, "%s answered %d", c->address, c->head.status);
-    const struct silt_json *message = silt_json_get(answer, SILT_LIT("message"));
-    const struct silt_json *advice = silt_json_get(answer, SILT_LIT("suggestion"));
-    if (message == NULL || message->type != SILT_JSON_STRING)
+    silt_slice message = text_of(answer, SILT_LIT("message"));
+    silt_slice advice = text_of(answer, SILT_LIT("suggestion"));
+    (void)silt_slice_to_cstr(text_of(answer, SILT_LIT("code")), c->code, sizeof(c->code), e);
+    if (message.len == 0)
         return silt_fail(e, SILT_PROTOCOL, "%s answered %d", c->address, c->head.status);
-    bool advised = advice != NULL && advice->type == SILT_JSON_STRING;
     return silt_fail(e, c->head.status == 404 ? SILT_NOT_FOUND : SILT_INVALID, "%.*s%s%.*s",
-                     (int)message->string.len, message->string.data, advised ? "\n" : "",
-                     advised ? (int)advice->string.len : 0, advised ? advice->string.data : "");
+                     (int)message.len, message.data, advice.len > 0 ? "\n" : "", (int)advice.len,
+                     advice.data);
 }
 
 int silt_client_call(struct silt_client *c, const struct silt_client_request *q,

@@ -21,6 +21,7 @@ struct silt_client {
     char head_bytes[SILT_HTTP_HEAD_MAX];
     struct silt_http_chunks chunks;
     uint64_t left; /* of a body with a length */
+    char code[64]; /* of the last answer that was an error, as FILE_NOT_FOUND */
 };
 
 /* Where a body comes from when it is not in memory. */

@@ -44,6 +44,8 @@ static const struct command {
      "COMMAND",
      "run a command in a sandbox, made on first use; its output streams, its exit status is ours",
      silt_cli_exec},
+    {"cp", "FROM TO", "copy a file or folder; ID:PATH is in a sandbox, - standard input or output",
+     silt_cli_cp},
     {"watch", "ID PATH [--include GLOB]... [--exclude GLOB]... [--event TYPE]... [--flat] [--json]",
      "print what happens to files, until Ctrl-C", silt_cli_watch},
     {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
