@@ -203,13 +203,9 @@ void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c))
     silt_registry_use(c->api->registry, c->id, &c->waiter);
 }
 
-void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c))
+static void refuse_unknown(struct silt_call *c)
 {
     silt_auto_buf b;
-    if (silt_registry_find(c->api->registry, c->id) != NULL) {
-        silt_call_use(c, run);
-        return;
-    }
     silt_buf_init(&b, 1024);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("sandboxId"));
@@ -217,6 +213,14 @@ void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c))
     silt_json_close(&b, '}');
     silt_api_refuse(c->request, SILT_API_SANDBOX_NOT_FOUND, silt_buf_slice(&b), "Sandbox '%.*s' does not exist",
                     (int)c->id.len, c->id.data);
+}
+
+void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c))
+{
+    if (silt_registry_find(c->api->registry, c->id) != NULL)
+        silt_call_use(c, run);
+    else
+        refuse_unknown(c);
 }
 
 void silt_call_look(struct silt_call *c, void (*run)(struct silt_call *c))
@@ -228,6 +232,14 @@ void silt_call_look(struct silt_call *c, void (*run)(struct silt_call *c))
     }
     c->sandbox = s;
     run(c);
+}
+
+void silt_call_look_known(struct silt_call *c, void (*run)(struct silt_call *c))
+{
+    if (silt_registry_find(c->api->registry, c->id) != NULL)
+        silt_call_look(c, run);
+    else
+        refuse_unknown(c);
 }
 
 /* Fields. */

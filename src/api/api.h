@@ -72,6 +72,8 @@ void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
 void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c));
 /* Neither creates nor wakes it: c->sandbox is NULL when there is none. */
 void silt_call_look(struct silt_call *c, void (*run)(struct silt_call *c));
+/* The same for routes below /v1: 404 when there is none. */
+void silt_call_look_known(struct silt_call *c, void (*run)(struct silt_call *c));
 
 /* Fields of a body. Absent (or null) is fine: the result keeps its value. On a wrong type the request is
  * refused with 400 and false comes back. */
@@ -131,6 +133,15 @@ SILT_HANDLER(silt_api_native_symlink);
 SILT_HANDLER(silt_api_native_readlink);
 SILT_HANDLER(silt_api_native_truncate);
 SILT_HANDLER(silt_api_native_search);
+SILT_HANDLER(silt_api_v1_process_list);
+SILT_HANDLER(silt_api_v1_process_start);
+SILT_HANDLER(silt_api_v1_process_get);
+SILT_HANDLER(silt_api_v1_process_kill);
+SILT_HANDLER(silt_api_v1_process_signal);
+SILT_HANDLER(silt_api_v1_process_logs);
+SILT_HANDLER(silt_api_v1_process_stream);
+SILT_HANDLER(silt_api_v1_process_stdin);
+SILT_HANDLER(silt_api_v1_process_wait);
 SILT_HANDLER(silt_api_sandbox_list);
 SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);

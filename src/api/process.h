@@ -39,6 +39,7 @@ bool silt_process_read_id(struct silt_call *c, silt_slice *ret); /* body.process
 
 /* "SIGTERM", "TERM", "15": 0 when it is none. */
 int silt_signal_of(silt_slice text);
+void silt_process_refuse_finished(struct silt_call *c, const struct silt_process *p);
 /* Query, else body; false: refused. */
 bool silt_signal_read(struct silt_call *c, int *ret);
 /* Answers when nothing of it is left. */
@@ -48,5 +49,7 @@ void silt_process_end(struct silt_call *c, struct silt_process *p, int signal, u
 bool silt_cursor_read(struct silt_call *c, struct silt_follow_options *o);
 void silt_process_stream(struct silt_call *c, struct silt_process *p, bool native);
 void silt_process_raw_logs(struct silt_call *c, struct silt_process *p);
+/* ?name= as a number of at most `max`; absent: stays as it is; false: refused. */
+bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret);
 /* "timestamp" of an event: what the log says, if it can be a time. */
 void silt_process_time(struct silt_buf *b, int64_t time_ms);

@@ -200,7 +200,7 @@ static bool wants_an_end(int signal)
            || signal == SIGABRT;
 }
 
-static void refuse_finished(struct silt_call *c, const struct silt_process *p)
+void silt_process_refuse_finished(struct silt_call *c, const struct silt_process *p)
 {
     silt_auto_buf b;
     silt_buf_init(&b, 8192);
@@ -219,7 +219,7 @@ static void kill_one(struct silt_call *c)
     if (!silt_process_is_known(c, kill_one, &p) || !silt_signal_read(c, &signal))
         return;
     if (silt_process_is_over(p)) {
-        refuse_finished(c, p);
+        silt_process_refuse_finished(c, p);
     } else if (wants_an_end(signal)) {
         silt_process_end(c, p, signal, SILT_PROCESS_GRACE_MS, false);
     } else {

@@ -146,7 +146,10 @@ void silt_process_begin(struct silt_call *c, struct silt_process_wish *w)
         return;
     }
     c->own = w;
-    silt_call_use(c, run);
+    if (w->native)
+        silt_call_use_known(c, run);
+    else
+        silt_call_use(c, run);
 }
 
 static struct silt_process_wish *new_wish(struct silt_call *c)

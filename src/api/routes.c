@@ -57,5 +57,14 @@ const struct silt_route silt_routes[] = {
     {"DELETE", "/sandboxes/{id}/api/process/{process}", silt_api_process_kill, 0},
     {"GET", "/sandboxes/{id}/api/process/{process}/logs", silt_api_process_logs, 0},
     {"GET", "/sandboxes/{id}/api/process/{process}/stream", silt_api_process_stream, 0},
+    {"GET", "/v1/sandboxes/{id}/processes", silt_api_v1_process_list, 0},
+    {"POST", "/v1/sandboxes/{id}/processes", silt_api_v1_process_start, 0},
+    {"GET", "/v1/sandboxes/{id}/processes/{process}", silt_api_v1_process_get, 0},
+    {"DELETE", "/v1/sandboxes/{id}/processes/{process}", silt_api_v1_process_kill, 0},
+    {"POST", "/v1/sandboxes/{id}/processes/{process}/signal", silt_api_v1_process_signal, 0},
+    {"GET", "/v1/sandboxes/{id}/processes/{process}/logs", silt_api_v1_process_logs, 0},
+    {"GET", "/v1/sandboxes/{id}/processes/{process}/stream", silt_api_v1_process_stream, 0},
+    {"PUT", "/v1/sandboxes/{id}/processes/{process}/stdin", silt_api_v1_process_stdin, 0},
+    {"GET", "/v1/sandboxes/{id}/processes/{process}/wait", silt_api_v1_process_wait, 0},
 };
 const size_t silt_route_count = SILT_COUNT(silt_routes);

@@ -256,7 +256,7 @@ void silt_exec_follow(struct silt_exec *x, uint64_t position)
 
 void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close)
 {
-    tell(x, SILT_AGENT_STDIN, close, bytes);
+    tell(x, SILT_AGENT_STDIN, close ? SILT_STDIN_LAST : 0, bytes);
 }
 
 void silt_exec_detach(struct silt_exec *x)
@@ -411,7 +411,7 @@ static void on_stdin_taken(struct silt_exec *x, const struct silt_frame *f)
     uint64_t n;
     memcpy(&n, f->body, sizeof(n));
     if (x->sink != NULL && x->sink->stdin_taken != NULL)
-        x->sink->stdin_taken(x->sink, n, (f->flags & 1) != 0);
+        x->sink->stdin_taken(x->sink, n, (f->flags & SILT_STDIN_GONE) != 0);
 }
 
 static void on_stranger(struct silt_sandbox *s, const struct silt_frame *f)

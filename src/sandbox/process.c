@@ -85,6 +85,12 @@ static void remove_record(struct silt_process *p)
     silt_process_unuse(p);
 }
 
+void silt_process_remove(struct silt_process *p)
+{
+    assert(silt_process_is_over(p) && p->listed);
+    remove_record(p);
+}
+
 static void on_cleanup(struct silt_timer *t)
 {
     struct silt_process *p = silt_container_of(t, struct silt_process, cleanup);
@@ -349,8 +355,10 @@ static void on_logged(struct silt_exec_sink *sink)
 static void on_stdin_taken(struct silt_exec_sink *sink, uint64_t n, bool closed)
 {
     struct silt_process *p = silt_container_of(sink, struct silt_process, sink);
+    (void)n;
+    p->stdin_owed = false;
     if (p->in != NULL)
-        p->in->on_taken(p->in, n, closed);
+        p->in->on_taken(p->in, closed);
 }
 
 static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
@@ -555,6 +563,13 @@ void silt_process_kill(struct silt_process *p, int signal, uint32_t grace_ms)
         p->doomed_by = signal;
         p->doomed_grace_ms = grace_ms;
     }
+}
+
+void silt_process_write(struct silt_process *p, silt_slice bytes, bool close)
+{
+    assert(!p->stdin_owed && p->exec != NULL);
+    p->stdin_owed = true;
+    silt_exec_stdin(p->exec, bytes, close);
 }
 
 void silt_process_session_ended(struct silt_sandbox *s, uint64_t session)

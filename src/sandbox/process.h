@@ -52,6 +52,7 @@ struct silt_process {
     struct silt_link follows;   /* struct silt_follow */
     struct silt_link watches;   /* struct silt_process_watch */
     struct silt_stdin *in;      /* who writes its stdin now; borrowed */
+    bool stdin_owed;            /* its agent has not told yet that it took the last bytes */
     uint32_t busy;              /* questions and jobs that will come back to it */
     struct silt_timer cleanup;
     struct silt_grave grave;
@@ -74,8 +75,11 @@ void silt_process_watch(struct silt_process *p, struct silt_process_watch *w);
 void silt_process_unwatch(struct silt_process_watch *w); /* fine when it is watching nothing, but was initialized */
 
 struct silt_stdin { /* borrowed: must leave (p->in = NULL) before it goes */
-    void (*on_taken)(struct silt_stdin *in, uint64_t n, bool closed);
+    /* What was written last is in the pipe, perhaps by somebody before us; `closed`: nobody reads it any more. */
+    void (*on_taken)(struct silt_stdin *in, bool closed);
 };
+/* One frame at most, and only when nothing is owed. */
+void silt_process_write(struct silt_process *p, silt_slice bytes, bool close);
 
 struct silt_process_request {
     struct silt_exec_request exec; /* mode BACKGROUND or PLAIN; number and SILT_START_LOG are set here */
@@ -97,6 +101,8 @@ int silt_process_start(struct silt_sandbox *s, struct silt_session *session, con
                        struct silt_process_watch *w, struct silt_process **ret, struct silt_error *e);
 /* To all of its tree. With a grace, SIGKILL follows; then, and with SIGKILL, it ends when nothing of it is left. */
 void silt_process_kill(struct silt_process *p, int signal, uint32_t grace_ms);
+/* One that is over: its record and its log go. */
+void silt_process_remove(struct silt_process *p);
 
 /* The rest is for this room. */
 void silt_process_load(struct silt_sandbox *s, struct silt_process_row *row); /* takes the strings */

@@ -55,4 +55,13 @@ export const ROUTES = [
 	['DELETE', '/sandboxes/{id}/api/process/{process}'],
 	['GET', '/sandboxes/{id}/api/process/{process}/logs'],
 	['GET', '/sandboxes/{id}/api/process/{process}/stream'],
+	['GET', '/v1/sandboxes/{id}/processes'],
+	['POST', '/v1/sandboxes/{id}/processes'],
+	['GET', '/v1/sandboxes/{id}/processes/{process}'],
+	['DELETE', '/v1/sandboxes/{id}/processes/{process}'],
+	['POST', '/v1/sandboxes/{id}/processes/{process}/signal'],
+	['GET', '/v1/sandboxes/{id}/processes/{process}/logs'],
+	['GET', '/v1/sandboxes/{id}/processes/{process}/stream'],
+	['PUT', '/v1/sandboxes/{id}/processes/{process}/stdin'],
+	['GET', '/v1/sandboxes/{id}/processes/{process}/wait'],
 ];

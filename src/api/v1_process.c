@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our own routes of processes: what clients' have no place for. */
+#include "api/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LIST_MAX = 96 << 20, GRACE_MAX_MS = 600000, ARGUMENTS_MAX = 65536, USER_MAX = 256 };
+
+bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret)
+{
+    struct silt_error e;
+    char why[64];
+    silt_slice text = silt_query(c->request, silt_slice_of(name));
+    if (text.data == NULL || silt_slice_to_u64(text, 0, max, ret, &e) == 0)
+        return true;
+    (void)snprintf(why, sizeof(why), "must be a number, at most %llu", (unsigned long long)max);
+    silt_api_refuse_field(c->request, name, why);
+    return false;
+}
+
+/* List, look. */
+
+static void list(struct silt_call *c)
+{
+    silt_auto_buf b;
+    if (!silt_process_all_known(c, list))
+        return;
+    silt_buf_init(&b, LIST_MAX);
+    silt_json_open(&b, '{');
+    silt_process_list_json(&b, c->sandbox, silt_query(c->request, SILT_LIT("status")), SILT_PROCESS_NATIVE);
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+SILT_HANDLER(silt_api_v1_process_list)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c != NULL)
+        silt_call_look_known(c, list);
+}
+
+static void answer(struct silt_call *c, const struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, LIST_MAX);
+    silt_process_json(&b, p, SILT_PROCESS_NATIVE);
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void get(struct silt_call *c)
+{
+    struct silt_process *p;
+    if (silt_process_is_known(c, get, &p))
+        answer(c, p);
+}
+
+SILT_HANDLER(silt_api_v1_process_get)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, get);
+}
+
+/* Start. */
+
+/* Each argument with its terminator; false: refused. */
+static bool read_argv(struct silt_call *c, struct silt_process_wish *w)
+{
+    const struct silt_json *v = silt_json_get(c->body, SILT_LIT("argv"));
+    if (v == NULL || v->type == SILT_JSON_NULL)
+        return true;
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_COMMAND_MAX);
+    bool good = v->type == SILT_JSON_ARRAY && v->items.count > 0 && v->items.count <= ARGUMENTS_MAX
+                && w->command.request.command.data == NULL;
+    for (const struct silt_json *a = good ? v->items.first : NULL; a != NULL; a = a->next) {
+        good = good && a->type == SILT_JSON_STRING && !silt_slice_has_byte(a->string, 0);
+        silt_buf_add(&b, good ? a->string : SILT_LIT(""));
+        silt_buf_add_byte(&b, 0);
+    }
+    char *copy = good && !b.broken && b.data[0] != 0 ? silt_arena_dup(c->request->arena, silt_buf_slice(&b)) : NULL;
+    if (copy == NULL) {
+        silt_api_refuse_field(c->request, "argv", "must be a list of strings that begins with a program, instead of command");
+        return false;
+    }
+    w->command.request.command = (silt_slice){copy, b.len};
+    w->command.request.flags |= SILT_START_ARGV;
+    return true;
+}
+
+static bool read_session(struct silt_call *c, struct silt_process_wish *w)
+{
+    silt_slice name = {NULL, 0};
+    if (!silt_body_string(c, "session", &name))
+        return false;
+    bool bad = name.len > SILT_SESSION_NAME_MAX || (name.data != NULL && silt_is_blank(name));
+    if (bad || (name.data != NULL && (w->command.request.flags & SILT_START_ARGV))) {
+        silt_api_refuse_field(c->request, "session", bad ? "is blank or longer than 256 bytes" : "is a shell, and argv wants none");
+        return false;
+    }
+    w->command.choice = (struct silt_choice){.name = name, .given = name.data != NULL, .plain = name.data == NULL};
+    return true;
+}
+
+static bool read_wish(struct silt_call *c, struct silt_process_wish *w)
+{
+    struct silt_exec_request *q = &w->command.request;
+    bool input = false;
+    if (!silt_body_string(c, "command", &q->command) || !read_argv(c, w) || !silt_body_string(c, "cwd", &q->cwd)
+        || !silt_body_env(c, "env", SILT_ENV_MAX, &q->env) || !silt_body_string(c, "user", &q->user)
+        || !silt_body_ms(c, "timeoutMs", &q->timeout_ms) || !silt_body_bool(c, "stdin", &input)
+        || !silt_body_bool(c, "autoCleanup", &w->request.auto_cleanup) || !silt_process_read_id(c, &w->request.id)
+        || !read_session(c, w))
+        return false;
+    if (q->cwd.len >= PATH_MAX || q->user.len > USER_MAX || q->command.len > SILT_COMMAND_MAX) {
+        silt_api_refuse_field(c->request, q->cwd.len >= PATH_MAX ? "cwd" : q->user.len > USER_MAX ? "user" : "command",
+                              "is too long");
+        return false;
+    }
+    q->flags |= input ? SILT_START_STDIN : 0U;
+    w->command.blank = silt_is_blank(q->command);
+    return true;
+}
+
+static void parse(struct silt_call *c)
+{
+    struct silt_process_wish *w = silt_arena_alloc(c->request->arena, sizeof(*w));
+    if (w == NULL)
+        abort();
+    *w = (struct silt_process_wish){.native = true};
+    if (read_wish(c, w))
+        silt_process_begin(c, w);
+}
+
+SILT_HANDLER(silt_api_v1_process_start)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c == NULL)
+        return;
+    c->parsed = parse;
+    silt_call_read(c, false);
+}
+
+/* End, signal. */
+
+static void remove_record(struct silt_call *c, struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("id"));
+    silt_json_string(&b, silt_slice_of(p->row.id));
+    silt_json_key(&b, SILT_LIT("removed"));
+    silt_json_bool(&b, true);
+    silt_json_close(&b, '}');
+    silt_process_remove(p);
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void end(struct silt_call *c)
+{
+    struct silt_process *p;
+    uint64_t grace_ms = SILT_PROCESS_GRACE_MS;
+    int signal = SIGTERM;
+    if (!silt_process_is_known(c, end, &p) || !silt_signal_read(c, &signal)
+        || !silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms))
+        return;
+    if (silt_process_is_over(p))
+        remove_record(c, p);
+    else
+        silt_process_end(c, p, signal, (uint32_t)grace_ms, true);
+}
+
+SILT_HANDLER(silt_api_v1_process_kill)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, end);
+}
+
+static void send_signal(struct silt_call *c)
+{
+    struct silt_process *p;
+    silt_auto_buf b;
+    int signal = 0;
+    if (!silt_process_is_known(c, send_signal, &p) || !silt_signal_read(c, &signal))
+        return;
+    if (signal == 0) {
+        silt_api_refuse_field(c->request, "signal", "is required");
+        return;
+    }
+    if (silt_process_is_over(p)) {
+        silt_process_refuse_finished(c, p);
+        return;
+    }
+    silt_process_kill(p, signal, 0);
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("id"));
+    silt_json_string(&b, silt_slice_of(p->row.id));
+    silt_json_key(&b, SILT_LIT("signal"));
+    silt_json_i64(&b, signal);
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void parse_signal(struct silt_call *c)
+{
+    silt_call_look_known(c, send_signal);
+}
+
+SILT_HANDLER(silt_api_v1_process_signal)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c == NULL)
+        return;
+    c->parsed = parse_signal;
+    silt_call_read(c, true);
+}
+
+/* Output. */
+
+static void logs(struct silt_call *c)
+{
+    struct silt_process *p;
+    if (silt_process_is_known(c, logs, &p))
+        silt_process_raw_logs(c, p);
+}
+
+SILT_HANDLER(silt_api_v1_process_logs)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, logs);
+}
+
+static void stream(struct silt_call *c)
+{
+    struct silt_process *p;
+    if (silt_process_is_known(c, stream, &p))
+        silt_process_stream(c, p, true);
+}
+
+SILT_HANDLER(silt_api_v1_process_stream)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, stream);
+}
