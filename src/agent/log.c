@@ -153,13 +153,10 @@ static bool tell_gap(struct silt_log_writer *w)
 
 void silt_log_writer_open(struct silt_log_writer *w, int fd)
 {
-    *w = (struct silt_log_writer){
-        .fd = fd,
-        .head = {.magic = SILT_LOG_MAGIC,
-                 .ring_bytes = SILT_LOG_RING,
-                 .started_ms = silt_clock_wall_ms()},
-    };
-    (void)write_head(w, &w->head); /* else with the first record that there is room for */
+    struct silt_log_head h = {
+        .magic = SILT_LOG_MAGIC, .ring_bytes = SILT_LOG_RING, .started_ms = silt_clock_wall_ms()};
+    *w = (struct silt_log_writer){.fd = fd, .head = h};
+    (void)write_head(w, &h); /* else with the first record that there is room for */
 }
 
 void silt_log_writer_close(struct silt_log_writer *w)

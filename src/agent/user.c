@@ -239,6 +239,8 @@ int silt_user_put(const struct silt_user *u, int state, struct silt_error *e)
         put_variable(&s, vars.login);
     }
     silt_script_add_c(&s, "|| :\n");
+    if (u->name[0] == 0)
+        silt_script_add_c(&s, "\\command unset -v USER LOGNAME || :\n");
     if (lseek(state, 0, SEEK_END) < 0 || fchown(state, u->uid, u->gid) < 0)
         return silt_fail_errno(e, "hand over the session's state");
     if (silt_script_flush(&s) ? s.broken : write(state, s.text, s.len) != (ssize_t)s.len)

@@ -225,7 +225,11 @@ TEST(user_of_a_session_command_has_the_session_and_its_own_home)
     rig_run(r, &x);
     assert_string_equal(x.out, "/other joe\n");
     rig_free(&x);
-    (void)rig_check(r, s, "echo $HOME [$USER]", "/root []\n", "");
+    (void)rig_check(r, s, "echo $HOME [$USER]; export USER=root", "/root []\n", "");
+    x.env = NULL;
+    x.user = "4000:4001";
+    x.command = "id -u; echo $HOME [$USER]";
+    check(r, &x, "4000\n/ []\n");
     x.user = "jane";
     check_fails(r, &x, SILT_NOT_FOUND, "jane");
     rig_stop(r);
