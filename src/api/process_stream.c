@@ -134,10 +134,10 @@ static void send_output(struct stream *t, const struct silt_log_piece *piece, bo
     silt_json_key(&b, SILT_LIT("data"));
     silt_buf_add_byte(&b, '"');
     size_t before = b.len;
+    bool raw = t->native && (x->part_len > 0 || !silt_slice_is_utf8(piece->bytes)); /* data will not be the bytes */
     silt_json_escape(x, &b, piece->bytes);
     if (end)
         silt_json_escape_end(x, &b);
-    bool raw = t->native && piece->bytes.len > 0 && !silt_slice_is_utf8(piece->bytes);
     if (b.len == before && !raw)
         return; /* only part of a character, or nothing but NUL */
     silt_buf_add_byte(&b, '"');
