@@ -52,6 +52,10 @@ int silt_cli_path(char *out, size_t size, const char *before, const char *word, 
                   struct silt_error *e);
 
 int silt_cli_exec(int argc, char **argv);
+int silt_cli_run(int argc, char **argv);
+int silt_cli_ps(int argc, char **argv);
+int silt_cli_logs(int argc, char **argv);
+int silt_cli_kill(int argc, char **argv);
 int silt_cli_cp(int argc, char **argv);
 int silt_cli_watch(int argc, char **argv);
 int silt_cli_ls(int argc, char **argv);

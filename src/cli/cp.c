@@ -2,6 +2,7 @@
 /* silt cp: a file or a whole folder into a sandbox, out of one, or from one to another. A file that
  * is replaced is the old one or the new one, never half of each. */
 #include "base/fd.h"
+#include "cli/box.h"
 #include "cli/cli.h"
 #include "cli/files.h"
 #include "cli/source.h"
@@ -83,8 +84,8 @@ static int look_at_target(struct copy *x, struct silt_files_look *ret, struct si
 {
     if (look(x, &x->to, ret, e) == 0)
         return 0;
-    if (x->to.kind != SILT_PLACE_BOX || !silt_files_has_no_box(&x->client)
-        || silt_files_make_box(&x->client, &x->to, e) < 0)
+    if (x->to.kind != SILT_PLACE_BOX || !silt_box_is_missing(&x->client)
+        || silt_box_make(&x->client, x->to.id, e) < 0)
         return -1;
     return look(x, &x->to, ret, e);
 }

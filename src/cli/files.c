@@ -33,32 +33,6 @@ static bool is_nothing_there(const struct silt_client *c)
     return strcmp(c->code, "FILE_NOT_FOUND") == 0 || strcmp(c->code, "NOT_DIRECTORY") == 0;
 }
 
-/* Somebody else may be as fast: the sandbox is there then too. */
-int silt_files_make_box(struct silt_client *c, const struct silt_place *p, struct silt_error *e)
-{
-    silt_auto_arena a;
-    silt_auto_buf body;
-    const struct silt_json *answer;
-    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
-    silt_buf_init(&body, 1024);
-    silt_json_open(&body, '{');
-    silt_command_add_text(&body, "id", p->id);
-    silt_json_close(&body, '}');
-    struct silt_client_request q = {.method = "POST",
-                                    .path = "/v1/sandboxes",
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
-    if (silt_client_call(c, &q, &a, &answer, e) < 0 && c->head.status != 409)
-        return -1;
-    return 0;
-}
-
-bool silt_files_has_no_box(const struct silt_client *c)
-{
-    return strcmp(c->code, "SANDBOX_NOT_FOUND") == 0;
-}
-
 int silt_files_look(struct silt_client *c, const struct silt_place *p, struct silt_files_look *ret,
                     struct silt_error *e)
 {

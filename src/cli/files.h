@@ -20,9 +20,6 @@ struct silt_files_look {
 /* Relative paths begin at /workspace. */
 int silt_files_look(struct silt_client *c, const struct silt_place *p, struct silt_files_look *ret,
                     struct silt_error *e);
-/* Why the last look failed: there is no such sandbox yet. */
-bool silt_files_has_no_box(const struct silt_client *c);
-int silt_files_make_box(struct silt_client *c, const struct silt_place *p, struct silt_error *e);
 /* Asks for the bytes, a folder's as tar; an answer that is an error is told. */
 int silt_files_get(struct silt_client *c, const struct silt_place *p, bool folder,
                    struct silt_error *e);

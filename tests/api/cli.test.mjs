@@ -101,14 +101,15 @@ test('help, man page and completion know the same commands', async () => {
 	const manual = read('man/silt.1').replaceAll('\\-', '-');
 	for (const name of commands.filter(name => name !== 'help'))
 		assert.match(manual, new RegExp(`^\\.B ${name}( |$)`, 'm'), `${name} in the man page`);
-	const complete = words => execFileSync('bash', ['-c', `source docs/completion/silt.bash; COMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _silt; printf '%s\\n' "\${COMPREPLY[@]}"`],
+	const complete = words => execFileSync('bash', ['--norc', '-c', `source docs/completion/silt.bash; COMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _silt; printf '%s\\n' "\${COMPREPLY[@]}"`],
 		{ cwd: root, env: { PATH: `${BUILD}:${process.env.PATH}`, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } }).toString().trim().split('\n');
 	assert.deepEqual(complete("silt ''").sort(), commands.toSorted());
 	for (const name of commands) {
 		const help = (await silt([name, '--help'])).stdout;
 		const options = [...help.matchAll(/(?<= |\[)--?[a-z][a-z-]*/g)].map(match => match[0]);
-		for (const option of options.filter(() => name !== 'image'))
-			assert.ok(complete(`silt ${name} x -`).includes(option), `${option} of ${name} in the completion`);
+		const known = options.length > 0 && name !== 'image' ? complete(`silt ${name} x -`) : options;
+		for (const option of options)
+			assert.ok(known.includes(option), `${option} of ${name} in the completion`);
 	}
 });
 
