@@ -27,8 +27,9 @@ static size_t fds_each(const struct silt_handles *all)
     return all->mode == 1 ? SILT_HANDLE_FDS_V1 : SILT_HANDLE_FDS_V2;
 }
 
-/* When there will be no more handles, one that earlier commands left daemons in must do: a command that
- * is killed then takes those along, but a guest that leaves many behind can still be talked to. */
+/* When there will be no more handles, one that earlier commands left daemons in must do: a command
+ * that is killed then takes those along, but a guest that leaves many behind can still be talked
+ * to. */
 static struct silt_handle *find_usable(struct silt_handles *all)
 {
     struct silt_handle *empty = NULL, *left = NULL;
@@ -222,11 +223,13 @@ static bool visit_kill(void *arg, pid_t id)
     return true;
 }
 
-void silt_handle_signal(const struct silt_handle *h, int signal)
+void silt_handle_signal(struct silt_handle *h, int signal)
 {
     if (signal == SIGKILL && h->mode == 2 && !silt_agent_without("kill_tree")
-        && write(h->fds[V2_KILL], "1", 1) == 1)
+        && write(h->fds[V2_KILL], "1", 1) == 1) {
+        h->killed = true;
         return;
+    }
     (void)silt_handle_visit(h, signal == SIGKILL ? visit_kill : visit_signal, &signal);
 }
 

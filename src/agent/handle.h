@@ -20,6 +20,7 @@ struct silt_handle {
     enum silt_handle_state state;
     int mode; /* of cgroups: 1 or 2 */
     int fds[SILT_HANDLE_FDS_V2];
+    bool killed; /* v2: as one, once or more */
 };
 
 /* Embedded in whoever waits for a handle. Exactly one of the two is called, unless it stops
@@ -60,7 +61,7 @@ int silt_handle_visit(const struct silt_handle *h, bool (*visit)(void *arg, pid_
 bool silt_handle_is_empty(const struct silt_handle *h);
 /* Somebody inside is running or about to; everybody else waits for something. */
 bool silt_handle_is_restless(const struct silt_handle *h);
-void silt_handle_signal(const struct silt_handle *h, int signal);
+void silt_handle_signal(struct silt_handle *h, int signal);
 /* v1 only; v2 kills as one. */
 void silt_handle_freeze(const struct silt_handle *h, bool frozen);
 bool silt_handle_is_frozen(const struct silt_handle *h);

@@ -95,10 +95,13 @@ static void on_child_exit(struct silt_child *c, int status)
     l->on_exited(l, status);
 }
 
+/* Linux 6.14 and later (seen with 6.18) compare a child that is forked into a group with the group
+ * of its parent to find out whether its own was killed meanwhile: if it ever was, the child is
+ * killed, too. Such a group is entered after the fork. */
 static pid_t fork_into(const struct silt_handle *h, bool *ret_entered)
 {
     *ret_entered = false;
-    if (h->mode == 2) {
+    if (h->mode == 2 && !h->killed) {
         struct clone_args args = {
             .flags = CLONE_INTO_CGROUP,
             .exit_signal = SIGCHLD,

@@ -52,6 +52,24 @@ TEST(kill_with_a_grace_ends_what_hid_in_version_2_groups)
     check_grace(r);
 }
 
+TEST(kill_leaves_a_handle_that_can_be_used_again)
+{
+    for (int mode = 1; mode <= 2; mode++) {
+        RIG(.mode = mode, .handles = 1);
+        for (int i = 0; i < 3; i++) {
+            struct rig_exec x = plain("(setsid sleep 100 &); echo up; sleep 100");
+            rig_send(r, &x);
+            rig_until_out(r, &x, "up");
+            kill_exec(r, &x, SIGKILL, 0);
+            rig_until_ended(r, &x);
+            assert_int_equal(x.end.code, 137);
+            assert_int_equal(rig_count_all(r), 0);
+            rig_free(&x);
+        }
+        rig_stop(r);
+    }
+}
+
 TEST(kill_with_a_grace_is_over_as_soon_as_all_are_gone)
 {
     RIG();
