@@ -180,6 +180,12 @@ static void on_worker_kill(const struct asked *q)
     silt_worker_kill(q->agent, q->frame->id);
 }
 
+static void on_ping(const struct asked *q)
+{
+    struct silt_say s = {.type = SILT_AGENT_PONG};
+    silt_channel_say(&q->agent->channel, &s);
+}
+
 static const struct ask {
     size_t body; /* at least */
     void (*run)(const struct asked *q);
@@ -196,6 +202,7 @@ static const struct ask {
     [SILT_AGENT_FOLLOW] = {sizeof(uint64_t), on_follow},
     [SILT_AGENT_WORKER] = {0, on_worker},
     [SILT_AGENT_WORKER_KILL] = {0, on_worker_kill},
+    [SILT_AGENT_PING] = {0, on_ping},
 };
 
 void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

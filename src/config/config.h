@@ -34,6 +34,7 @@ struct silt_config {
     char type[32];
     uint32_t pool_sandboxes;
     uint32_t pool_namespaces;
+    uint32_t agent_deadline_ms;
     uint32_t workers;
     uint64_t disk_pool;
     char cgroup[PATH_MAX];

@@ -41,6 +41,9 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "How many sandboxes of the default image are kept ready."},
     {"pool.namespaces", SILT_ROW_NUMBER, "2", 0, 64, NULL, FIELD(pool_namespaces),
      "How many network namespaces each worker keeps ready."},
+    {"agent.deadline_ms", SILT_ROW_NUMBER, "30000", 1000, 3600000, NULL, FIELD(agent_deadline_ms),
+     "How long the first process of a sandbox with requests may give no sign of life; then the sandbox is "
+     "stopped, and the next use starts it again."},
     {"workers", SILT_ROW_NUMBER, "2", 1, 64, NULL, FIELD(workers),
      "How many privileged workers create and end sandboxes side by side."},
     {"disk.pool", SILT_ROW_BYTES, "64G", 1ULL << 28, 1ULL << 50, NULL, FIELD(disk_pool),

@@ -164,6 +164,7 @@ static int build(struct daemon *d, struct silt_error *e)
     (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
     r->settings.slots = d->config.ids_count;
     r->settings.ready = d->config.pool_sandboxes;
+    r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
     r->loop = &d->loop;
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;

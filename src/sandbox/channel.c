@@ -57,6 +57,8 @@ static void tell_work(struct silt_sandbox *s, const struct silt_frame *f)
 
 static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len)
 {
+    s->channel.heard_ms = s->registry->loop->now_ms;
+    s->channel.pinged = false;
     if (f->type == 0 || f->type >= SILT_AGENT_SAY_MAX || body_len < say_min[f->type]) {
         silt_sandbox_on_lost(s, "the agent broke the protocol");
         return;
@@ -93,6 +95,7 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
     case SILT_AGENT_NEED_HANDLES:
         silt_sandbox_on_need_handles(s, f->flags);
         break;
+    case SILT_AGENT_PONG: /* that something came is all it says */
     case SILT_AGENT_WELCOME:
     case SILT_AGENT_SAY_MAX:
         break;
@@ -151,6 +154,45 @@ static void on_ending(struct silt_timer *t)
                          "the agent closed its channel");
 }
 
+/* An agent that was stopped, or hangs, would hold its callers for ever: when nothing came from it for half
+ * of the deadline it is asked, and has the other half to answer. The time in which we stood still
+ * ourselves is not counted against it. */
+static void set_pulse(struct silt_sandbox *s, int64_t ms)
+{
+    s->channel.pulsing = true;
+    silt_loop_after(s->registry->loop, &s->channel.pulse, ms);
+}
+
+/* It has written, and we did not get round to reading it. */
+static bool has_news(const struct silt_sandbox *s)
+{
+    char byte;
+    return recv(s->channel.watch.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+static void on_pulse(struct silt_timer *t)
+{
+    struct silt_sandbox *s = silt_container_of(t, struct silt_sandbox, channel.pulse);
+    struct silt_frame_out ping = {.type = SILT_AGENT_PING};
+    int64_t half_ms = s->registry->settings.agent_deadline_ms / 2;
+    int64_t silent_ms = s->registry->loop->now_ms - s->channel.heard_ms;
+    s->channel.pulsing = false;
+    if (s->requests == 0)
+        return;
+    if (!s->channel.welcome || silent_ms < half_ms) { /* a birth has a deadline of its own */
+        set_pulse(s, s->channel.welcome ? half_ms - silent_ms : half_ms);
+        return;
+    }
+    if (s->channel.pinged && !has_news(s)) {
+        silt_sandbox_on_lost(s, "the agent does not answer");
+        return;
+    }
+    set_pulse(s, half_ms);
+    if (!s->channel.pinged)
+        silt_channel_send(s, &ping);
+    s->channel.pinged = true;
+}
+
 void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd)
 {
     struct silt_error e;
@@ -158,6 +200,9 @@ void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd)
     s->channel.watch = (struct silt_watch){.fd = channel, .on_ready = on_channel};
     s->channel.pidfd = (struct silt_watch){.fd = pidfd, .on_ready = on_pidfd};
     s->channel.ending = (struct silt_timer){.on_time = on_ending};
+    s->channel.pulse = (struct silt_timer){.on_time = on_pulse};
+    s->channel.pulsing = false;
+    s->channel.pinged = false;
     silt_list_init(&s->channel.unsent);
     s->channel.unsent_bytes = 0;
     s->channel.welcome = false;
@@ -181,6 +226,7 @@ void silt_channel_close(struct silt_sandbox *s)
     if (c->watch.fd < 0)
         return;
     silt_loop_cancel(s->registry->loop, &c->ending);
+    silt_loop_cancel(s->registry->loop, &c->pulse);
     silt_loop_forget(s->registry->loop, &c->watch);
     silt_loop_forget(s->registry->loop, &c->pidfd);
     silt_close_fd(&c->watch.fd);
@@ -229,6 +275,8 @@ void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f)
     struct silt_error e = {0};
     if (s->channel.watch.fd < 0 || s->channel.stuck)
         return;
+    if (!s->channel.pulsing && s->registry->settings.agent_deadline_ms > 0)
+        set_pulse(s, s->registry->settings.agent_deadline_ms / 2);
     out.frame = (struct silt_frame){.type = f->type, .flags = f->flags, .id = f->id};
     if (f->head.len > 0)
         memcpy(out.frame.body, f->head.data, f->head.len);

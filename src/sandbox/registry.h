@@ -17,6 +17,7 @@ struct silt_image;
 struct silt_registry_settings {
     uint32_t slots;
     uint32_t ready; /* how many sandboxes to keep ready */
+    uint32_t agent_deadline_ms; /* 0: none */
     char image[SILT_IMAGE_NAME_SIZE];
     char type[SILT_TYPE_SIZE];
 };

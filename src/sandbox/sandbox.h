@@ -21,6 +21,10 @@ struct silt_channel { /* sandbox/channel.c */
     struct silt_watch watch;
     struct silt_watch pidfd;
     struct silt_timer ending; /* the channel was closed, the process has not ended yet */
+    struct silt_timer pulse;  /* is anybody there? Asked only while somebody waits */
+    bool pulsing;             /* it is set */
+    bool pinged;              /* nothing came since the PING */
+    int64_t heard_ms;         /* when something came last */
     struct silt_link unsent; /* frames that did not fit the socket */
     size_t unsent_bytes;
     bool welcome; /* what comes before the agent's WELCOME is stale */

@@ -62,6 +62,7 @@ enum silt_agent_ask {
     SILT_AGENT_WORKER,      /* id: new worker. A descriptor rides along: its end of a pair as in
                                wire/worker.h. Answer: only FAILED; its end is seen on the pair */
     SILT_AGENT_WORKER_KILL, /* id: worker */
+    SILT_AGENT_PING,        /* Answer: PONG, at once */
     SILT_AGENT_ASK_MAX
 };
 
@@ -82,6 +83,7 @@ enum silt_agent_say {
     SILT_AGENT_NEED_HANDLES, /* flags: how many */
     SILT_AGENT_LOGGED,       /* id: exec. body: struct silt_agent_logged */
     SILT_AGENT_STDIN_TAKEN,  /* id: exec. body: uint64_t bytes that were taken; flags: SILT_STDIN_GONE */
+    SILT_AGENT_PONG,
     SILT_AGENT_SAY_MAX
 };
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SESSIONLESS } from '../lib/box.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
-import { refused } from '../lib/expect.mjs';
+import { envelope, refused } from '../lib/expect.mjs';
 import { collect } from '../lib/sse.mjs';
 import { milliseconds, until } from '../lib/wait.mjs';
 
@@ -195,4 +195,43 @@ test('a state that could not be written whole is not loaded: the session begins 
 	assert.equal(answer.body.context.shellRestarted, false);
 	await box.run('rm -f /dev/silt/fill', { sessionId: SESSIONLESS });
 	assert.equal(await box.out('echo [$FOO] $PWD $HOME'), '[] /workspace /root\n');
+});
+
+/* A sandbox whose first process is stopped from outside while `use` waits for it. */
+async function standsStill(t, use) {
+	const impatient = await startDaemon({ flags: { 'agent.deadline_ms': 2000 } });
+	const box = await impatient.box(t);
+	t.after(() => impatient.stop());
+	await box.out('echo kept > /workspace/file; X=gone', { sessionId: 's' });
+	const before = (await box.info()).incarnation;
+	const init = await box.init();
+	const answer = await use(box, () => process.kill(init, 'SIGSTOP'));
+	assert.ok(answer.status >= 400 && answer.status !== 503, `${answer.status}`);
+	envelope(answer);
+	assert.match(answer.body.message, /does not answer/);
+	assert.equal(await box.out('cat /workspace/file; echo [$X]', { sessionId: 's' }), 'kept\n[]\n');
+	const info = await box.info();
+	assert.notEqual(info.incarnation, before);
+	assert.equal(info.lastDeath.cause, 'crash');
+}
+
+test('a sandbox that stands still before a command fails it in time, and the next use starts it again', t =>
+	standsStill(t, (box, stop) => {
+		stop();
+		return box.exec('echo never', { sessionId: 's' });
+	}));
+
+test('a sandbox that stands still under a command fails it in time, and the next use starts it again', t =>
+	standsStill(t, async (box, stop) => {
+		const running = box.exec('touch /tmp/runs; sleep 1000', { sessionId: 's' });
+		await until('the command runs', async () => (await box.run('ls /tmp/runs', { sessionId: SESSIONLESS })).exitCode === 0);
+		stop();
+		return running;
+	}));
+
+test('a silent command is not taken for a sandbox that stands still', async t => {
+	const impatient = await startDaemon({ flags: { 'agent.deadline_ms': 1000 } });
+	const box = await impatient.box(t);
+	t.after(() => impatient.stop());
+	assert.equal(await box.out('sleep 3; echo done'), 'done\n');
 });

@@ -225,6 +225,22 @@ TEST(hello_is_answered_with_what_runs)
     rig_stop(r);
 }
 
+TEST(a_ping_is_answered_while_a_command_runs)
+{
+    RIG();
+    struct rig_frame f;
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    struct rig_exec x = {.command = "sleep 0.2", .session = s, .mode = SILT_EXEC_FOREGROUND};
+    rig_send(r, &x);
+    rig_until_started(r, &x);
+    rig_say(r, SILT_AGENT_PING, 0, NULL, 0);
+    rig_expect(r, SILT_AGENT_PONG, 0, &f);
+    assert_false(x.ended);
+    rig_until_ended(r, &x);
+    rig_free(&x);
+    rig_stop(r);
+}
+
 TEST(a_new_siltd_gets_the_whole_window_again)
 {
     RIG();

@@ -99,8 +99,8 @@ TEST(logged_tells_a_follower_once_when_there_is_more)
 {
     RIG();
     struct rig_frame f;
-    struct rig_exec x = logged("echo one; read line < /tmp/f; echo two; read line < /tmp/f");
-    struct rig_exec made = logged("mkfifo /tmp/f");
+    struct rig_exec x = logged("echo one; read line < /tmp/f; echo two; read line < /tmp/g");
+    struct rig_exec made = logged("mkfifo /tmp/f /tmp/g");
     rig_run(r, &made);
     rig_send(r, &x);
     rig_until_started(r, &x);
@@ -117,7 +117,7 @@ TEST(logged_tells_a_follower_once_when_there_is_more)
     assert_int_equal(expect_logged(r, &x).head, 80);
     rig_until_ended(r, &go);
     done(NULL, &go);
-    go = logged("echo > /tmp/f");
+    go = logged("echo > /tmp/g");
     rig_run(r, &go);
     rig_until_ended(r, &x);
     check_log(&x, "one\ntwo\n", "");

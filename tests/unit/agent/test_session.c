@@ -524,7 +524,6 @@ TEST(session_whose_gate_is_taken_away_ends)
 TEST(session_whose_gate_is_taken_away_from_outside_ends_with_the_next_command)
 {
     RIG();
-    struct rig_frame f;
     uint64_t s = rig_open(r, "/tmp", NULL);
     (void)rig_check(r, s, "echo a", "a\n", "");
     struct rig_exec plain = {
@@ -533,8 +532,8 @@ TEST(session_whose_gate_is_taken_away_from_outside_ends_with_the_next_command)
     assert_false(plain.failed);
     struct rig_exec x = foreground(s, "echo b");
     rig_run(r, &x);
-    assert_int_equal(x.end.flags, SILT_END_SHELL);
-    rig_expect(r, SILT_AGENT_DIED, s, &f);
+    /* If it had not reached the gate yet it has ended already. */
+    assert_true(x.failed ? x.error.code == SILT_GONE : x.end.flags == SILT_END_SHELL);
     rig_free(&plain);
     rig_free(&x);
     rig_stop(r);
