@@ -80,11 +80,9 @@ bool silt_id_is_env_name(silt_slice name)
 void silt_id_random(char *out, size_t n)
 {
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-    for (size_t i = 0; i < n; i++) {
-        unsigned char byte;
-        if (getrandom(&byte, 1, 0) != 1)
-            abort();
-        out[i] = alphabet[byte & 31];
-    }
+    if (getrandom(out, n, 0) != (ssize_t)n)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        out[i] = alphabet[(unsigned char)out[i] & 31];
     out[n] = 0;
 }

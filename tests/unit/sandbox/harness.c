@@ -160,6 +160,7 @@ uint32_t harness_told(struct harness *h, struct harness_frame *ret)
     if (silt_fd_recv(h->agent, &p, &e) <= 0)
         return 0;
     ret->len = p.len - sizeof(struct silt_frame);
+    ret->fd = ret->frame.type == SILT_AGENT_WORKER && p.nfds > 0 ? silt_take_fd(&p.fds[0]) : -1;
     silt_parcel_close(&p);
     return ret->frame.type;
 }

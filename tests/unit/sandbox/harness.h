@@ -31,6 +31,7 @@ void harness_answer(struct harness *h, const struct silt_priv_request *q, bool o
 /* The next frame siltd sent to the agent; 0 when there is none, else its type. */
 struct harness_frame {
     size_t len; /* of the body */
+    int fd;     /* what rode along, the caller's; -1: nothing */
     union {
         char bytes[SILT_FRAME_MAX];
         struct silt_frame frame;
