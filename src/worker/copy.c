@@ -7,8 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 enum { PIECE = 8 << 20, XATTRS_MAX = 16 << 10 };
@@ -54,28 +54,46 @@ static int dress_name(int dir, const char *name, const struct stat *st)
 
 /* ---- one thing ---- */
 
-static int copy_by_hand(int from, int to)
+/* Between two file systems the first one is refused. */
+static ssize_t copy_piece(int from, off_t *at, int to, size_t len)
 {
-    static char room[64 << 10];
-    ssize_t n;
-    while ((n = read(from, room, sizeof(room))) > 0)
-        for (ssize_t done = 0, w; done < n; done += w)
-            if ((w = write(to, room + done, (size_t)(n - done))) < 0)
-                return -1;
-    return n < 0 ? -1 : 0;
+    off_t there = *at;
+    ssize_t n = copy_file_range(from, at, to, &there, len, 0);
+    if (n >= 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
+        return n;
+    return lseek(to, *at, SEEK_SET) < 0 ? -1 : sendfile(to, from, at, len);
 }
 
-static int copy_bytes(struct silt_task *t, int from, int to)
+static int copy_range(struct silt_task *t, int from, off_t at, off_t end, int to)
 {
-    ssize_t n;
-    while ((n = copy_file_range(from, NULL, to, NULL, PIECE, 0)) > 0)
-        if (!silt_task_is_wanted(t)) {
-            errno = EPIPE;
+    while (at < end) {
+        size_t len = end - at < PIECE ? (size_t)(end - at) : PIECE;
+        ssize_t n = copy_piece(from, &at, to, len);
+        if (n < 0 && errno != EINTR)
             return -1;
-        }
-    if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
-        return copy_by_hand(from, to); /* from where it stands: the offsets have moved along */
-    return n < 0 ? -1 : 0;
+        if (n == 0)
+            return 0; /* shorter than it was */
+        errno = EPIPE;
+        if (!silt_task_is_wanted(t))
+            return -1;
+    }
+    return 0;
+}
+
+/* Holes stay holes. */
+static int copy_bytes(struct silt_task *t, int from, int to, off_t size)
+{
+    off_t end = 0, data;
+    while ((data = lseek(from, end, SEEK_DATA)) >= 0 && data < size) {
+        end = lseek(from, data, SEEK_HOLE);
+        if (end < 0 || copy_range(t, from, data, end < size ? end : size, to) < 0)
+            return -1;
+    }
+    if (data < 0 && errno == EINVAL && copy_range(t, from, 0, size, to) < 0) /* knows no holes */
+        return -1;
+    if (data < 0 && errno != EINVAL && errno != ENXIO)
+        return -1;
+    return ftruncate(to, size);
 }
 
 static int copy_file(struct silt_task *t, const struct silt_walk_item *i, int to_dir, const char *to)
@@ -89,7 +107,7 @@ static int copy_file(struct silt_task *t, const struct silt_walk_item *i, int to
         return -1;
     }
     out = silt_open_at(to_dir, to, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0600);
-    if (out < 0 || copy_bytes(t, in, out) < 0)
+    if (out < 0 || copy_bytes(t, in, out, st.st_size) < 0)
         return -1;
     return dress(in, out);
 }

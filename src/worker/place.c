@@ -15,11 +15,38 @@ void silt_place_fini(struct silt_place *p)
     silt_close_fd(&p->dir);
 }
 
-void silt_place_temp(char out[SILT_TEMP_SIZE])
+static void make_name(const char *prefix, char out[SILT_TEMP_SIZE])
 {
     char random[11];
     silt_id_random(random, sizeof(random) - 1);
-    (void)snprintf(out, SILT_TEMP_SIZE, ".silt-%s", random);
+    (void)snprintf(out, SILT_TEMP_SIZE, "%s%s", prefix, random);
+}
+
+static const char temp_prefix[] = ".silt-t", draft_prefix[] = ".silt-d";
+
+void silt_place_temp(char out[SILT_TEMP_SIZE])
+{
+    make_name(temp_prefix, out);
+}
+
+void silt_place_draft(char out[SILT_TEMP_SIZE])
+{
+    make_name(draft_prefix, out);
+}
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0 && strlen(name) == SILT_TEMP_SIZE - 1;
+}
+
+bool silt_place_is_draft(const char *name)
+{
+    return has_prefix(name, draft_prefix);
+}
+
+bool silt_place_is_temp(const char *name)
+{
+    return has_prefix(name, temp_prefix) || silt_place_is_draft(name);
 }
 
 int silt_place_rename(int from_dir, const char *from, int to_dir, const char *to, bool fresh)

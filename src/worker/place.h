@@ -37,6 +37,10 @@ int silt_place_make_folders(int base, const char *path, mode_t mode);
 /* renameat(2); fresh: fails with EEXIST when there is something. */
 int silt_place_rename(int from_dir, const char *from, int to_dir, const char *to, bool fresh);
 
-/* A name for what is not finished yet. */
-enum { SILT_TEMP_SIZE = 17 };
+/* Names for what is not finished yet: a draft is a file that will replace another, the others are copied or
+ * unpacked things. Watches do not tell about them. */
+enum { SILT_TEMP_SIZE = 18 };
 void silt_place_temp(char out[SILT_TEMP_SIZE]);
+void silt_place_draft(char out[SILT_TEMP_SIZE]);
+bool silt_place_is_temp(const char *name); /* drafts too */
+bool silt_place_is_draft(const char *name);

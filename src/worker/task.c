@@ -94,17 +94,6 @@ bool silt_task_is_wanted(struct silt_task *t)
     return !t->gone;
 }
 
-int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e)
-{
-    char path[32];
-    const char *base = t->cwd[0] != 0 ? t->cwd : "/";
-    (void)snprintf(path, sizeof(path), "/proc/%d/cwd", t->ask.cwd_pid);
-    if (t->ask.cwd_pid > 0)
-        base = path;
-    *ret_fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return *ret_fd >= 0 ? 0 : silt_fail_errno(e, "open %s", base);
-}
-
 /* openat2 is strict: O_PATH goes with O_DIRECTORY, O_NOFOLLOW and O_CLOEXEC only. */
 static int open_how(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
@@ -125,6 +114,18 @@ int silt_open_at(int dir, const char *path, int flags, mode_t mode)
 int silt_open_beneath(int dir, const char *path, int flags, mode_t mode)
 {
     return open_how(dir, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+/* The directory of a process that is gone is where its session began. */
+int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e)
+{
+    char path[32];
+    const char *base = t->cwd[0] != 0 ? t->cwd : "/";
+    (void)snprintf(path, sizeof(path), "/proc/%d/cwd", t->ask.cwd_pid);
+    *ret_fd = t->ask.cwd_pid > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (*ret_fd < 0)
+        *ret_fd = silt_open_at(AT_FDCWD, base, O_PATH | O_DIRECTORY, 0);
+    return *ret_fd >= 0 ? 0 : silt_fail_errno(e, "open %s", base);
 }
 
 int silt_task_open(const struct silt_task *t, const char *path, int flags, mode_t mode, int *ret_fd,

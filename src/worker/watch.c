@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "worker/glob.h"
 #include "worker/ops.h"
+#include "worker/place.h"
 #include "worker/tree.h"
 
 #include <dirent.h>
@@ -32,6 +33,8 @@ struct lookout {
     size_t glob_count;
     struct silt_folder *moving; /* was moved from its place; where to, the next event may tell */
     uint32_t cookie;
+    uint32_t ours;   /* cookie: a file of ours takes the place of another */
+    int file_wd;     /* a single file is watched: its watch */
     uint32_t limits_told;
     size_t out_len, last; /* of `out`; where its last event begins */
     char out[SILT_FRAME_BODY_MAX];
@@ -202,7 +205,7 @@ static void read_folder(struct lookout *l, struct silt_folder *f)
         return;
     }
     for (const struct dirent *d; (d = readdir(dir)) != NULL && !l->task->gone;) {
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || silt_place_is_temp(d->d_name))
             continue;
         bool is_dir = is_folder(fd, d);
         if (f->is_new && whole_path(l, f, d->d_name, path))
@@ -240,6 +243,7 @@ static int begin(struct lookout *l, struct silt_error *e)
         return silt_fail(e, SILT_LIMIT, "watch %s: the sandbox has no inotify watches left", t->path);
     if (wd < 0)
         return silt_fail_errno(e, "watch %s", t->path);
+    l->file_wd = wd;
     if (!S_ISDIR(st.st_mode))
         return 0; /* a single file: the tree stays empty */
     struct silt_folder *root = silt_tree_add(&l->tree, NULL, "", wd);
@@ -330,6 +334,16 @@ static void tell_all(struct lookout *l, uint32_t mask, const char *path)
             tell(l, rows[i].what, (mask & IN_ISDIR) != 0, path);
 }
 
+/* What our own operations have under way is nothing to tell: the file that they write appears, or is
+ * modified, when it is complete (write.c sees to that). */
+static bool is_ours(struct lookout *l, const struct inotify_event *v)
+{
+    bool is_temp = v->len > 0 && silt_place_is_temp(v->name);
+    if (is_temp && (v->mask & (IN_MOVED_FROM | IN_ISDIR)) == IN_MOVED_FROM && silt_place_is_draft(v->name))
+        l->ours = v->cookie;
+    return is_temp || ((v->mask & IN_MOVED_TO) != 0 && v->cookie == l->ours);
+}
+
 static void on_event(struct lookout *l, const struct inotify_event *v)
 {
     struct silt_folder *f = silt_tree_find(&l->tree, v->wd);
@@ -348,7 +362,7 @@ static void on_event(struct lookout *l, const struct inotify_event *v)
             silt_tree_remove(&l->tree, f, on_unfollow, l);
         return;
     }
-    if (!whole_path(l, f, v->len > 0 ? v->name : NULL, path))
+    if (is_ours(l, v) || !whole_path(l, f, v->len > 0 ? v->name : NULL, path))
         return;
     if (v->len > 0 || f == l->tree.root)
         tell_all(l, v->mask | (v->len == 0 ? IN_ISDIR : 0), path);
@@ -364,11 +378,32 @@ static void on_event(struct lookout *l, const struct inotify_event *v)
         on_folder_here(l, f, v, path);
 }
 
+/* Another file has the name now, as after a write that replaces: it is watched instead. */
+static bool follow_name(struct lookout *l)
+{
+    struct silt_error e;
+    silt_auto_fd fd = -1;
+    if (silt_task_open(l->task, l->task->path, O_PATH, 0, &fd, &e) < 0)
+        return false;
+    int wd = add_watch(l, fd, mask_of(l, true) | IN_ATTRIB);
+    if (wd < 0)
+        return false;
+    l->file_wd = wd;
+    return true;
+}
+
 /* A file whose name is gone lives on while somebody has it open; who watches a name wants to know. */
 static void on_file_event(struct lookout *l, const struct inotify_event *v)
 {
     struct stat st;
-    bool is_gone = (v->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)) != 0
+    if (v->wd != l->file_wd)
+        return; /* of the one that had the name before */
+    bool is_dead = (v->mask & (IN_DELETE_SELF | IN_IGNORED)) != 0;
+    if (is_dead && follow_name(l)) {
+        tell(l, SILT_WATCH_MODIFY, false, l->task->path);
+        return;
+    }
+    bool is_gone = is_dead || (v->mask & (IN_MOVE_SELF | IN_UNMOUNT)) != 0
                    || ((v->mask & IN_ATTRIB) != 0 && stat(l->task->path, &st) < 0);
     tell_all(l, v->mask & ~(uint32_t)(IN_DELETE_SELF | (is_gone ? IN_ATTRIB : 0)), l->task->path);
     if (!is_gone)

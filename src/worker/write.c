@@ -82,7 +82,7 @@ static int open_draft(struct draft *d, struct silt_error *e)
     d->form = NAMELESS;
     d->fd = silt_open_at(d->place.dir, ".", O_TMPFILE | O_RDWR, mode);
     if (d->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
-        silt_place_temp(d->temp);
+        silt_place_draft(d->temp);
         d->fd = silt_open_at(d->place.dir, d->temp, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode);
         d->form = d->fd >= 0 ? NAMED : NAMELESS;
     }
@@ -175,7 +175,7 @@ static int replace(struct draft *d)
 {
     bool fresh = silt_task_has(d->task, SILT_WORKER_NEW);
     if (d->form == NAMELESS) {
-        silt_place_temp(d->temp);
+        silt_place_draft(d->temp);
         if (name_it(d, d->temp) < 0)
             return -1;
         d->form = NAMED;
@@ -203,14 +203,24 @@ static int sync_folder(const struct draft *d)
     return dir >= 0 ? fsync(dir) : -1;
 }
 
+/* A file that comes into place complete tells watchers of the folder that it is there, but not that
+ * anything was written. To set only the time of the change is told as that. */
+static void announce(const struct draft *d)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
+    (void)utimensat(d->place.dir, d->place.name, times, AT_SYMLINK_NOFOLLOW);
+}
+
 static int finish(struct draft *d, struct silt_error *e)
 {
     bool sync = silt_task_has(d->task, SILT_WORKER_SYNC);
     if (d->form != IN_PLACE && dress(d, e) < 0)
         return -1;
-    if ((sync && fsync(d->fd) < 0) || publish(d) < 0 || (sync && sync_folder(d) < 0))
+    if ((sync && fsync(d->fd) < 0) || publish(d) < 0)
         return fail(d, e);
-    return 0;
+    if (d->form != IN_PLACE)
+        announce(d);
+    return sync && sync_folder(d) < 0 ? fail(d, e) : 0;
 }
 
 /* ---- the operation ---- */

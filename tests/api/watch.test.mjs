@@ -50,6 +50,28 @@ test('a rename is move_from, then move_to; a written file is create, then modify
 	assert.deepEqual(watch.seen.map(name), ['create /workspace/a', 'modify /workspace/a', 'move_from /workspace/a', 'move_to /workspace/b']);
 });
 
+test('files that are written through the API are told as if a program wrote them', async t => {
+	const box = await daemon.box(t);
+	const watch = await Watcher.open(t, box, { path: '.' });
+	const write = async (path, content) => assert.equal((await box.api('POST', '/api/write', { path, content })).status, 200);
+	await write('/workspace/a', 'one');
+	await watch.sees('create /workspace/a', 'modify /workspace/a');
+	await write('/workspace/a', 'two');
+	await write('/workspace/end', '');
+	await watch.sees('create /workspace/end');
+	assert.deepEqual(watch.seen.map(name).slice(0, 4), ['create /workspace/a', 'modify /workspace/a', 'modify /workspace/a', 'create /workspace/end']);
+});
+
+test('a single file that is replaced is watched on', async t => {
+	const box = await daemon.box(t);
+	await box.out('echo one > f');
+	const watch = await Watcher.open(t, box, { path: 'f' });
+	assert.equal((await box.api('POST', '/api/write', { path: '/workspace/f', content: 'two' })).status, 200);
+	await watch.sees('modify /workspace/f');
+	await box.out('echo three > f.new; mv f.new f; echo four >> f; rm f');
+	await watch.sees('modify /workspace/f', 'delete /workspace/f');
+});
+
 test('attrib comes only when it is asked for', async t => {
 	const box = await daemon.box(t);
 	await box.out('touch f');

@@ -114,6 +114,35 @@ TEST(move_to_another_file_system_keeps_everything)
     rig_stop(r);
 }
 
+TEST(move_to_another_file_system_keeps_holes)
+{
+    struct rig *r = rig_start();
+    struct stat st;
+    assert_int_equal(mkdir("disk", 0755), 0);
+    if (mount("none", "disk", "tmpfs", 0, "size=1m") < 0) {
+        rig_stop(r);
+        skip();
+    }
+    rig_put("sparse", "head");
+    int fd = open("sparse", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, "middle", 6, 64 << 20), 6);
+    assert_int_equal(ftruncate(fd, 1 << 30), 0);
+    (void)close(fd);
+    RIG_MUST(MOVE("sparse", "disk"));
+    assert_int_equal(stat("disk/sparse", &st), 0);
+    assert_int_equal(st.st_size, 1 << 30);
+    char got[7] = "";
+    fd = open("disk/sparse", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(fd, got, 4, 0), 4);
+    assert_string_equal(got, "head");
+    assert_int_equal(pread(fd, got, 6, 64 << 20), 6);
+    assert_string_equal(got, "middle");
+    (void)close(fd);
+    rig_hang_up(r);
+    assert_int_equal(umount("disk"), 0);
+    rig_stop(r);
+}
+
 TEST(move_to_a_full_file_system_changes_nothing)
 {
     struct rig *r = rig_start();

@@ -119,6 +119,8 @@ TEST(read_begins_at_the_directory_of_a_process)
     assert_string_equal(a.bytes, "x");
     rig_forget(&a);
     RIG_MUST_FAIL(ENOENT, .op = SILT_WORKER_READ, .path = "here", .cwd = "/");
+    RIG_MUST(.op = SILT_WORKER_READ, .path = "here", .ask = {.cwd_pid = INT32_MAX}); /* no such process: at cwd */
+    RIG_MUST_FAIL(ELOOP, .op = SILT_WORKER_READ, .path = "here", .cwd = "/proc/self/cwd");
     rig_stop(r);
 }
 

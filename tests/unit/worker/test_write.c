@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -278,5 +279,39 @@ TEST(paths_of_4096_bytes_are_answered)
     path[200] = 0;
     RIG_MUST(.op = SILT_WORKER_DELETE, .path = path, .flags = SILT_WORKER_RECURSIVE);
     assert_int_equal(rig_count("."), 0);
+    rig_stop(r);
+}
+
+/* ---- what others see of it ---- */
+
+static void read_events(int inotify, char *out, size_t size)
+{
+    _Alignas(struct inotify_event) char bytes[4096];
+    ssize_t n = read(inotify, bytes, sizeof(bytes));
+    size_t used = 0;
+    out[0] = 0;
+    for (ssize_t at = 0; at < n;) {
+        const struct inotify_event *v = (const void *)(bytes + at);
+        at += (ssize_t)(sizeof(*v) + v->len);
+        const char *what = (v->mask & IN_CREATE) != 0     ? "create"
+                           : (v->mask & IN_MODIFY) != 0   ? "modify"
+                           : (v->mask & IN_MOVED_TO) != 0 ? "to"
+                                                          : "from";
+        used += (size_t)snprintf(out + used, size - used, " %s:%s", what, v->name[0] == '.' ? "." : v->name);
+    }
+}
+
+TEST(write_is_told_to_whoever_watches_the_folder)
+{
+    struct rig *r = rig_start();
+    char seen[512];
+    silt_auto_fd inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(inotify_add_watch(inotify, ".", IN_CREATE | IN_MODIFY | IN_MOVE | IN_EXCL_UNLINK) >= 0);
+    RIG_MUST(WRITE("f", "one"));
+    read_events(inotify, seen, sizeof(seen));
+    assert_string_equal(seen, " create:f modify:f");
+    RIG_MUST(WRITE("f", "two"));
+    read_events(inotify, seen, sizeof(seen));
+    assert_string_equal(seen, " create:. from:. to:f modify:f");
     rig_stop(r);
 }
