@@ -28,8 +28,60 @@ static bool same_digest(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, SILT_DIGEST_SIZE) == 0;
 }
 
+/*   FEEDING --end--> UNPACKING --result--> COMMITTING --done--> OVER
+ *                         \--its files are being forgotten--> HELD --gone--> COMMITTING  */
+enum state { FEEDING, UNPACKING, HELD, COMMITTING, OVER };
+
+struct silt_import {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_link link;          /* in registry->imports until it is over */
+    struct silt_import_sink *sink;  /* borrowed; NULL: aborted */
+    enum state state;
+    uint32_t asks; /* questions to silt-priv that are not answered */
+    uint32_t staging;
+    struct silt_watch feed;   /* write end of the tar pipe */
+    struct silt_watch result; /* read end of the result pipe */
+    struct silt_timer deadline;
+    struct silt_buf waiting; /* what did not fit the pipe */
+    struct silt_fetch_result answer;
+    struct silt_image_row row;
+    struct silt_grave grave;
+};
+
+/* ---- files that nobody names ---- */
+
+/* silt-priv's workers do not wait for each other, so we do: files that are being forgotten are published
+ * again only when they are gone, and what is being published is not forgotten. */
+struct forget {
+    struct silt_link link;
+    struct silt_registry *registry; /* borrowed */
+    uint8_t digest[SILT_DIGEST_SIZE];
+};
+
+static void commit(struct silt_import *i);
+
+static bool is_published(const struct silt_registry *r, const uint8_t *digest)
+{
+    silt_list_each(it, &r->imports) {
+        const struct silt_import *i = silt_container_of(it, struct silt_import, link);
+        if ((i->state == COMMITTING || i->state == HELD) && same_digest(i->row.digest, digest))
+            return true;
+    }
+    return false;
+}
+
+static bool is_forgotten(const struct silt_registry *r, const uint8_t *digest)
+{
+    silt_list_each(it, &r->forgets)
+        if (same_digest(silt_container_of(it, struct forget, link)->digest, digest))
+            return true;
+    return false;
+}
+
 static bool in_use(const struct silt_registry *r, const uint8_t *digest)
 {
+    if (is_published(r, digest))
+        return true;
     silt_list_each(it, &r->images)
         if (same_digest(silt_container_of(it, struct silt_image, link)->row.digest, digest))
             return true;
@@ -41,21 +93,35 @@ static bool in_use(const struct silt_registry *r, const uint8_t *digest)
 
 static void on_forgotten(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
-    (void)context;
+    struct forget *f = context;
+    struct silt_registry *r = f->registry;
     (void)fds;
     (void)nfds;
     if (!a->ok)
         silt_log(SILT_LOG_WARN, "image.forget", "error=%s", a->body.error.text);
+    silt_list_remove(&f->link);
+    silt_list_each(it, &r->imports) {
+        struct silt_import *i = silt_container_of(it, struct silt_import, link);
+        if (i->state == HELD && same_digest(i->row.digest, f->digest))
+            commit(i);
+    }
+    free(f);
 }
 
 void silt_image_forget_unused(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
 {
     static const uint8_t none[SILT_DIGEST_SIZE];
-    if (same_digest(digest, none) || in_use(r, digest))
+    if (same_digest(digest, none) || in_use(r, digest) || is_forgotten(r, digest))
         return;
     struct silt_priv_request q = {.op = SILT_PRIV_FORGET};
+    struct forget *f = calloc(1, sizeof(*f));
+    if (f == NULL)
+        abort();
+    f->registry = r;
+    memcpy(f->digest, digest, SILT_DIGEST_SIZE);
     memcpy(q.body.import.digest, digest, SILT_DIGEST_SIZE);
-    silt_priv_ask(r->priv, &q, NULL, 0, on_forgotten, NULL);
+    silt_list_append(&r->forgets, &f->link);
+    silt_priv_ask(r->priv, &q, NULL, 0, on_forgotten, f);
 }
 
 void silt_image_add(struct silt_registry *r, const struct silt_image_row *row)
@@ -80,6 +146,9 @@ void silt_images_forget(struct silt_registry *r)
     silt_list_each(it, &r->images)
         free(silt_container_of(it, struct silt_image, link));
     silt_list_init(&r->images);
+    silt_list_each(it, &r->forgets)
+        free(silt_container_of(it, struct forget, link));
+    silt_list_init(&r->forgets);
 }
 
 int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existed, struct silt_error *e)
@@ -102,23 +171,7 @@ int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existe
     return 0;
 }
 
-/*   FEEDING --end--> UNPACKING --result--> COMMITTING --done--> OVER  */
-enum state { FEEDING, UNPACKING, COMMITTING, OVER };
-
-struct silt_import {
-    struct silt_registry *registry; /* borrowed */
-    struct silt_import_sink *sink;  /* borrowed; NULL: aborted */
-    enum state state;
-    uint32_t asks; /* questions to silt-priv that are not answered */
-    uint32_t staging;
-    struct silt_watch feed;   /* write end of the tar pipe */
-    struct silt_watch result; /* read end of the result pipe */
-    struct silt_timer deadline;
-    struct silt_buf waiting; /* what did not fit the pipe */
-    struct silt_fetch_result answer;
-    struct silt_image_row row;
-    struct silt_grave grave;
-};
+/* ---- imports ---- */
 
 static void free_import(struct silt_grave *g)
 {
@@ -173,6 +226,7 @@ static void finish(struct silt_import *i, const struct silt_error *e)
         return;
     i->state = OVER;
     i->sink = NULL;
+    silt_list_remove(&i->link);
     close_watch(i, &i->feed);
     close_watch(i, &i->result);
     silt_loop_cancel(i->registry->loop, &i->deadline);
@@ -190,13 +244,11 @@ static void on_committed(void *context, const struct silt_priv_answer *a, int *f
     (void)fds;
     (void)nfds;
     i->asks--;
-    if (!a->ok) {
+    if (!a->ok)
         e = a->body.error;
+    if (!a->ok || silt_store_put_image(i->registry->store, &i->row, &e) < 0) {
         finish(i, &e);
-        return;
-    }
-    if (silt_store_put_image(i->registry->store, &i->row, &e) < 0) {
-        finish(i, &e);
+        silt_image_forget_unused(i->registry, i->row.digest); /* who gave it up meanwhile was held back by us */
         return;
     }
     silt_image_add(i->registry, &i->row);
@@ -209,14 +261,22 @@ static void commit(struct silt_import *i)
 {
     struct silt_priv_request q = {.op = SILT_PRIV_COMMIT, .body.import.staging = i->staging};
     i->state = COMMITTING;
+    memcpy(q.body.import.digest, i->row.digest, SILT_DIGEST_SIZE);
+    ask(i, &q, NULL, 0, on_committed);
+}
+
+static void is_unpacked(struct silt_import *i)
+{
     memcpy(i->row.digest, i->answer.digest, SILT_DIGEST_SIZE);
-    memcpy(q.body.import.digest, i->answer.digest, SILT_DIGEST_SIZE);
     i->row.bytes = i->answer.bytes;
     i->row.created_ms = silt_clock_wall_ms();
     close_watch(i, &i->feed);
     close_watch(i, &i->result);
-    silt_loop_cancel(i->registry->loop, &i->deadline); /* the question has its own */
-    ask(i, &q, NULL, 0, on_committed);
+    silt_loop_cancel(i->registry->loop, &i->deadline); /* questions to silt-priv have their own */
+    if (is_forgotten(i->registry, i->row.digest))
+        i->state = HELD; /* on_forgotten goes on */
+    else
+        commit(i);
 }
 
 static void on_result(struct silt_watch *w, uint32_t events)
@@ -248,7 +308,7 @@ static void on_result(struct silt_watch *w, uint32_t events)
         finish(i, &e);
         return;
     }
-    commit(i);
+    is_unpacked(i);
 }
 
 static void on_deadline(struct silt_timer *t)
@@ -323,7 +383,7 @@ static void on_import_started(void *context, const struct silt_priv_answer *a, i
     i->asks--;
     if (i->state == OVER)
         discard(i);
-    else if (!a->ok && i->state != COMMITTING)
+    else if (!a->ok && i->state < HELD)
         finish(i, &a->body.error);
 }
 
@@ -374,6 +434,7 @@ int silt_import_start(struct silt_registry *r, silt_slice name, bool host_usr, s
                               .grave = {.free = free_import}};
     memcpy(i->row.name, name.data, name.len);
     silt_buf_init(&i->waiting, WAITING_MAX);
+    silt_list_append(&r->imports, &i->link);
     silt_loop_watch(r->loop, &i->result, EPOLLIN);
     silt_loop_after(r->loop, &i->deadline, FETCH_DEADLINE_MS);
     *ret = i;

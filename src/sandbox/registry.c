@@ -346,6 +346,8 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     silt_map_init(&r->by_id);
     silt_list_init(&r->ready);
     silt_list_init(&r->images);
+    silt_list_init(&r->imports);
+    silt_list_init(&r->forgets);
     r->by_slot = calloc(r->settings.slots, sizeof(struct silt_sandbox *));
     if (r->by_slot == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for %u slots", r->settings.slots);

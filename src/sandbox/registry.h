@@ -46,6 +46,7 @@ struct silt_registry {
     struct silt_timer refill;
     struct silt_timer upkeep;
     struct silt_link images;
+    struct silt_link imports, forgets; /* under way: sandbox/image.c */
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands that wait to be started */
     uint32_t open_logs;     /* of processes */

@@ -714,6 +714,110 @@ static void an_import_that_is_being_published_is_published_without_its_sender(vo
     silt_close_fd(&fds[1]);
 }
 
+/* An import that is unpacked and wants to be published as that digest. */
+static struct silt_import *unpacked(struct importer *to, const uint8_t *digest)
+{
+    struct silt_import *i;
+    struct silt_priv_request q;
+    struct silt_error e;
+    struct silt_fetch_result result = {.ok = 1, .bytes = 3};
+    struct silt_parcel p = {.data = &q, .len = sizeof(q)};
+    memcpy(result.digest, digest, sizeof(result.digest));
+    assert_int_equal(silt_import_start(&h.registry, SILT_LIT("again"), false, &to->sink, &i, &e), 0);
+    harness_turn(&h);
+    assert_int_equal(silt_fd_recv(h.priv, &p, &e), 1);
+    harness_answer(&h, &q, true);
+    silt_import_end(i);
+    assert_int_equal(write(p.fds[1], &result, sizeof(result)), sizeof(result));
+    silt_parcel_close(&p);
+    harness_turn(&h);
+    return i;
+}
+
+static void add_image(const char *name, uint8_t byte, struct silt_image_row *row)
+{
+    *row = (struct silt_image_row){.created_ms = 2};
+    (void)snprintf(row->name, sizeof(row->name), "%s", name);
+    memset(row->digest, byte, sizeof(row->digest));
+    silt_image_add(&h.registry, row);
+}
+
+static void remove_image(const char *name)
+{
+    struct silt_error e;
+    bool existed;
+    assert_int_equal(silt_image_remove(&h.registry, silt_slice_of(name), &existed, &e), 0);
+    assert_true(existed);
+}
+
+static void files_that_are_being_forgotten_are_published_again_when_they_are_gone(void **state)
+{
+    struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
+    struct silt_image_row row;
+    struct silt_priv_request forget, q;
+    (void)state;
+    add_image("old", 8, &row);
+    remove_image("old");
+    assert_true(harness_asked(&h, &forget));
+    assert_int_equal(forget.op, SILT_PRIV_FORGET);
+    (void)unpacked(&to, row.digest);
+    assert_false(harness_asked(&h, &q));
+    harness_answer(&h, &forget, true);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_COMMIT);
+    assert_memory_equal(q.body.import.digest, row.digest, SILT_DIGEST_SIZE);
+    harness_answer(&h, &q, true);
+    assert_int_equal(to.done, 1);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DISCARD);
+    harness_answer(&h, &q, true);
+    assert_false(harness_asked(&h, &q));
+}
+
+static void an_import_may_be_aborted_while_it_waits_for_its_files_to_go(void **state)
+{
+    struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
+    struct silt_image_row row;
+    struct silt_priv_request forget, q;
+    (void)state;
+    add_image("old", 8, &row);
+    remove_image("old");
+    assert_true(harness_asked(&h, &forget));
+    silt_import_abort(unpacked(&to, row.digest));
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DISCARD);
+    harness_answer(&h, &q, true);
+    harness_answer(&h, &forget, true);
+    assert_false(harness_asked(&h, &q));
+    assert_int_equal(h.registry.stagings, 0);
+}
+
+static void files_that_are_being_published_are_not_forgotten(void **state)
+{
+    for (int ok = 0; ok < 2; ok++) {
+        struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
+        struct silt_image_row row;
+        struct silt_priv_request commit, q;
+        (void)state;
+        add_image("old", 8, &row);
+        (void)unpacked(&to, row.digest);
+        assert_true(harness_asked(&h, &commit));
+        assert_int_equal(commit.op, SILT_PRIV_COMMIT);
+        remove_image("old");
+        assert_false(harness_asked(&h, &q));
+        harness_answer(&h, &commit, ok);
+        assert_int_equal(ok ? to.done : to.failed, 1);
+        assert_true(harness_asked(&h, &q));
+        assert_int_equal(q.op, SILT_PRIV_DISCARD);
+        harness_answer(&h, &q, true);
+        if (ok)
+            continue;
+        assert_true(harness_asked(&h, &q)); /* then nobody wants them any more */
+        assert_int_equal(q.op, SILT_PRIV_FORGET);
+        harness_answer(&h, &q, true);
+    }
+}
+
 static void files_of_a_replaced_image_go_with_its_last_sandbox(void **state)
 {
     struct silt_image_row row = {.name = "base", .created_ms = 2};
@@ -779,6 +883,9 @@ int main(void)
         T(an_agent_cannot_invent_sessions),
         T(an_import_that_is_aborted_is_discarded_after_it_began),
         T(an_import_that_is_being_published_is_published_without_its_sender),
+        T(files_that_are_being_forgotten_are_published_again_when_they_are_gone),
+        T(an_import_may_be_aborted_while_it_waits_for_its_files_to_go),
+        T(files_that_are_being_published_are_not_forgotten),
         T(files_of_a_replaced_image_go_with_its_last_sandbox),
         T(a_variable_is_replaced_by_one_of_the_same_name),
     };
