@@ -23,6 +23,7 @@ struct silt_api {
     uint64_t answered[6];           /* by hundreds of the status */
     uint64_t answer_us;
     int64_t started_ms;
+    bool git_local_remotes; /* the setting */
     struct silt_timer log_flush; /* lines of the access log leave together */
     struct silt_link watchings;  /* streams of file events */
 };
@@ -146,6 +147,8 @@ SILT_HANDLER(silt_api_sandbox_list);
 SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);
 SILT_HANDLER(silt_api_sandbox_destroy);
+SILT_HANDLER(silt_api_git_checkout);
+SILT_HANDLER(silt_api_git_clone);
 SILT_HANDLER(silt_api_port_watch);
 SILT_HANDLER(silt_api_port_wait);
 SILT_HANDLER(silt_api_watch);

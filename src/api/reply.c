@@ -61,6 +61,14 @@ static const struct {
     [SILT_API_PROCESS_BUSY] = {"RESOURCE_BUSY", 409, "Kill the process first, or choose another id."},
     [SILT_API_PROCESS_FAILED] = {"PROCESS_ERROR", 500, NULL},
     [SILT_API_STDIN_CLOSED] = {"STDIN_CLOSED", 409, "Start the process with stdin: true, and write while it reads."},
+    [SILT_API_INVALID_GIT_URL] = {"INVALID_GIT_URL", 400, "Use http(s)://, ssh://, git:// or user@host:path."},
+    [SILT_API_GIT_REPOSITORY_NOT_FOUND] = {"GIT_REPOSITORY_NOT_FOUND", 404, "Check the address of the repository; a private one needs credentials."},
+    [SILT_API_GIT_BRANCH_NOT_FOUND] = {"GIT_BRANCH_NOT_FOUND", 404, "Check the name of the branch or tag."},
+    [SILT_API_GIT_AUTH_FAILED] = {"GIT_AUTH_FAILED", 401, "Check the credentials, and that they may read this repository."},
+    [SILT_API_GIT_NETWORK_ERROR] = {"GIT_NETWORK_ERROR", 502, "Check the address and the network, or allow more time."},
+    [SILT_API_GIT_CLONE_FAILED] = {"GIT_CLONE_FAILED", 500, "context.stderr has what git said."},
+    [SILT_API_GIT_CHECKOUT_FAILED] = {"GIT_CHECKOUT_FAILED", 500, "context.stderr has what git said."},
+    [SILT_API_GIT_OPERATION_FAILED] = {"GIT_OPERATION_FAILED", 500, "context.stderr has what git said."},
 };
 
 static const enum silt_api_code code_of[SILT_CODE_MAX] = {
@@ -87,6 +95,11 @@ int silt_api_status(enum silt_api_code code)
 enum silt_api_code silt_api_code_of(const struct silt_error *e)
 {
     return (unsigned)e->code < SILT_CODE_MAX ? code_of[e->code] : SILT_API_INTERNAL;
+}
+
+const char *silt_api_code_name(enum silt_api_code code)
+{
+    return codes[code].name;
 }
 
 void silt_api_time(struct silt_buf *b, int64_t wall_ms)
@@ -162,7 +175,8 @@ void silt_api_refuse_field(struct silt_http_request *r, const char *field, const
     silt_api_refuse_value(r, field, why, "INVALID_VALUE");
 }
 
-void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code)
+void silt_api_refuse_value_as(struct silt_http_request *r, enum silt_api_code as, const char *field,
+                              const char *why, const char *code)
 {
     silt_auto_buf b;
     silt_buf_init(&b, 4096);
@@ -179,5 +193,10 @@ void silt_api_refuse_value(struct silt_http_request *r, const char *field, const
     silt_json_close(&b, '}');
     silt_json_close(&b, ']');
     silt_json_close(&b, '}');
-    silt_api_refuse(r, SILT_API_VALIDATION_FAILED, silt_buf_slice(&b), "%s: %s", field, why);
+    silt_api_refuse(r, as, silt_buf_slice(&b), "%s: %s", field, why);
+}
+
+void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code)
+{
+    silt_api_refuse_value_as(r, SILT_API_VALIDATION_FAILED, field, why, code);
 }

@@ -52,6 +52,14 @@ enum silt_api_code {
     SILT_API_PROCESS_BUSY,
     SILT_API_PROCESS_FAILED,
     SILT_API_STDIN_CLOSED,
+    SILT_API_INVALID_GIT_URL,
+    SILT_API_GIT_REPOSITORY_NOT_FOUND,
+    SILT_API_GIT_BRANCH_NOT_FOUND,
+    SILT_API_GIT_AUTH_FAILED,
+    SILT_API_GIT_NETWORK_ERROR,
+    SILT_API_GIT_CLONE_FAILED,
+    SILT_API_GIT_CHECKOUT_FAILED,
+    SILT_API_GIT_OPERATION_FAILED,
     SILT_API_CODE_MAX
 };
 
@@ -66,8 +74,12 @@ void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_
 /* A failure of the rooms below: its code becomes one of ours, once, here. */
 void silt_api_refuse_error(struct silt_http_request *r, const struct silt_error *e);
 enum silt_api_code silt_api_code_of(const struct silt_error *e);
+const char *silt_api_code_name(enum silt_api_code code);
 /* 400 with validationErrors. */
 void silt_api_refuse_field(struct silt_http_request *r, const char *field, const char *why);
+/* With a code of the envelope and one of the field: INVALID_PATH, … */
+void silt_api_refuse_value_as(struct silt_http_request *r, enum silt_api_code as, const char *field,
+                              const char *why, const char *code);
 /* The same with a code of the catalogue: INVALID_PATH, INVALID_BASE64… */
 void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code);
 

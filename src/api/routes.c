@@ -39,6 +39,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/session/create", silt_api_session_create, 0},
     {"GET", "/sandboxes/{id}/api/session/list", silt_api_session_list, 0},
     {"POST", "/sandboxes/{id}/api/session/delete", silt_api_session_delete, 0},
+    {"POST", "/sandboxes/{id}/api/git/checkout", silt_api_git_checkout, 0},
+    {"POST", "/v1/sandboxes/{id}/git/clone", silt_api_git_clone, 0},
     {"POST", "/sandboxes/{id}/api/port-watch", silt_api_port_watch, 0},
     {"POST", "/v1/sandboxes/{id}/ports/wait", silt_api_port_wait, 0},
     {"POST", "/sandboxes/{id}/api/watch", silt_api_watch, 0},

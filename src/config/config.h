@@ -43,6 +43,7 @@ struct silt_config {
     uint32_t http_head_timeout_ms;
     uint32_t http_body_timeout_ms;
     uint32_t http_idle_timeout_ms;
+    char git_local_remotes[4]; /* on, off */
 
     bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
     bool help;      /* --help: the program prints silt_config_help and ends */

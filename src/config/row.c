@@ -61,6 +61,9 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      FIELD(http_body_timeout_ms), "How long a sender may be silent inside a body."},
     {"http.idle_timeout_ms", SILT_ROW_NUMBER, "255000", 100, 86400000, NULL,
      FIELD(http_idle_timeout_ms), "How long a connection may be idle between requests."},
+    {"git.local_remotes", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(git_local_remotes),
+     "Whether a checkout takes `file://` and absolute paths of the sandbox as repositories, as "
+     "tests do."},
 #undef FIELD
 };
 

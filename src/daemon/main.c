@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -169,6 +170,7 @@ static int build(struct daemon *d, struct silt_error *e)
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;
     d->api.loop = &d->loop;
+    d->api.git_local_remotes = strcmp(d->config.git_local_remotes, "on") == 0;
     silt_api_init(&d->api);
     if (silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0

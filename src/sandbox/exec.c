@@ -6,6 +6,7 @@
 #include "sandbox/start.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ struct silt_exec {
 static void free_exec(struct silt_grave *g)
 {
     struct silt_exec *x = silt_container_of(g, struct silt_exec, grave);
+    silt_close_fd(&x->start.secret);
     free(x->parts);
     free(x);
 }
@@ -105,6 +107,7 @@ static void send_start(struct silt_exec *x)
     }
     free(x->parts);
     x->parts = NULL;
+    silt_close_fd(&x->start.secret);
     if (quiet) {
         x->state = RUNNING;
         is_started(x);
@@ -182,6 +185,9 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
     if (size > UNSTARTED_MAX - s->registry->unstarted_bytes)
         return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
                          s->registry->unstarted_bytes);
+    int secret = (q->flags & SILT_START_SECRET) != 0 ? fcntl(q->secret, F_DUPFD_CLOEXEC, 0) : -1;
+    if (secret < 0 && (q->flags & SILT_START_SECRET) != 0)
+        return silt_fail_errno(e, "keep a secret");
     struct silt_exec *x = calloc(1, sizeof(*x));
     char *at = malloc(size + 1);
     if (x == NULL || at == NULL)
@@ -195,7 +201,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                             .unstarted = size,
                             .grave = {.free = free_exec}};
     x->start = (struct silt_start){
-        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .log = -1};
+        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .log = -1, .secret = secret};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
     x->start.cwd = copy_part(&at, q->cwd);
     x->start.user = copy_part(&at, q->user);
@@ -221,7 +227,7 @@ struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, struc
                             .sink = sink,
                             .state = RUNNING,
                             .number = number,
-                            .start = {.log = -1},
+                            .start = {.log = -1, .secret = -1},
                             .grave = {.free = free_exec}};
     add_exec(x);
     send_detach(s, number); /* whoever it was held back for is gone */

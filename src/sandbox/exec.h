@@ -26,6 +26,7 @@ struct silt_exec_request {
     uint32_t timeout_ms;
     uint32_t flags;  /* SILT_START_… */
     uint64_t number; /* 0: a new one */
+    int secret;      /* with SILT_START_SECRET: number 3 of the command; duplicated */
 };
 
 /* SILT_LIMIT when too much waits already. `session` is NULL for PLAIN. A foreground command holds the session until it ended, a background one

@@ -10,7 +10,8 @@ struct silt_start {
     uint64_t session;
     uint32_t mode, timeout_ms, flags;
     silt_slice note, cwd, env, user, command;
-    int log; /* borrowed, with SILT_START_LOG */
+    int log;    /* borrowed, with SILT_START_LOG */
+    int secret; /* borrowed, with SILT_START_SECRET */
 };
 
 int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const struct silt_start *p,

@@ -34,6 +34,8 @@ export const ROUTES = [
 	['POST', '/sandboxes/{id}/api/session/delete'],
 	['POST', '/sandboxes/{id}/api/execute'],
 	['POST', '/sandboxes/{id}/api/execute/stream'],
+	['POST', '/sandboxes/{id}/api/git/checkout'],
+	['POST', '/v1/sandboxes/{id}/git/clone'],
 	['POST', '/sandboxes/{id}/api/port-watch'],
 	['POST', '/v1/sandboxes/{id}/ports/wait'],
 	['POST', '/sandboxes/{id}/api/watch'],
