@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET …/wait: a long poll for the end of a process, or for a line of its output. */
+/* GET …/wait: a long poll for the end of a process, for a line of its output, or for a port that it serves. */
 #include "api/process.h"
+#include "sandbox/port.h"
 
 #include <stdlib.h>
 
@@ -20,7 +21,9 @@ struct line {
 struct wait {
     struct silt_process_watch watch;
     struct silt_follow_sink sink;
-    struct silt_follow *follow;        /* for a line; NULL: for the end */
+    struct silt_follow *follow;        /* for a line; NULL: for the end, or a port */
+    struct silt_port_wait port;
+    uint32_t http_status; /* that the port answered with */
     struct silt_http_request *request; /* until on_gone */
     struct silt_loop *loop;            /* borrowed */
     struct silt_process *process;      /* borrowed: watched or followed */
@@ -35,6 +38,8 @@ static struct silt_http_request *let_go(struct wait *w)
 {
     struct silt_http_request *r = w->request;
     r->on_gone = NULL;
+    r->on_halved = NULL;
+    silt_port_wait_leave(&w->port);
     silt_loop_cancel(w->loop, &w->deadline);
     silt_loop_cancel(w->loop, &w->rest);
     silt_process_unwatch(&w->watch);
@@ -68,6 +73,10 @@ static void answer(struct wait *w, const char *why, const struct line *line)
         silt_json_string(&b, (silt_slice){line->text, line->len});
         silt_json_key(&b, SILT_LIT("cursor"));
         silt_json_u64(&b, w->cursor);
+    }
+    if (w->http_status > 0) {
+        silt_json_key(&b, SILT_LIT("statusCode"));
+        silt_json_u64(&b, w->http_status);
     }
     silt_json_key(&b, SILT_LIT("status"));
     silt_json_string(&b, silt_slice_of(silt_process_status_name(row->status)));
@@ -278,6 +287,72 @@ static void wait_for_line(struct silt_call *c, struct silt_process *p, uint64_t 
     w->follow = silt_follow_start(p, &o, &w->sink);
 }
 
+/* ---- a port ---- */
+
+static void on_reached(struct silt_port_wait *p, uint32_t status)
+{
+    struct wait *w = silt_container_of(p, struct wait, port);
+    w->http_status = status;
+    answer(w, NULL, NULL);
+}
+
+static void on_exited(struct silt_port_wait *p, int32_t code)
+{
+    (void)code;
+    answer(silt_container_of(p, struct wait, port), "exited", NULL);
+}
+
+static void on_port_failed(struct silt_port_wait *p, const struct silt_error *e)
+{
+    silt_api_refuse_error(let_go(silt_container_of(p, struct wait, port)), e);
+}
+
+/* Most clients that send no more have left, and few ports can be waited for at once. */
+static void on_halved(struct silt_http_request *r)
+{
+    answer(r->owner, "timeout", NULL);
+}
+
+static bool read_port(struct silt_call *c, struct silt_port_request *q)
+{
+    enum { INTERVAL_MS = 100 };
+    uint64_t port = 0, min = 200, max = 399;
+    silt_slice path = silt_query(c->request, SILT_LIT("path"));
+    *q = (struct silt_port_request){.path = SILT_LIT("/"), .interval_ms = INTERVAL_MS};
+    if (!silt_query_number(c, "port", UINT16_MAX, &port) || !silt_query_number(c, "statusMin", 999, &min)
+        || !silt_query_number(c, "statusMax", 999, &max))
+        return false;
+    bool good = path.len == 0 || silt_query_decode(c->request, path, &q->path);
+    if (port == 0 || !good || q->path.len > SILT_WORKER_PATH_MAX) {
+        silt_api_refuse_field(c->request, port == 0 ? "port" : "path",
+                              port == 0 ? "is required" : "is badly escaped, or longer than 4096 bytes");
+        return false;
+    }
+    q->port = (uint16_t)port;
+    q->http = !silt_slice_eq(silt_query(c->request, SILT_LIT("mode")), SILT_LIT("tcp"));
+    q->status_min = (uint32_t)min;
+    q->status_max = (uint32_t)max;
+    return true;
+}
+
+static void wait_for_port(struct silt_call *c, struct silt_process *p, uint64_t timeout_ms)
+{
+    struct silt_port_request q;
+    struct silt_error e;
+    if (!read_port(c, &q))
+        return;
+    struct wait *w = new_wait(c, p, timeout_ms);
+    w->port.reached = on_reached;
+    w->port.exited = on_exited;
+    w->port.failed = on_port_failed;
+    q.process = p;
+    c->request->on_halved = on_halved;
+    if (silt_process_is_over(p))
+        answer(w, "exited", NULL);
+    else if (silt_port_wait_start(&w->port, p->sandbox, &q, &e) < 0)
+        on_port_failed(&w->port, &e);
+}
+
 static void wait_for(struct silt_call *c)
 {
     struct silt_process *p;
@@ -289,8 +364,10 @@ static void wait_for(struct silt_call *c)
         wait_for_exit(c, p, timeout_ms);
     else if (silt_slice_eq(what, SILT_LIT("line")))
         wait_for_line(c, p, timeout_ms);
+    else if (silt_slice_eq(what, SILT_LIT("port")))
+        wait_for_port(c, p, timeout_ms);
     else
-        silt_api_refuse_field(c->request, "for", "must be exit or line");
+        silt_api_refuse_field(c->request, "for", "must be exit, line or port");
 }
 
 SILT_HANDLER(silt_api_v1_process_wait)

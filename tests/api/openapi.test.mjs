@@ -154,6 +154,7 @@ const SCRIPT = [
 	['GET', '/v1/sandboxes/{id}/processes/{process}/wait', { path: '/v1/sandboxes/probe/processes/n1/wait?for=line&text=hello' }],
 	['GET', '/v1/sandboxes/{id}/processes/{process}/wait', { path: '/v1/sandboxes/probe/processes/n1/wait?for=exit&timeoutMs=1' }],
 	['GET', '/v1/sandboxes/{id}/processes/{process}/wait', { path: '/v1/sandboxes/probe/processes/n1/wait?for=nothing' }],
+	['GET', '/v1/sandboxes/{id}/processes/{process}/wait', { path: '/v1/sandboxes/probe/processes/n1/wait?for=port&port=9&timeoutMs=1' }],
 	['GET', '/v1/sandboxes/{id}/processes/{process}/logs', { path: '/v1/sandboxes/probe/processes/n1/logs?stream=stdout' }],
 	['POST', '/v1/sandboxes/{id}/processes/{process}/signal', { path: '/v1/sandboxes/probe/processes/n1/signal', body: { signal: 'SIGCONT' } }],
 	['DELETE', '/v1/sandboxes/{id}/processes/{process}', { path: '/v1/sandboxes/probe/processes/n1?graceMs=100' }],

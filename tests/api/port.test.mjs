@@ -133,6 +133,23 @@ test('a process that serves its port is ready, one that nobody knows is an error
 	refused(await waitFor(box, { port: 6200, process: 'stranger' }), 404, 'PROCESS_NOT_FOUND');
 });
 
+test('a wait of a process for its port: reached, too late, or the process is over', async t => {
+	const box = await daemon.box(t);
+	const wait = (process, query) => daemon.api('GET', `/v1/sandboxes/${box.id}/processes/${process}/wait?for=port&${query}`);
+	await start(box, 'web', `exec node -e 'require("http").createServer((q, r) => r.writeHead(q.url === "/a%20b" ? 201 : 404).end()).listen(6300)'`);
+	assert.deepEqual((await wait('web', 'port=6300&path=%2Fa+b')).body, { reached: true, statusCode: 201, status: 'running' });
+	assert.deepEqual((await wait('web', 'port=6300&mode=tcp')).body, { reached: true, status: 'running' });
+	assert.deepEqual((await wait('web', 'port=6300&timeoutMs=50')).body, { reached: false, reason: 'timeout', status: 'running' });
+	assert.deepEqual((await wait('web', 'port=6300&statusMin=404&statusMax=404')).body, { reached: true, statusCode: 404, status: 'running' });
+	const pending = wait('web', 'port=6301&mode=tcp');
+	assert.equal((await box.api('DELETE', '/api/process/web')).status, 200);
+	for (const { body } of [await pending, await wait('web', 'port=6301')])
+		assert.deepEqual([body.reached, body.reason, body.status], [false, 'exited', 'killed']);
+	for (const query of ['', 'port=0', 'port=65536', 'port=x', 'port=1&path=%zz', 'port=1&statusMin=x'])
+		refused(await wait('web', query), 400, 'VALIDATION_FAILED');
+	refused(await wait('stranger', 'port=1'), 404, 'PROCESS_NOT_FOUND');
+});
+
 test('one answer: reached, or not in time', async t => {
 	const box = await daemon.box(t);
 	await box.out('true');
