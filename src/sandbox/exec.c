@@ -426,7 +426,7 @@ static void on_stranger(struct silt_sandbox *s, const struct silt_frame *f)
     struct silt_agent_exec_info info;
     if (f->type == SILT_AGENT_EXEC_INFO) {
         memcpy(&info, f->body, sizeof(info));
-        if (!silt_process_adopt(s, f->id, info.pid))
+        if (!silt_process_adopt(s, f->id, &info))
             send_detach(s, f->id);
     }
     if (f->type != SILT_AGENT_ENDED)

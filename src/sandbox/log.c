@@ -74,7 +74,7 @@ static enum silt_log_found check_first(const struct silt_log_batch *b)
 {
     struct silt_log_record r;
     if (b->len < sizeof(r))
-        return SILT_LOG_BROKEN;
+        return SILT_LOG_WRONG;
     memcpy(&r, b->bytes, sizeof(r));
     if (r.at != b->at)
         return SILT_LOG_WRONG;

@@ -4,228 +4,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "sandbox/follow.h"
+#include "sandbox/record.h"
 
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    COMMANDS_MAX = 8 << 20, /* bytes of the commands that one sandbox's records keep */
-    CLEANUP_MS = 60000,
-    TIMEOUT_CODE = 124, /* as timeout(1) says it */
-};
-
-/* Records. */
-
-static void free_process(struct silt_grave *g)
-{
-    struct silt_process *p = silt_container_of(g, struct silt_process, grave);
-    silt_log_file_leave(p->log);
-    silt_process_row_fini(&p->row);
-    free(p);
-}
-
-static bool is_used(const struct silt_process *p)
-{
-    return !silt_list_empty(&p->follows) || !silt_list_empty(&p->watches) || p->busy > 0 || p->exec != NULL;
-}
-
-void silt_process_unuse(struct silt_process *p)
-{
-    bool read = !silt_list_empty(&p->follows) || p->busy > 0;
-    if (silt_process_is_over(p) && !read && p->log_state == SILT_PROCESS_LOG_OPEN) {
-        silt_log_file_leave(p->log);
-        p->log = NULL;
-        p->log_state = SILT_PROCESS_LOG_UNKNOWN;
-    }
-    if (p->listed || is_used(p) || p->grave.free != NULL)
-        return;
-    p->grave.free = free_process;
-    silt_loop_bury(p->sandbox->registry->loop, &p->grave);
-}
-
-static void save(struct silt_process *p)
-{
-    struct silt_error e;
-    if (p->listed && silt_store_put_process(p->sandbox->registry->store, &p->row, &e) < 0)
-        silt_log(SILT_LOG_ERROR, "store.put", "process=%s error=%s", p->row.id, e.text);
-}
-
-static void unlist(struct silt_process *p)
-{
-    silt_loop_cancel(p->sandbox->registry->loop, &p->cleanup);
-    silt_list_remove(&p->link);
-    p->sandbox->process_count--;
-    p->listed = false;
-}
-
-static void on_unlogged(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
-{
-    (void)context; /* what is left goes with the sandbox */
-    (void)a;
-    (void)fds;
-    (void)nfds;
-}
-
-static void remove_log(struct silt_process *p)
-{
-    struct silt_priv_request q = {.op = SILT_PRIV_UNLOG, .slot = p->sandbox->row.slot};
-    q.body.log.number = p->row.number;
-    silt_priv_ask(p->sandbox->registry->priv, &q, NULL, 0, on_unlogged, NULL);
-}
-
-static void remove_record(struct silt_process *p)
-{
-    struct silt_error e;
-    if (silt_store_remove_process(p->sandbox->registry->store, p->row.number, &e) < 0)
-        silt_log(SILT_LOG_ERROR, "store.remove", "process=%s error=%s", p->row.id, e.text);
-    unlist(p);
-    remove_log(p);
-    silt_process_unuse(p);
-}
-
-void silt_process_remove(struct silt_process *p)
-{
-    assert(silt_process_is_over(p) && p->listed);
-    remove_record(p);
-}
-
-static void on_cleanup(struct silt_timer *t)
-{
-    struct silt_process *p = silt_container_of(t, struct silt_process, cleanup);
-    if (!is_used(p))
-        remove_record(p);
-    else
-        silt_loop_after(p->sandbox->registry->loop, t, CLEANUP_MS);
-}
-
-static void clean_up_later(struct silt_process *p)
-{
-    if (p->row.auto_cleanup && p->listed)
-        silt_loop_after(p->sandbox->registry->loop, &p->cleanup, CLEANUP_MS);
-}
-
-static const struct silt_exec_sink sink_of_a_process;
-
-static struct silt_process *new_process(struct silt_sandbox *s)
-{
-    struct silt_process *p = calloc(1, sizeof(*p));
-    if (p == NULL)
-        abort();
-    p->sandbox = s;
-    p->sink = sink_of_a_process;
-    p->cleanup.on_time = on_cleanup;
-    silt_list_init(&p->follows);
-    silt_list_init(&p->watches);
-    silt_list_append(&s->processes, &p->link);
-    s->process_count++;
-    p->listed = true;
-    return p;
-}
-
-struct silt_process *silt_process_find(struct silt_sandbox *s, silt_slice id)
-{
-    silt_list_each(it, &s->processes) {
-        struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        if (silt_slice_eq(silt_slice_of(p->row.id), id))
-            return p;
-    }
-    return NULL;
-}
-
-void silt_process_load(struct silt_sandbox *s, struct silt_process_row *row)
-{
-    struct silt_process *p = new_process(s);
-    p->row = *row;
-    if (silt_process_is_over(p))
-        clean_up_later(p);
-}
-
-void silt_process_forget_all(struct silt_sandbox *s)
-{
-    silt_list_each(it, &s->processes) {
-        struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        p->exec = NULL;
-        unlist(p);
-        if (!is_used(p)) /* else its last user does that */
-            free_process(&p->grave);
-    }
-}
-
-/* Room for one more: the oldest that are over go first, unless somebody reads them. */
-
-static uint64_t log_bytes(const struct silt_process *p)
-{
-    struct silt_log_head h;
-    bool known = p->log != NULL && silt_log_look(p->log->fd, false, &h) == SILT_LOG_FOUND;
-    return known ? silt_log_size(&h) : p->row.log_bytes;
-}
-
-static bool is_full(struct silt_sandbox *s)
-{
-    uint64_t logs = 0, commands = 0;
-    silt_list_each(it, &s->processes) {
-        struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        logs += silt_process_is_over(p) ? p->row.log_bytes : log_bytes(p);
-        commands += p->row.command != NULL ? strlen(p->row.command) : 0;
-    }
-    return s->process_count >= SILT_LOGS_MAX || logs > SILT_LOGS_BYTES || commands > COMMANDS_MAX;
-}
-
-static struct silt_process *oldest_unused(struct silt_sandbox *s)
-{
-    silt_list_each(it, &s->processes) {
-        struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        if (silt_process_is_over(p) && !is_used(p))
-            return p;
-    }
-    return NULL;
-}
-
-static int make_room(struct silt_sandbox *s, struct silt_error *e)
-{
-    while (is_full(s)) {
-        struct silt_process *p = oldest_unused(s);
-        if (p == NULL)
-            return silt_fail(e, SILT_LIMIT,
-                             "the processes that run in this sandbox are %u (at most %d), or their logs are more "
-                             "than %llu MiB",
-                             s->process_count, SILT_LOGS_MAX, SILT_LOGS_BYTES >> 20);
-        remove_record(p);
-    }
-    return 0;
-}
-
-/* Watches. */
-
-void silt_process_watch(struct silt_process *p, struct silt_process_watch *w)
-{
-    silt_list_init(&w->link);
-    silt_list_append(&p->watches, &w->link);
-}
-
-void silt_process_unwatch(struct silt_process_watch *w)
-{
-    silt_list_remove(&w->link);
-}
-
-static void tell(struct silt_process *p, enum silt_process_event what, const struct silt_error *e)
-{
-    struct silt_link all;
-    silt_list_init(&all);
-    silt_list_each(it, &p->watches) {
-        silt_list_remove(it);
-        silt_list_append(&all, it);
-    }
-    p->busy++;
-    while (!silt_list_empty(&all)) {
-        struct silt_process_watch *w = silt_list_first(&all, struct silt_process_watch, link);
-        silt_list_remove(&w->link);
-        w->on_event(w, p, what, e);
-    }
-    p->busy--;
-}
+enum { TIMEOUT_CODE = 124 }; /* as timeout(1) says it */
 
 /* The end. */
 
@@ -258,12 +44,12 @@ static void enter(struct silt_process *p, enum silt_process_status next) /* the 
     p->settling = false;
     p->exec = NULL;
     p->session = NULL;
-    p->row.log_bytes = log_bytes(p);
-    save(p);
-    clean_up_later(p);
+    p->row.log_bytes = silt_record_log_bytes(p);
+    silt_record_clean_up_later(p);
     p->busy++;
     silt_follow_wake_all(p);
     p->busy--;
+    silt_record_save(p); /* after its readers were told: if we do not come to it, its log knows the end */
 }
 
 static enum silt_process_status status_of(const struct silt_process *p, const struct silt_agent_end *end)
@@ -292,7 +78,7 @@ void silt_process_on_end(struct silt_process *p, const struct silt_agent_end *en
         p->row.exit_code = -1;
     set_remark(p, end);
     enter(p, status);
-    tell(p, SILT_PROCESS_ENDED, NULL);
+    silt_record_tell(p, SILT_PROCESS_ENDED, NULL);
     silt_process_unuse(p);
 }
 
@@ -302,7 +88,7 @@ void silt_process_on_lost(struct silt_process *p, const char *cause)
     p->row.ended_ms = silt_clock_wall_ms();
     (void)snprintf(p->row.cause, sizeof(p->row.cause), "%s", cause[0] != 0 ? cause : "crash");
     enter(p, SILT_PROCESS_ERROR);
-    tell(p, SILT_PROCESS_ENDED, NULL);
+    silt_record_tell(p, SILT_PROCESS_ENDED, NULL);
     silt_process_unuse(p);
 }
 
@@ -314,7 +100,7 @@ static void could_not_start(struct silt_process *p, const struct silt_error *e)
     if (p->killed)
         (void)snprintf(p->row.cause, sizeof(p->row.cause), "signal");
     enter(p, p->killed ? SILT_PROCESS_KILLED : SILT_PROCESS_ERROR);
-    tell(p, SILT_PROCESS_NOT_STARTED, e);
+    silt_record_tell(p, SILT_PROCESS_NOT_STARTED, e);
     silt_process_unuse(p);
 }
 
@@ -324,10 +110,9 @@ static void is_started(struct silt_process *p, int32_t pid)
 {
     p->row.pid = pid;
     /* Not before: while it waits for its turn the session may get another shell. */
-    p->row.session_number = p->session != NULL ? p->session->number : 0;
+    p->session_number = p->session != NULL ? p->session->number : 0;
     p->session = NULL;
-    enter(p, SILT_PROCESS_RUNNING);
-    save(p);
+    enter(p, SILT_PROCESS_RUNNING); /* not written down: who finds it running knows that it has begun */
     if (p->doomed_by != 0)
         silt_process_kill(p, p->doomed_by, p->doomed_grace_ms);
     if (p->log != NULL && p->sandbox->registry->open_logs > SILT_OPEN_LOGS_MAX) {
@@ -335,7 +120,7 @@ static void is_started(struct silt_process *p, int32_t pid)
         p->log = NULL;
         p->log_state = SILT_PROCESS_LOG_UNKNOWN;
     }
-    tell(p, SILT_PROCESS_STARTED, NULL);
+    silt_record_tell(p, SILT_PROCESS_STARTED, NULL);
     if (p->holds && p->holder == NULL && p->exec != NULL)
         silt_exec_detach(p->exec); /* who would have read it has left already */
 }
@@ -367,8 +152,8 @@ static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *e
     p->exec = NULL;
     if (p->row.status == SILT_PROCESS_STARTING && (end->flags & SILT_END_SHELL)) {
         p->row.exit_code = end->code;
-        tell(p, SILT_PROCESS_NO_SHELL, NULL);
-        remove_record(p);
+        silt_record_tell(p, SILT_PROCESS_NO_SHELL, NULL);
+        silt_record_remove(p);
         return;
     }
     if (p->row.status == SILT_PROCESS_STARTING)
@@ -482,7 +267,7 @@ static void on_log_made(void *context, const struct silt_priv_answer *a, int *fd
         (void)silt_because(&e, "make the log of process %s", p->row.id);
         (void)silt_exec_abort(p->exec, &e);
     } else if (fd >= 0 && !p->sandbox->gone && !p->listed) {
-        remove_log(p);
+        silt_record_remove_log(p);
     }
     struct silt_sandbox *s = p->sandbox;
     silt_process_unuse(p);
@@ -505,9 +290,10 @@ int silt_process_start(struct silt_sandbox *s, struct silt_session *session, con
     if (old != NULL && !silt_process_is_over(old))
         return silt_fail(e, SILT_CONFLICT, "process '%s' is still running; kill it or choose another id",
                          old->row.id);
-    if (make_room(s, e) < 0)
+    if (silt_record_make_room(s, e) < 0)
         return -1;
-    struct silt_process *p = new_process(s);
+    struct silt_process *p = silt_record_new(s);
+    p->sink = sink_of_a_process;
     fill(p, session, q);
     struct silt_exec_request request = q->exec;
     request.number = p->row.number;
@@ -519,29 +305,30 @@ int silt_process_start(struct silt_sandbox *s, struct silt_session *session, con
     p->busy--;
     if (result < 0) {
         silt_process_unwatch(w);
-        unlist(p);
+        silt_record_unlist(p);
     }
     old = result < 0 ? NULL : silt_process_find(s, q->id);
     if (old != NULL && old != p)
-        remove_record(old); /* the name is the new one's */
+        silt_record_remove(old); /* the name is the new one's */
     if (p->exec != NULL) {
-        save(p);
         ask_for_a_log(p);
+        silt_record_save(p); /* while silt-priv is at it */
     }
     silt_process_unuse(p);
     return result;
 }
 
-bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, int32_t pid)
+bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, const struct silt_agent_exec_info *info)
 {
     silt_list_each(it, &s->processes) {
         struct silt_process *p = silt_container_of(it, struct silt_process, link);
         if (p->row.number != number || silt_process_is_over(p) || p->exec != NULL || p->settling)
             continue;
+        p->sink = sink_of_a_process;
         p->exec = silt_exec_adopt(s, number, &p->sink);
-        p->row.pid = pid;
+        p->row.pid = info->pid;
+        p->session_number = info->session;
         enter(p, SILT_PROCESS_RUNNING);
-        save(p);
         silt_process_open_log(p); /* its size counts */
         return true;
     }
@@ -576,7 +363,7 @@ void silt_process_session_ended(struct silt_sandbox *s, uint64_t session)
 {
     silt_list_each(it, &s->processes) {
         struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        if (p->row.session_number != session || p->row.status != SILT_PROCESS_RUNNING || p->exec == NULL)
+        if (p->session_number != session || p->row.status != SILT_PROCESS_RUNNING || p->exec == NULL)
             continue;
         p->orphaned = true;
         silt_exec_kill(p->exec, SIGKILL, 0);

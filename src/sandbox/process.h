@@ -37,6 +37,7 @@ struct silt_process {
     struct silt_exec_sink sink;
     struct silt_exec *exec; /* NULL: it does not run, as far as its agent has told */
     struct silt_session *session; /* borrowed; STARTING only */
+    uint64_t session_number;      /* once it runs; 0: none */
     uint32_t timeout_ms;
     bool holds;        /* it was started for a reader that it waits for */
     struct silt_agent_end end; /* as it was told, once it is over */
@@ -105,9 +106,8 @@ void silt_process_kill(struct silt_process *p, int signal, uint32_t grace_ms);
 void silt_process_remove(struct silt_process *p);
 
 /* The rest is for this room. */
-void silt_process_load(struct silt_sandbox *s, struct silt_process_row *row); /* takes the strings */
-void silt_process_forget_all(struct silt_sandbox *s); /* the sandbox is gone: its records go */
-bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, int32_t pid); /* false: none of ours */
+/* Its agent tells that it runs; false: none of ours. */
+bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, const struct silt_agent_exec_info *info);
 /* What should run and of which nobody has told: its log may know how it ended. */
 void silt_process_settle_all(struct silt_sandbox *s);
 void silt_process_session_ended(struct silt_sandbox *s, uint64_t session);

@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/image.h"
-#include "sandbox/process.h"
+#include "sandbox/record.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -320,7 +320,7 @@ static void load_process(void *context, struct silt_process_row *row)
     if (s == NULL)
         silt_process_row_fini(row);
     else
-        silt_process_load(s, row);
+        silt_record_load(s, row);
 }
 
 static void load_image(void *context, const struct silt_image_row *row)

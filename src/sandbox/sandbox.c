@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "sandbox/exec.h"
 #include "sandbox/image.h"
-#include "sandbox/process.h"
+#include "sandbox/record.h"
 #include "sandbox/watch.h"
 #include "wire/super.h"
 
@@ -92,7 +92,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_work_forget_all(s);
     silt_lookout_forget_all(s);
     silt_exec_forget_all(s);
-    silt_process_forget_all(s);
+    silt_record_forget_all(s);
     silt_session_forget_all(s);
     free_sandbox(&s->grave);
 }
@@ -387,7 +387,7 @@ static void bury(struct silt_sandbox *s)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
     if (silt_store_remove_processes(r->store, s->row.slot, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
-    silt_process_forget_all(s);
+    silt_record_forget_all(s);
     if (s->indexed)
         silt_map_remove(&r->by_id, silt_slice_of(s->row.id));
     s->indexed = false;

@@ -117,7 +117,9 @@ static void on_opened(void *context, const struct silt_priv_answer *a, int *fds,
                    : e != NULL && e->code != SILT_NOT_FOUND ? SILT_PROCESS_LOG_UNKNOWN
                                                               : SILT_PROCESS_LOG_ABSENT;
     silt_follow_log_is_here(p, p->log_state == SILT_PROCESS_LOG_UNKNOWN ? e : NULL);
-    if (p->settling)
+    if (p->settling && e != NULL && e->code == SILT_INTERRUPTED)
+        silt_process_open_log(p); /* silt-priv was restarted: ask its successor */
+    else if (p->settling)
         look_for_the_end(p);
     silt_process_unuse(p);
     silt_sandbox_release(s);

@@ -15,13 +15,12 @@ int silt_store_put_process(struct silt_store *s, const struct silt_process_row *
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_PROCESS];
     int i = 1;
-    (void)sqlite3_bind_int64(st, i++, (int64_t)r->number);
     (void)sqlite3_bind_int64(st, i++, r->slot);
+    (void)sqlite3_bind_int64(st, i++, (int64_t)r->number);
     (void)sqlite3_bind_text(st, i++, r->id, -1, SQLITE_STATIC);
     silt_db_bind_text(st, i++, r->command);
     silt_db_bind_text(st, i++, r->session);
     silt_db_bind_text(st, i++, r->remark);
-    (void)sqlite3_bind_int64(st, i++, (int64_t)r->session_number);
     (void)sqlite3_bind_int(st, i++, (int)r->status);
     (void)sqlite3_bind_int(st, i++, r->auto_cleanup);
     (void)sqlite3_bind_int(st, i++, r->pid);
@@ -34,10 +33,11 @@ int silt_store_put_process(struct silt_store *s, const struct silt_process_row *
     return silt_db_finish(s, st, e, "remember process");
 }
 
-int silt_store_remove_process(struct silt_store *s, uint64_t number, struct silt_error *e)
+int silt_store_remove_process(struct silt_store *s, const struct silt_process_row *r, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_PROCESS];
-    (void)sqlite3_bind_int64(st, 1, (int64_t)number);
+    (void)sqlite3_bind_int64(st, 1, r->slot);
+    (void)sqlite3_bind_int64(st, 2, (int64_t)r->number);
     return silt_db_finish(s, st, e, "forget process");
 }
 
@@ -52,13 +52,12 @@ static void read_process(sqlite3_stmt *st, struct silt_process_row *r)
 {
     size_t len;
     int i = 0;
-    r->number = (uint64_t)sqlite3_column_int64(st, i++);
     r->slot = (uint32_t)sqlite3_column_int64(st, i++);
+    r->number = (uint64_t)sqlite3_column_int64(st, i++);
     silt_db_column_text(st, i++, r->id, sizeof(r->id));
     r->command = silt_db_column_dup(st, i++, &len);
     r->session = silt_db_column_dup(st, i++, &len);
     r->remark = silt_db_column_dup(st, i++, &len);
-    r->session_number = (uint64_t)sqlite3_column_int64(st, i++);
     unsigned status = (unsigned)sqlite3_column_int(st, i++);
     r->status = status < SILT_PROCESS_STATUS_MAX ? (enum silt_process_status)status : SILT_PROCESS_ERROR;
     r->auto_cleanup = sqlite3_column_int(st, i++) != 0;

@@ -20,11 +20,11 @@ static const char *const migrations[] = {
     "CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;",
 
-    "CREATE TABLE process(number INTEGER PRIMARY KEY, slot INTEGER NOT NULL, id TEXT NOT NULL, command TEXT,"
-    " session TEXT, remark TEXT, session_number INTEGER NOT NULL, status INTEGER NOT NULL,"
+    "CREATE TABLE process(slot INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, command TEXT,"
+    " session TEXT, remark TEXT, status INTEGER NOT NULL,"
     " auto_cleanup INTEGER NOT NULL, pid INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,"
-    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, log_bytes INTEGER NOT NULL, cause TEXT);"
-    "CREATE INDEX process_slot ON process(slot);",
+    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, log_bytes INTEGER NOT NULL, cause TEXT,"
+    " PRIMARY KEY(slot, number)) WITHOUT ROWID;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -37,8 +37,8 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
     [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
-    [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [SILT_DB_REMOVE_PROCESS] = "DELETE FROM process WHERE number=?",
+    [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_PROCESS] = "DELETE FROM process WHERE slot=? AND number=?",
     [SILT_DB_REMOVE_PROCESSES] = "DELETE FROM process WHERE slot=?",
     [SILT_DB_EACH_PROCESS] = "SELECT * FROM process ORDER BY number",
 };

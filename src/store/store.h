@@ -62,7 +62,6 @@ struct silt_process_row {
     char *command;    /* owned; arguments are separated by spaces; cut at SILT_PROCESS_COMMAND_MAX */
     char *session;    /* owned; NULL: none */
     char *remark;     /* owned; what we add to its stderr; may be NULL */
-    uint64_t session_number;
     enum silt_process_status status;
     bool auto_cleanup;
     int32_t pid; /* inside; 0: never had one */
@@ -97,7 +96,7 @@ int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_e
 int silt_store_each_process(struct silt_store *s, void (*each)(void *context, struct silt_process_row *row),
                             void *context, struct silt_error *e);
 int silt_store_put_process(struct silt_store *s, const struct silt_process_row *row, struct silt_error *e);
-int silt_store_remove_process(struct silt_store *s, uint64_t number, struct silt_error *e);
+int silt_store_remove_process(struct silt_store *s, const struct silt_process_row *row, struct silt_error *e);
 /* All those of a slot. */
 int silt_store_remove_processes(struct silt_store *s, uint32_t slot, struct silt_error *e);
 

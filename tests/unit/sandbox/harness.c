@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,7 +54,7 @@ static void close_registry(struct harness *h)
 int harness_open(struct harness *h)
 {
     struct silt_error e;
-    *h = (struct harness){.agent = -1, .kept = {-1, -1}};
+    *h = (struct harness){.agent = -1, .log = -1, .kept = {-1, -1}};
     (void)snprintf(h->folder, sizeof(h->folder), "/tmp/silt-unit-XXXXXX");
     h->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     struct silt_registry_settings settings = {.slots = 16, .image = "base", .type = "standard-1"};
@@ -87,6 +88,7 @@ void harness_close(struct harness *h)
     silt_close_fd(&h->kept[1]);
     silt_close_fd(&h->agent);
     silt_close_fd(&h->pidfd);
+    silt_close_fd(&h->log);
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"db", "db-wal", "db-shm"};
         (void)snprintf(path, sizeof(path), "%s/%s", h->folder, names[i]);
@@ -136,6 +138,16 @@ bool harness_asked(struct harness *h, struct silt_priv_request *ret)
     return true;
 }
 
+/* One log for all: it is there again when it is asked for again. */
+static int log_of(struct harness *h, const struct silt_priv_request *q)
+{
+    if (q->body.log.fresh || h->log < 0) {
+        silt_close_fd(&h->log);
+        h->log = memfd_create("log", MFD_CLOEXEC);
+    }
+    return h->log;
+}
+
 void harness_answer(struct harness *h, const struct silt_priv_request *q, bool ok)
 {
     struct silt_error e;
@@ -143,8 +155,8 @@ void harness_answer(struct harness *h, const struct silt_priv_request *q, bool o
     struct silt_parcel p = {.data = &a, .len = sizeof(a)};
     if (!ok)
         (void)silt_fail(&a.body.error, SILT_NO_SPACE, "no room");
-    if (ok && q->op == SILT_PRIV_CREATE) {
-        p.fds[0] = h->pidfd;
+    if (ok && (q->op == SILT_PRIV_CREATE || q->op == SILT_PRIV_LOG)) {
+        p.fds[0] = q->op == SILT_PRIV_CREATE ? h->pidfd : log_of(h, q);
         p.nfds = 1;
     }
     if (silt_fd_send(h->priv, &p, &e) < 0)

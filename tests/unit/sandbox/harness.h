@@ -13,6 +13,7 @@ struct harness {
     int super;  /* silt-super's end */
     int agent;  /* silt-init's end of the sandbox made last; -1: none */
     int pidfd;  /* what the answer to CREATE carries: the test's own pidfd */
+    int log;    /* what the answer to LOG carries; -1: none yet */
     int kept[2]; /* channel and pidfd that silt-super was told to keep last; -1: none */
     uint32_t kept_key;
     char folder[64];

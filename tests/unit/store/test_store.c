@@ -101,6 +101,50 @@ static void a_second_sandbox_without_a_name_is_another_one(void **state)
     silt_store_close(s);
 }
 
+static void keep_process(void *context, struct silt_process_row *row)
+{
+    struct silt_process_row *kept = context;
+    silt_process_row_fini(kept);
+    *kept = *row;
+}
+
+static void a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct silt_sandbox_row box = {.slot = 3, .id = "box", .image = "base"};
+    char command[] = "echo ü", session[] = "s", remark[] = "r";
+    struct silt_process_row row = {.number = 1ULL << 60, .slot = 3, .id = "p:1", .command = command,
+                                   .session = session, .remark = remark,
+                                   .status = SILT_PROCESS_KILLED, .auto_cleanup = true, .pid = 5, .exit_code = 137,
+                                   .signal = 9, .started_ms = 1, .ended_ms = 2, .log_bytes = 3, .cause = "signal"};
+    struct silt_process_row lost = {.number = 7, .slot = 4, .id = "nobody's"}, seen = {0};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_put_sandbox(s, &box, &e), 0);
+    assert_int_equal(silt_store_put_process(s, &row, &e), 0);
+    assert_int_equal(silt_store_put_process(s, &lost, &e), 0);
+    silt_store_close(s);
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_each_process(s, keep_process, &seen, &e), 0);
+    assert_int_equal(seen.number, row.number);
+    assert_string_equal(seen.id, "p:1");
+    assert_string_equal(seen.command, command);
+    assert_string_equal(seen.session, session);
+    assert_string_equal(seen.remark, remark);
+    assert_int_equal(seen.status, SILT_PROCESS_KILLED);
+    assert_true(seen.auto_cleanup);
+    assert_int_equal(seen.exit_code, 137);
+    assert_int_equal(seen.log_bytes, 3);
+    assert_string_equal(seen.cause, "signal");
+    silt_process_row_fini(&seen);
+    seen.number = 0;
+    assert_int_equal(silt_store_remove_processes(s, 3, &e), 0);
+    assert_int_equal(silt_store_each_process(s, keep_process, &seen, &e), 0);
+    assert_int_equal(seen.number, 0);
+    silt_store_close(s);
+}
+
 static void another_boot_is_noticed_once(void **state)
 {
     struct silt_store *s;
@@ -133,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_sandbox_is_the_same_after_a_restart),
         T(a_second_sandbox_without_a_name_is_another_one),
+        T(a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox),
         T(another_boot_is_noticed_once),
         T(a_store_that_cannot_be_opened_names_its_path),
     };
