@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/api.h"
+#include "api/file_item.h"
 #include "sandbox/session.h"
 #include "sandbox/work.h"
 
@@ -79,10 +80,8 @@ void silt_file_refuse_dead(struct silt_file *f, struct silt_session *s);
 
 /* file_meta.c: how a file is told. What comes from a worker is checked here. */
 enum { SILT_FILE_MODE_SIZE = 10, SILT_FILE_TIME_SIZE = 40 };
-/* META's struct, whose type is fit for a header, and what follows it; false: answered already. */
+/* META, as silt_file_meta_of; false: answered already. */
 bool silt_file_meta(struct silt_file *f, silt_slice body, struct silt_worker_meta *ret, silt_slice *ret_rest);
-/* Cuts the next entry off the body of ENTRIES; false: it is malformed. */
-bool silt_file_entry(silt_slice *body, struct silt_worker_entry *ret, silt_slice *ret_name);
 bool silt_mime_is_text(silt_slice mime);
 const char *silt_file_type(uint32_t type);
 void silt_file_mode(uint32_t mode, char out[SILT_FILE_MODE_SIZE]); /* rw-r--r-- */

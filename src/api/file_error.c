@@ -41,13 +41,18 @@ static enum silt_api_code code_of_errno(const struct silt_file *f, int sys)
     return SILT_API_FILESYSTEM_ERROR;
 }
 
+static bool is_destroyed(const struct silt_error *e)
+{
+    return strstr(e->text, "destroyed") != NULL;
+}
+
 enum silt_api_code silt_file_code(const struct silt_file *f, const struct silt_error *e)
 {
     switch (e->code) {
     case SILT_TIMEOUT:
         return SILT_API_FILE_TIMEOUT;
     case SILT_GONE:
-        return SILT_API_SANDBOX_ENDED;
+        return is_destroyed(e) ? SILT_API_SESSION_DESTROYED : SILT_API_SANDBOX_ENDED;
     case SILT_NO_SPACE:
         return SILT_API_NO_SPACE;
     case SILT_LIMIT:
@@ -117,6 +122,8 @@ static void add_context(const struct silt_file *f, struct silt_buf *b, enum silt
         add_text(b, "cause", SILT_LIT("disk"));
     if (code == SILT_API_FILE_TIMEOUT)
         add_text(b, "cause", SILT_LIT("timeout"));
+    if (code == SILT_API_SANDBOX_ENDED || code == SILT_API_SESSION_DESTROYED)
+        add_text(b, "cause", is_destroyed(e) ? SILT_LIT("destroyed") : SILT_LIT("crash"));
     silt_json_close(b, '}');
 }
 

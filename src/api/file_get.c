@@ -33,11 +33,12 @@ static void add_version(struct silt_buf *b, const struct silt_worker_meta *m)
     silt_buf_addf(b, "ETag: %s\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\nCache-Control: no-cache\r\n", etag, date);
 }
 
-static void refuse_folder(struct getting *g, const struct silt_worker_meta *m)
+static void refuse_type(struct getting *g, const struct silt_worker_meta *m)
 {
     struct silt_error e;
+    silt_slice path = g->file.path;
     errno = m->type == SILT_TYPE_DIR ? EISDIR : ENXIO;
-    (void)silt_fail_errno(&e, "read %.*s", 200, "");
+    (void)silt_fail_errno(&e, "read %.*s", (int)(path.len < 200 ? path.len : 200), path.data);
     silt_file_refuse(&g->file, &e);
 }
 
@@ -109,13 +110,13 @@ static void read_it(struct getting *g)
     g->state = READING;
     g->file.ask.ask.offset = is_part ? g->range.from : 0;
     g->file.ask.ask.length = is_part ? g->range.length : 0;
-    silt_native_again(&g->file, SILT_WORKER_READ);
+    (void)silt_native_again(&g->file, SILT_WORKER_READ);
 }
 
 static void looked(struct getting *g, const struct silt_worker_meta *m)
 {
     if (m->type != SILT_TYPE_FILE) {
-        refuse_folder(g, m);
+        refuse_type(g, m);
         return;
     }
     if (!meets_conditions(g, m))

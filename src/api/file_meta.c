@@ -25,43 +25,9 @@ bool silt_mime_is_text(silt_slice mime)
     return false;
 }
 
-static bool is_mime(silt_slice s)
-{
-    size_t slashes = 0;
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.data[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        slashes += c == '/';
-        if (!letter && (c == 0 || strchr("/.+-_!#$&^", c) == NULL))
-            return false;
-    }
-    return slashes == 1;
-}
-
 bool silt_file_meta(struct silt_file *f, silt_slice body, struct silt_worker_meta *ret, silt_slice *ret_rest)
 {
-    if (!silt_file_has(f, body, sizeof(*ret)))
-        return false;
-    memcpy(ret, body.data, sizeof(*ret));
-    ret->mime[sizeof(ret->mime) - 1] = 0;
-    if (!is_mime(silt_slice_of(ret->mime)))
-        (void)snprintf(ret->mime, sizeof(ret->mime), "application/octet-stream");
-    *ret_rest = (silt_slice){body.data + sizeof(*ret), body.len - sizeof(*ret)};
-    return true;
-}
-
-bool silt_file_entry(silt_slice *body, struct silt_worker_entry *ret, silt_slice *ret_name)
-{
-    if (body->len < sizeof(*ret))
-        return false;
-    memcpy(ret, body->data, sizeof(*ret));
-    size_t size = sizeof(*ret) + ((size_t)ret->name_len + 7) / 8 * 8;
-    if (ret->name_len == 0 || ret->name_len > SILT_WORKER_PATH_MAX || size > body->len)
-        return false;
-    *ret_name = (silt_slice){body->data + sizeof(*ret), ret->name_len};
-    body->data += size;
-    body->len -= size;
-    return true;
+    return silt_file_has(f, body, sizeof(*ret)) && silt_file_meta_of(body, ret, ret_rest);
 }
 
 const char *silt_file_type(uint32_t type)

@@ -102,14 +102,15 @@ void silt_native_meta(struct silt_buf *b, const struct silt_worker_meta *m)
     silt_json_string(b, silt_slice_of(etag));
 }
 
-void silt_native_again(struct silt_file *f, uint32_t op)
+bool silt_native_again(struct silt_file *f, uint32_t op)
 {
     struct silt_error e;
     f->ask.op = op;
     if (silt_work_start(f->call->sandbox, &f->ask, &f->sink, &f->work, &e) == 0)
-        return;
+        return true;
     if (f->kind->failed != NULL)
         f->kind->failed(f, &e);
     else
         silt_file_refuse(f, &e);
+    return false;
 }

@@ -16,5 +16,5 @@ void silt_native_etag(const struct silt_worker_meta *m, char out[SILT_ETAG_SIZE]
 void silt_native_meta(struct silt_buf *b, const struct silt_worker_meta *m); /* fields of an open object */
 void silt_native_octal(struct silt_buf *b, uint32_t mode);                   /* "mode":"0644" */
 void silt_native_time(struct silt_buf *b, const char *key, int64_t ns);
-/* Another ask on behalf of the same request. */
-void silt_native_again(struct silt_file *f, uint32_t op);
+/* Another ask on behalf of the same request; false: it was answered, and is gone. */
+bool silt_native_again(struct silt_file *f, uint32_t op);

@@ -142,7 +142,7 @@ static void taken(struct putting *g)
     }
     g->state = DRESSING;
     g->file.ask.ask.mode = g->mode;
-    silt_native_again(&g->file, SILT_WORKER_CHMOD);
+    (void)silt_native_again(&g->file, SILT_WORKER_CHMOD);
 }
 
 static void refuse_version(struct putting *g)
@@ -163,8 +163,7 @@ static void looked(struct putting *g, const struct silt_worker_meta *m)
     }
     g->state = TAKING;
     g->file.kind = &write_kind;
-    silt_native_again(&g->file, SILT_WORKER_WRITE);
-    if (g->file.work != NULL)
+    if (silt_native_again(&g->file, SILT_WORKER_WRITE))
         room(&g->file);
 }
 
@@ -182,7 +181,7 @@ static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body
         taken(g);
     } else if (g->state == DRESSING) {
         g->state = MEASURING;
-        silt_native_again(f, SILT_WORKER_STAT);
+        (void)silt_native_again(f, SILT_WORKER_STAT);
     } else if (silt_file_meta(f, body, &meta, &body)) {
         if (g->state == LOOKING) {
             looked(g, &meta);

@@ -57,20 +57,15 @@ static bool add_entry(struct silt_buf *b, silt_slice *body)
 static bool add_match(struct silt_buf *b, silt_slice *body)
 {
     struct silt_worker_match m;
-    if (body->len < sizeof(m))
-        return false;
-    memcpy(&m, body->data, sizeof(m));
-    size_t size = sizeof(m) + ((size_t)m.path_len + m.text_len + 7) / 8 * 8;
-    if (size > body->len || m.path_len > SILT_WORKER_PATH_MAX)
+    silt_slice path, text;
+    if (!silt_file_match(body, &m, &path, &text))
         return false;
     silt_json_open(b, '{');
-    add_text(b, "path", (silt_slice){body->data + sizeof(m), m.path_len});
+    add_text(b, "path", path);
     add_number(b, "line", m.line);
     add_number(b, "column", m.column);
-    add_text(b, "text", (silt_slice){body->data + sizeof(m) + m.path_len, m.text_len});
+    add_text(b, "text", text);
     silt_json_close(b, '}');
-    body->data += size;
-    body->len -= size;
     return true;
 }
 

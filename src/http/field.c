@@ -54,8 +54,8 @@ bool silt_http_etag_in(silt_slice list, silt_slice etag, bool weak)
         return true;
     while (silt_slice_split(&list, '"', &between)) {
         bool is_weak = between.len >= 2 && memcmp(between.data + between.len - 2, "W/", 2) == 0;
-        if (list.data == NULL || !silt_slice_split(&list, '"', &tag))
-            return false;
+        if (list.data == NULL || !silt_slice_split(&list, '"', &tag) || list.data == NULL)
+            return false; /* one that does not end is none */
         bool is_same = etag.len == tag.len + 2 && memcmp(etag.data + 1, tag.data, tag.len) == 0;
         if (is_same && (weak || !is_weak))
             return true;

@@ -258,3 +258,21 @@ test('siltd killed in the middle of uploads leaves the old files and nothing els
 	await until('no worker of the former siltd remains', () => children(init).map(processInfo).filter(p => p.name === processInfo(init).name).length <= 2);
 	assert.ok(descriptors(daemon.siltd()) < 200);
 });
+
+test('who works on files when the sandbox is destroyed is told so', async t => {
+	const box = await daemon.box(t);
+	await good(write(box, '/workspace/f', 'x'));
+	await box.out('mkfifo /tmp/gate');
+	const busy = box.exec('cat /tmp/gate', { sessionId: 'default' });
+	const behind = Array.from({ length: 50 }, () => read(box, '/workspace/f'));
+	const uploads = await Promise.all(Array.from({ length: 20 }, (_, i) => halfUpload(box, `/workspace/u${i}`)));
+	assert.equal((await box.destroy()).destroyed, true);
+	for (const answer of await within(10_000, 'all answers', Promise.all(behind)))
+		refused(answer, 410, ['SESSION_DESTROYED', 'SESSION_TERMINATED']);
+	for (const { answer, request } of uploads) {
+		const end = await within(10_000, 'end of an upload', answer);
+		assert.ok(end instanceof Error || end.statusCode === 410, String(end.statusCode));
+		request.destroy();
+	}
+	await busy;
+});

@@ -64,6 +64,43 @@ TEST(a_stream_to_head_has_no_body)
     stop();
 }
 
+TEST(an_answer_of_known_length_has_no_chunks_and_never_more_than_it_said)
+{
+    start_stream("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    silt_http_begin_sized(rig.kept[0], 206, SILT_LIT("text/plain"), SILT_LIT("X-Own: 1\r\n"), 10);
+    rig_expect(&c, "HTTP/1.1 206 Partial Content\r\n");
+    rig_expect(&c, "Content-Length: 10\r\nX-Own: 1\r\n");
+    silt_http_write(rig.kept[0], SILT_LIT("01234"));
+    silt_http_write(rig.kept[0], SILT_LIT("56789too much"));
+    silt_http_end(rig.kept[0]);
+    rig_expect(&c, "\r\n\r\n0123456789");
+    rig_say(&c, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    rig_expect(&c, "HTTP/1.1 200 OK\r\n");
+    assert_null(memmem(c.heard.data, c.heard.len, "too much", 8));
+    stop();
+}
+
+TEST(an_answer_that_turns_out_shorter_than_it_said_is_cut)
+{
+    start_stream("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    silt_http_begin_sized(rig.kept[0], 200, SILT_LIT("text/plain"), SILT_LIT(""), 10);
+    silt_http_write(rig.kept[0], SILT_LIT("01234"));
+    silt_http_end(rig.kept[0]);
+    rig_until(silt_http_server_connections(rig.server) == 0);
+    stop();
+}
+
+TEST(an_answer_of_known_length_to_head_has_the_length_only)
+{
+    start_stream("HEAD /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    silt_http_begin_sized(rig.kept[0], 200, SILT_LIT("text/plain"), SILT_LIT(""), 5000000000);
+    silt_http_end(rig.kept[0]);
+    rig_expect(&c, "Content-Length: 5000000000\r\n");
+    rig_say(&c, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    rig_expect(&c, "HTTP/1.1 200 OK\r\n");
+    stop();
+}
+
 TEST(a_client_that_resets_while_its_answer_is_prepared_is_gone)
 {
     start_stream("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
