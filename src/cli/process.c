@@ -214,6 +214,17 @@ struct logs {
     bool follow, only_stdout, only_stderr;
 };
 
+/* Where the beginning is missing nobody should take the rest for all of it. */
+static void tell_dropped(const struct silt_client *c)
+{
+    struct silt_error e;
+    uint64_t bytes = 0;
+    silt_slice text = silt_http_field(&c->head, SILT_LIT("x-silt-dropped"));
+    if (silt_slice_to_u64(text, 1, UINT64_MAX, &bytes, &e) == 0)
+        (void)fprintf(stderr, "silt: %llu bytes of older output are no longer kept\n",
+                      (unsigned long long)bytes);
+}
+
 static int print_logs(struct logs *l, struct silt_client *c, struct silt_error *e)
 {
     char path[SILT_PROCESS_ROUTE_SIZE];
@@ -229,6 +240,7 @@ static int print_logs(struct logs *l, struct silt_client *c, struct silt_error *
         return -1;
     if (c->head.status != 200)
         return silt_client_fail(c, e);
+    tell_dropped(c);
     while ((got = silt_client_read(c, &piece, e)) > 0)
         if (silt_fd_write_all(STDOUT_FILENO, piece, e) < 0)
             return -1;

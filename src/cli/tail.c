@@ -58,7 +58,7 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
     else if (silt_slice_eq(type, SILT_LIT("stderr")))
         got = take_output(event, t->no_stderr, STDERR_FILENO, e);
     else if (silt_slice_eq(type, SILT_LIT("gap")))
-        (void)fprintf(stderr, "silt: %lld bytes of output are no longer kept\n",
+        (void)fprintf(stderr, "silt: %lld bytes of older output are no longer kept\n",
                       (long long)silt_cli_number(event, "droppedBytes"));
     else if (silt_slice_eq(type, SILT_LIT("error"))) {
         silt_slice why = silt_cli_text(event, "error");

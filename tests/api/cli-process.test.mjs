@@ -79,6 +79,19 @@ test('logs gives bytes as they were written', async t => {
 	assert.deepEqual((await silt(['logs', '-f', box.id, 'p'])).raw, bytes);
 });
 
+test('logs says what is no longer kept', async t => {
+	const box = await daemon.box(t);
+	const size = 20 << 20;
+	await silt(['run', '-d', box.id, '--name', 'p', '--', `yes | head -c ${size}`]);
+	await until('it has ended', async () => /no running/.test((await silt(['ps', box.id])).stdout), 30_000);
+	for (const words of [['logs', box.id, 'p'], ['logs', '-f', box.id, 'p']]) {
+		const end = await silt(words);
+		const [, dropped] = /^silt: (\d+) bytes of older output are no longer kept\n$/.exec(end.stderr);
+		assert.ok(Number(dropped) > 0);
+		assert.equal(end.raw.length + Number(dropped), size, words.join(' '));
+	}
+});
+
 test('logs -f follows until the end and passes the exit code on', async t => {
 	const box = await daemon.box(t);
 	await silt(['run', '-d', box.id, '--name', 'p', '--', 'echo first; until [ -e /tmp/go ]; do sleep 0.05; done; echo last; exit 5']);
