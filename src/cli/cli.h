@@ -58,6 +58,7 @@ int silt_cli_logs(int argc, char **argv);
 int silt_cli_kill(int argc, char **argv);
 int silt_cli_cp(int argc, char **argv);
 int silt_cli_watch(int argc, char **argv);
+int silt_cli_git_clone(int argc, char **argv);
 int silt_cli_ls(int argc, char **argv);
 int silt_cli_info(int argc, char **argv);
 int silt_cli_rm(int argc, char **argv);

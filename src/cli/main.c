@@ -56,6 +56,8 @@ static const struct command {
      silt_cli_kill},
     {"cp", "FROM TO", "copy a file or folder; ID:PATH is in a sandbox, - standard input or output",
      silt_cli_cp},
+    {"git-clone", "ID URL [DIR] [--branch B] [--depth N] [--timeout 5m]",
+     "clone a repository into a sandbox", silt_cli_git_clone},
     {"watch", "ID PATH [--include GLOB]... [--exclude GLOB]... [--event TYPE]... [--flat] [--json]",
      "print what happens to files, until Ctrl-C", silt_cli_watch},
     {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
