@@ -143,9 +143,10 @@ static int on_merge(void *ctx, const struct silt_walk_item *i, struct silt_error
     return errno == EXDEV ? cross(u, i, dir, e) : silt_fail_errno(e, "%s", i->path.data);
 }
 
+/* What has been begun to move is moved to the end: siltd is not asked any more. */
 static int walk(struct unpack *u, silt_walk_step *step, struct silt_error *e)
 {
-    struct silt_walk w = {.task = u->task, .enter = step, .ctx = u};
+    struct silt_walk w = {.task = step == on_merge ? NULL : u->task, .enter = step, .ctx = u};
     int root = silt_open_at(u->temp, ".", O_RDONLY | O_DIRECTORY, 0);
     return root >= 0 ? silt_walk_run(&w, root, e) : silt_fail_errno(e, "open");
 }

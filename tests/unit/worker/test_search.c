@@ -58,7 +58,8 @@ TEST(search_obeys_globs_and_limits)
     rig_put("d/sub/b.h", "x\n");
     CHECK(" sub/b.h:1:1:x", .path = "d", .text = "x", .to = "*.h");
     CHECK(" sub/b.h:1:1:x", .path = "d", .text = "x", .to = "sub/?.h");
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_SEARCH, .path = "d", .text = "x", .to = "**/*.c", .ask = {.limit = 2});
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_SEARCH, .path = "d", .text = "x", .to = "**/*.c", .ask = {.limit = 2});
     assert_matches(&a, " sub/a.c:1:1:x sub/a.c:2:1:x");
     assert_int_equal(a.done.truncated, 1);
     rig_forget(&a);
