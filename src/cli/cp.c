@@ -5,6 +5,7 @@
 #include "cli/box.h"
 #include "cli/cli.h"
 #include "cli/files.h"
+#include "cli/merge.h"
 #include "cli/source.h"
 #include "cli/wait.h"
 
@@ -186,20 +187,42 @@ static int fetch(struct copy *x, struct silt_error *e)
     return 0;
 }
 
-static int unpack(struct copy *x, struct silt_error *e)
+static int run_tar(struct copy *x, const char *folder, struct silt_error *e)
 {
     struct silt_tar tar;
     struct silt_error why;
-    if (mkdir(x->to.path, 0777) < 0 && errno != EEXIST)
-        return silt_fail_errno(e, "make folder %s", x->to.path);
-    if (silt_tar_unpack(&tar, x->to.path, e) < 0)
+    if (silt_tar_unpack(&tar, folder, e) < 0)
         return -1;
+    tar.folder = x->to.word; /* the name that is known, should it be told */
     int got = write_answer(x, tar.fd, e);
     if (silt_tar_end(&tar, &why) == 0)
         return got;
     if (got == 0 || e->sys == EPIPE)
         *e = why;
     return -1;
+}
+
+/* In a folder of its own, which then takes the place or is merged: half a copy changes nothing, and
+ * links of an earlier one lead nowhere. Inside of a folder that is there we may write; beside it
+ * perhaps not. */
+static int unpack(struct copy *x, struct silt_error *e)
+{
+    char temporary[PATH_MAX + 16];
+    size_t len = strlen(x->to.path);
+    while (len > 1 && x->to.path[len - 1] == '/')
+        x->to.path[--len] = 0;
+    bool there = access(x->to.path, F_OK) == 0;
+    (void)snprintf(temporary, sizeof(temporary), "%s%s", x->to.path,
+                   there ? "/.XXXXXX" : ".XXXXXX");
+    if (mkdtemp(temporary) == NULL)
+        return silt_fail_errno(e, "make a folder for %s", x->to.path);
+    int got = run_tar(x, temporary, e);
+    if (got == 0 && there)
+        got = silt_merge_move(temporary, x->to.path, e);
+    else if (got == 0 && rename(temporary, x->to.path) < 0)
+        got = silt_fail_errno(e, "put %s in its place", x->to.path);
+    silt_merge_remove(temporary);
+    return got;
 }
 
 /* Beside the target, then in its place; what is there keeps its permissions. */

@@ -11,6 +11,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { silt } from '../lib/silt.mjs';
+import { tar } from '../lib/tar.mjs';
 import { until } from '../lib/wait.mjs';
 
 let daemon;
@@ -189,22 +190,92 @@ test('cp into a full sandbox says so and leaves nothing half done', async t => {
 	}
 });
 
-test('cp of an answer that breaks off keeps the file that was there', async t => {
-	const home = folder(t);
-	fs.writeFileSync(path.join(home, 'big'), 'old');
+/** A daemon that lies: what it says is at a path, and the bytes of it. */
+async function liar(t, stat, answer) {
 	const server = http.createServer((request, response) => {
 		if (request.method === 'POST')
-			return response.end(JSON.stringify({ type: 'file', size: 100, mode: '0644' }));
-		response.writeHead(200, { 'Content-Length': 100 });
-		response.write('only this', () => response.destroy());
+			response.end(JSON.stringify(stat));
+		else
+			answer(response);
 	});
 	t.after(() => server.close());
 	await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-	const end = await cp('box:/tmp/big', path.join(home, 'big'), { env: { SILT_SERVER: `127.0.0.1:${server.address().port}` } });
+	return { SILT_SERVER: `127.0.0.1:${server.address().port}` };
+}
+
+test('cp of an answer that breaks off keeps the file that was there', async t => {
+	const home = folder(t);
+	fs.writeFileSync(path.join(home, 'big'), 'old');
+	const env = await liar(t, { type: 'file', size: 100, mode: '0644' }, response => {
+		response.writeHead(200, { 'Content-Length': 100 });
+		response.write('only this', () => response.destroy());
+	});
+	const end = await cp('box:/tmp/big', path.join(home, 'big'), { env });
 	assert.equal(end.code, 125);
 	assert.match(end.stderr, /broke the answer off|receive from/);
 	assert.equal(fs.readFileSync(path.join(home, 'big'), 'utf8'), 'old');
 	assert.deepEqual(fs.readdirSync(home), ['big']);
+});
+
+test('a tar from a sandbox that lies writes nothing outside of its folder and makes no devices', async t => {
+	const home = folder(t);
+	const outside = path.join(home, 'outside');
+	fs.mkdirSync(outside);
+	const evil = [
+		{ name: '../up', data: 'x' },
+		{ name: path.join(outside, 'absolute'), data: 'x' },
+		{ name: 'link', type: 'symlink', target: outside },
+		{ name: 'hard', type: 'hardlink', target: path.join(outside, 'secret') },
+		{ name: 'disk', type: 'block', mode: 0o666, major: 7, minor: 0 },
+		{ name: 'mem', type: 'char', mode: 0o666, major: 1, minor: 1 },
+		{ name: 'good', data: 'x', uid: 1234, mode: 0o6777 },
+	];
+	fs.writeFileSync(path.join(outside, 'secret'), 'secret');
+	const through = [{ name: 'through', type: 'symlink', target: outside }, { name: 'through/file', data: 'x' }];
+	for (const entries of [evil, through, ...evil.map(entry => [entry])]) {
+		const env = await liar(t, { type: 'directory', size: 0, mode: '0755' }, response => response.end(tar(entries)));
+		const target = fs.mkdtempSync(path.join(home, 'to-'));
+		const end = await cp('box:/d', path.join(target, 'd'), { env });
+		assert.equal(end.code, ['link', 'good'].includes(entries[0].name) || entries[0].name.endsWith('absolute') ? 0 : 125, entries[0].name);
+		assert.deepEqual(fs.readdirSync(outside), ['secret'], entries[0].name);
+		assert.equal(fs.statSync(path.join(outside, 'secret')).nlink, 1, entries[0].name);
+		assert.deepEqual(fs.readdirSync(target), end.code === 0 ? ['d'] : [], entries[0].name);
+		const kinds = fs.readdirSync(target, { recursive: true }).map(name => fs.lstatSync(path.join(target, name)));
+		assert.ok(kinds.every(st => !st.isBlockDevice() && !st.isCharacterDevice() && (st.isSymbolicLink() || (st.mode & 0o7000) === 0) && st.uid === process.getuid()), entries[0].name);
+	}
+});
+
+test('a link that came with one copy is no way out for the next', async t => {
+	const home = folder(t);
+	const outside = path.join(home, 'outside');
+	fs.mkdirSync(outside);
+	let entries;
+	const env = await liar(t, { type: 'directory', size: 0, mode: '0755' }, response => response.end(tar(entries)));
+	const copy = next => {
+		entries = next;
+		return cp('box:/d', home, { env });
+	};
+	assert.equal((await copy([{ name: 'x', type: 'symlink', target: outside }, { name: 'kept', data: '1' }])).code, 0);
+	for (const next of [[{ name: 'x/file', data: 'evil' }], [{ name: 'x', type: 'dir' }, { name: 'x/file', data: 'evil' }]]) {
+		const end = await copy(next);
+		assert.equal(end.code, 125);
+		assert.match(end.stderr, /x is a folder on one side and none on the other/);
+	}
+	assert.equal((await copy([{ name: 'x', data: 'a file now' }, { name: 'sub', type: 'dir' }, { name: 'sub/new', data: '2' }])).code, 0);
+	assert.deepEqual(fs.readdirSync(outside), []);
+	assert.deepEqual(fs.readdirSync(path.join(home, 'd')).sort(), ['kept', 'sub', 'x']);
+	assert.equal(fs.readFileSync(path.join(home, 'd/x'), 'utf8'), 'a file now');
+});
+
+test('half a folder changes nothing', async t => {
+	const home = folder(t);
+	const whole = tar([{ name: 'a', data: 'new' }, { name: 'b', data: Buffer.alloc(100_000) }]);
+	const env = await liar(t, { type: 'directory', size: 0, mode: '0755' }, response => response.write(whole.subarray(0, 50_000), () => response.destroy()));
+	fs.mkdirSync(path.join(home, 'd'));
+	fs.writeFileSync(path.join(home, 'd/a'), 'old');
+	for (const to of [home, path.join(home, 'fresh')])
+		assert.equal((await cp('box:/d', to, { env })).code, 125);
+	assert.deepEqual(tree(home), { d: 'dir 755', 'd/a': `644 ${Buffer.from('old').toString('base64')}` });
 });
 
 test('cp gives a folder no rights that a sandbox has chosen', async t => {
