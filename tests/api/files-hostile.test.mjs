@@ -133,6 +133,47 @@ function envelope5(answer) {
 		envelope(answer);
 }
 
+test('deep trees are listed, and those deeper than a path can say are removed', async t => {
+	const box = await daemon.box(t);
+	const deep = `import os
+os.makedirs('/workspace/deep'); os.chdir('/workspace/deep')
+for i in range(3000):
+    os.mkdir('a'); open('f', 'w').close(); os.mkdir('z'); os.chdir('a')`;
+	await write(box, '/workspace/deep.py', deep);
+	await box.out('python3 deep.py; mkdir -p wide && cd wide && p=. && for i in $(seq 100); do mkdir $p/a; touch $p/b $p/c; p=$p/a; done', { sessionId: 'make' });
+	const wide = await good(box.api('POST', '/api/list-files', { path: '/workspace/wide', options: { recursive: true } }));
+	assert.equal(wide.count, 300, 'folders that were closed on the way down are read on');
+	assert.equal((await daemon.api('DELETE', url(box, '/workspace/deep', '&recursive=true'))).status, 200);
+	assert.equal(await box.out('ls /workspace'), 'deep.py\nwide\n');
+});
+
+test('archives that lead outside or make devices stay in their folder or leave nothing', async t => {
+	const box = await daemon.box(t);
+	const evil = `import io, sys, tarfile
+kinds = {
+    'up': [('0', '../../escaped', '')], 'absolute': [('0', '/escaped', '')],
+    'link': [('2', 'l', '../..'), ('0', 'l/escaped', '')], 'link-absolute': [('2', 'l', '/'), ('0', 'l/escaped', '')],
+    'hard': [('1', 'h', '/etc/passwd'), ('0', 'h', '')], 'device': [('3', 'd', '')],
+}
+for name, entries in kinds.items():
+    with tarfile.open(f'/tmp/{name}.tar', 'w') as tar:
+        for kind, path, link in entries:
+            entry = tarfile.TarInfo(path)
+            entry.type, entry.linkname, entry.devmajor, entry.devminor = kind.encode(), link, 1, 5
+            body = b'escaped' if kind == '0' else b''
+            entry.size = len(body)
+            tar.addfile(entry, io.BytesIO(body))`;
+	await write(box, '/tmp/evil.py', evil);
+	await box.out('python3 /tmp/evil.py; mkdir /workspace/to; sha256sum /etc/passwd > /tmp/before');
+	for (const kind of ['up', 'absolute', 'link', 'link-absolute', 'hard', 'device']) {
+		const archive = Buffer.from((await good(read(box, `/tmp/${kind}.tar`, { encoding: 'base64' }))).content, 'base64');
+		const answer = await daemon.api('PUT', url(box, '/workspace/to'), archive, { headers: { 'content-type': 'application/x-tar' } });
+		assert.equal(answer.status === 200, kind === 'absolute', 'a leading slash is dropped, the others are refused');
+		assert.equal(await box.out('ls -d /escaped /workspace/escaped 2>/dev/null; ls -A /workspace; sha256sum -c --quiet /tmp/before; find /workspace/to -type c -o -type b'), 'to\n', kind);
+		await box.out('rm -rf /workspace/to; mkdir /workspace/to');
+	}
+});
+
 test('two hundred writes at once are done in half a second', async t => {
 	const box = await daemon.box(t);
 	await box.run('true');
