@@ -78,11 +78,11 @@ SILT_HANDLER(silt_api_file_exists)
 
 static void done_said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     (void)type;
     (void)body;
     if (!last)
         return;
+    silt_auto_buf b;
     silt_buf_init(&b, 2 * SILT_FILE_TEXT_MAX);
     silt_file_answer(f, &b);
     if (f->kind->to_field != NULL)
@@ -177,11 +177,11 @@ static bool is_recursive(const struct silt_file *f)
 
 static void mkdir_said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     (void)type;
     (void)body;
     if (!last)
         return;
+    silt_auto_buf b;
     silt_buf_init(&b, SILT_FILE_TEXT_MAX);
     silt_file_answer(f, &b);
     silt_json_key(&b, SILT_LIT("recursive"));

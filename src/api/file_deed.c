@@ -21,12 +21,12 @@ static void send_answer(struct silt_file *f, struct silt_buf *b)
 
 static void done_said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     struct silt_worker_done done = {0};
     (void)type;
     if (!last || !silt_file_has(f, body, sizeof(done)))
         return;
     memcpy(&done, body.data, sizeof(done));
+    silt_auto_buf b;
     open_answer(f, &b);
     if (f->to.len > 0) {
         silt_json_key(&b, silt_slice_of(f->kind->to_field));
@@ -209,13 +209,13 @@ SILT_HANDLER(silt_api_native_chown)
 
 static void symlink_said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     silt_slice target = f->path;
     (void)type;
     (void)body;
     if (!last)
         return;
     f->path = f->to;
+    silt_auto_buf b;
     open_answer(f, &b);
     silt_json_key(&b, SILT_LIT("target"));
     silt_json_string(&b, target);
@@ -255,9 +255,9 @@ SILT_HANDLER(silt_api_native_symlink)
 
 static void readlink_said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     if (!last)
         return;
+    silt_auto_buf b;
     open_answer(f, &b);
     silt_json_key(&b, SILT_LIT("target"));
     silt_json_string(&b, type == SILT_WORKER_SAY_DATA ? body : (silt_slice){NULL, 0});

@@ -43,11 +43,11 @@ static void feed(struct silt_file *f)
 
 static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     (void)type;
     (void)body;
     if (!last)
         return;
+    silt_auto_buf b;
     silt_buf_init(&b, SILT_FILE_TEXT_MAX);
     silt_file_answer(f, &b);
     silt_file_finish(f, &b);

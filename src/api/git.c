@@ -101,9 +101,9 @@ static bool is_worth_telling(struct clone *k, const struct silt_git_progress *p)
 static void on_progress(struct silt_git_report *r, const struct silt_git_progress *p)
 {
     struct clone *k = silt_container_of(r, struct clone, report);
-    silt_auto_buf b;
     if (!k->sse.begun || silt_http_pending(k->request) >= SILT_HTTP_MARK || !is_worth_telling(k, p))
         return; /* the next one says the same and more */
+    silt_auto_buf b;
     silt_buf_init(&b, SILT_GIT_LINE_MAX * 16);
     silt_sse_open(&b, "progress");
     silt_json_key(&b, SILT_LIT("phase"));
@@ -279,10 +279,10 @@ static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
 
 static int keep_secret(const struct silt_git_url *u, int *ret_fd, struct silt_error *e)
 {
-    silt_auto_buf b;
     silt_auto_fd fd = memfd_create("silt-git", MFD_CLOEXEC);
     if (fd < 0)
         return silt_fail_errno(e, "create a memory file");
+    silt_auto_buf b;
     silt_buf_init(&b, SILT_GIT_URL_MAX * 2);
     silt_buf_add(&b, SILT_LIT("username="));
     silt_buf_add(&b, silt_buf_slice(&u->user));

@@ -186,12 +186,12 @@ static enum silt_api_code find_cause(silt_slice text, int exit_code)
 
 enum silt_api_code silt_git_classify(int exit_code, silt_slice text)
 {
-    silt_auto_buf b;
     silt_slice line;
     if (exit_code == 124)
         return SILT_API_GIT_NETWORK_ERROR;
     if (exit_code == 127) /* there is no git */
         return SILT_API_GIT_OPERATION_FAILED;
+    silt_auto_buf b;
     silt_buf_init(&b, SILT_GIT_STDERR_MAX * 2);
     while (silt_slice_split(&text, '\n', &line))
         add_unquoted(&b, line);

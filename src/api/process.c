@@ -173,7 +173,6 @@ struct silt_call *silt_process_call(struct silt_http_request *r, const silt_slic
 
 static void list(struct silt_call *c)
 {
-    silt_auto_buf b;
     silt_slice status = {NULL, 0};
     if (!silt_process_all_known(c, list))
         return;
@@ -182,6 +181,7 @@ static void list(struct silt_call *c)
         silt_api_refuse_field(c->request, "status", "is badly escaped");
         return;
     }
+    silt_auto_buf b;
     silt_buf_init(&b, LIST_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
@@ -202,9 +202,9 @@ SILT_HANDLER(silt_api_process_list)
 static void get(struct silt_call *c)
 {
     struct silt_process *p;
-    silt_auto_buf b;
     if (!silt_process_is_known(c, get, &p))
         return;
+    silt_auto_buf b;
     silt_buf_init(&b, LIST_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));

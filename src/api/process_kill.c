@@ -91,12 +91,12 @@ static void on_deadline(struct silt_timer *t)
 {
     struct kill *k = silt_container_of(t, struct kill, deadline);
     struct silt_http_request *r = k->request;
-    silt_auto_buf b;
     if (k->process == NULL) {
         answer(k); /* those that did not end are not counted */
         return;
     }
     r->on_gone = NULL;
+    silt_auto_buf b;
     silt_buf_init(&b, 8192);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("processId"));

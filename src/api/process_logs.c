@@ -107,7 +107,6 @@ static void on_opened(struct silt_follow_sink *sink, const struct silt_log_head 
 static void on_output(struct silt_follow_sink *sink, const struct silt_log_piece *piece)
 {
     struct logs *t = silt_container_of(sink, struct logs, sink);
-    silt_auto_buf b;
     if ((t->streams & 1U << piece->stream) == 0)
         return;
     if (t->native) {
@@ -115,6 +114,7 @@ static void on_output(struct silt_follow_sink *sink, const struct silt_log_piece
             silt_http_write(t->request, piece->bytes);
         return;
     }
+    silt_auto_buf b;
     silt_buf_init(&b, PIECE_MAX);
     silt_json_escape(&t->escape, &b, piece->bytes);
     write_buf(t, &b);
@@ -123,11 +123,11 @@ static void on_output(struct silt_follow_sink *sink, const struct silt_log_piece
 static void on_gap(struct silt_follow_sink *sink, uint64_t bytes, enum silt_gap why, uint64_t cursor)
 {
     struct logs *t = silt_container_of(sink, struct logs, sink);
-    silt_auto_buf b;
     (void)cursor;
     t->truncated = true;
     if (t->native || why == SILT_GAP_UNSTORED)
         return; /* those that were not stored are in the number that the answer began with */
+    silt_auto_buf b;
     silt_buf_init(&b, PIECE_MAX);
     tell_dropped(t, &b, bytes);
     write_buf(t, &b);
@@ -161,7 +161,6 @@ static void finish(struct logs *t)
 static void on_over(struct silt_follow_sink *sink, uint64_t cursor)
 {
     struct logs *t = silt_container_of(sink, struct logs, sink);
-    silt_auto_buf b;
     if (t->native) {
         silt_http_end(let_go(t));
         return;
@@ -171,6 +170,7 @@ static void on_over(struct silt_follow_sink *sink, uint64_t cursor)
         return;
     }
     t->cursor = cursor;
+    silt_auto_buf b;
     silt_buf_init(&b, PIECE_MAX);
     silt_json_escape_end(&t->escape, &b);
     silt_buf_add_byte(&b, '"');

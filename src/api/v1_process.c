@@ -24,9 +24,9 @@ bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint
 
 static void list(struct silt_call *c)
 {
-    silt_auto_buf b;
     if (!silt_process_all_known(c, list))
         return;
+    silt_auto_buf b;
     silt_buf_init(&b, LIST_MAX);
     silt_json_open(&b, '{');
     silt_process_list_json(&b, c->sandbox, silt_query(c->request, SILT_LIT("status")), SILT_PROCESS_NATIVE);
@@ -183,7 +183,6 @@ SILT_HANDLER(silt_api_v1_process_kill)
 static void send_signal(struct silt_call *c)
 {
     struct silt_process *p;
-    silt_auto_buf b;
     int signal = 0;
     if (!silt_process_is_known(c, send_signal, &p) || !silt_signal_read(c, &signal))
         return;
@@ -196,6 +195,7 @@ static void send_signal(struct silt_call *c)
         return;
     }
     silt_process_kill(p, signal, 0);
+    silt_auto_buf b;
     silt_buf_init(&b, 8192);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("id"));
