@@ -95,11 +95,11 @@ SILT_HANDLER(silt_api_native_delete)
 
 static void stat_said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
-    silt_auto_buf b;
     struct silt_worker_meta meta;
     (void)type;
     if (!last || !silt_file_meta(f, body, &meta, &body))
         return;
+    silt_auto_buf b;
     open_answer(f, &b);
     silt_native_meta(&b, &meta);
     if (meta.type == SILT_TYPE_FILE) {

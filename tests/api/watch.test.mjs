@@ -406,6 +406,18 @@ test('a sandbox without watches left tells which folders are not followed', asyn
 	await other.sees('create /workspace/f');
 });
 
+test('the memory of a watch follows the folders, not the files', async t => {
+	const box = await daemon.box(t);
+	await box.out(`node -e 'const fs=require("fs"); for (let d=0;d<50;d++) { fs.mkdirSync("/workspace/many/"+d,{recursive:true}); for (let i=0;i<2000;i++) fs.closeSync(fs.openSync("/workspace/many/"+d+"/"+i,"w")); }'`, {}, { deadline: 120_000 });
+	const watch = await Watcher.open(t, box, { path: 'many' });
+	const [worker] = await inotifiers(box);
+	assert.ok(host.processInfo(worker).residentKiB < 4096, `${host.processInfo(worker).residentKiB} KiB for 100,000 files`);
+	await box.out('touch many/7/new');
+	await watch.sees('create /workspace/many/7/new');
+	await box.out('rm -rf many', {}, { deadline: 120_000 });
+	assert.equal((await watch.end()).type, 'stopped');
+});
+
 test('a daemon that stops ends every watch with `stopped`', async () => {
 	const own = await startDaemon();
 	try {
