@@ -351,6 +351,15 @@ bool silt_is_blank(silt_slice s)
     return true;
 }
 
+silt_slice silt_trim_blank(silt_slice s)
+{
+    while (s.len > 0 && silt_is_blank((silt_slice){s.data, 1}))
+        s = (silt_slice){s.data + 1, s.len - 1};
+    while (s.len > 0 && silt_is_blank((silt_slice){s.data + s.len - 1, 1}))
+        s.len--;
+    return s;
+}
+
 static int hex(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;

@@ -84,6 +84,7 @@ bool silt_body_ms(struct silt_call *c, const char *name, uint32_t *ret);
 /* An object of strings as NAME=value\0…, of at most `max` bytes; null values are left out. */
 bool silt_body_env(struct silt_call *c, const char *name, size_t max, silt_slice *ret);
 bool silt_is_blank(silt_slice s); /* nothing but white space */
+silt_slice silt_trim_blank(silt_slice s); /* without white space at its ends */
 /* %XX and +; the result is in the arena; false: a bad escape. */
 bool silt_query_decode(struct silt_http_request *r, silt_slice raw, silt_slice *ret);
 silt_slice silt_query(const struct silt_http_request *r, silt_slice name); /* raw; {NULL,0} if absent */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST …/api/git/checkout: clones a repository, then answers. POST /v1/…/git/clone: the same with its progress as
- * server-sent events. git runs in the sandbox, in a shell with the session's state; a client that leaves does not
- * stop it. */
+/* POST …/api/git/checkout: clones a repository, then answers. POST /v1/…/git/clone: the same with
+ * its progress as server-sent events. git runs in the sandbox, in a shell with the session's state;
+ * a client that leaves does not stop it. */
 #include "api/command.h"
 #include "api/git_report.h"
 #include "api/git_request.h"
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 enum {
-    GRACE_MS = 5000,    /* for git to remove what it has half made */
+    GRACE_MS = 5000,     /* for git to remove what it has half made */
     BACKSTOP_MS = 30000, /* beyond the limit, for when no siltd is there to see it */
     RESULT_MAX = 4096,
     ANSWER_MAX = 6 * (2 * SILT_GIT_STDERR_MAX + 3 * SILT_GIT_URL_MAX + 4 * PATH_MAX),
@@ -162,7 +162,8 @@ static silt_slice reason(silt_slice said)
     return fatal.len > 0 ? fatal : last;
 }
 
-static void end_with_event(struct clone *k, enum silt_api_code code, silt_slice context, const char *message)
+static void end_with_event(struct clone *k, enum silt_api_code code, silt_slice context,
+                           const char *message)
 {
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX + context.len);
@@ -178,17 +179,19 @@ static void end_with_event(struct clone *k, enum silt_api_code code, silt_slice 
     silt_http_end(let_go(k));
 }
 
-static void tell_failure(struct clone *k, enum silt_api_code code, int exit_code, const char *message)
+static void tell_failure(struct clone *k, enum silt_api_code code, int exit_code,
+                         const char *message)
 {
     silt_auto_buf said, context;
     silt_buf_init(&said, SILT_GIT_STDERR_MAX * 4);
     silt_buf_init(&context, ANSWER_MAX);
     silt_git_redact(&said, &k->ask.url, silt_buf_slice(&k->report.lines));
     add_context(k, &context, exit_code, silt_buf_slice(&said));
+    silt_slice told = context.broken ? SILT_LIT("{}") : silt_buf_slice(&context);
     if (k->sse.begun)
-        end_with_event(k, code, silt_buf_slice(&context), message);
+        end_with_event(k, code, told, message);
     else
-        silt_api_refuse(let_go(k), code, silt_buf_slice(&context), "%s", message);
+        silt_api_refuse(let_go(k), code, told, "%s", message);
 }
 
 static void tell_ended(struct clone *k, const struct silt_agent_end *end)
@@ -199,10 +202,11 @@ static void tell_ended(struct clone *k, const struct silt_agent_end *end)
     silt_buf_init(&text, SILT_GIT_STDERR_MAX * 4);
     silt_git_redact(&text, &k->ask.url, reason(silt_buf_slice(&k->report.lines)));
     if (code == TIMED_OUT)
-        silt_buf_addf(&message, "Failed to clone repository: not done within %u ms", k->ask.timeout_ms);
+        silt_buf_addf(&message, "Failed to clone repository: not done within %u ms",
+                      k->ask.timeout_ms);
     else
-        silt_buf_addf(&message, "Failed to clone repository: %.*s", text.len < 900 ? (int)text.len : 900,
-                      text.len > 0 ? text.data : "");
+        silt_buf_addf(&message, "Failed to clone repository: %.*s",
+                      text.len < 900 ? (int)text.len : 900, text.len > 0 ? text.data : "");
     silt_buf_add_byte(&message, 0);
     tell_failure(k, silt_git_classify(code, silt_buf_slice(&k->report.lines)), code, message.data);
 }
@@ -313,7 +317,8 @@ static int start(struct clone *k, struct silt_call *c, struct silt_error *e)
     };
     if (script.broken)
         return silt_fail(e, SILT_LIMIT, "the command is too long");
-    if (!q->choice.plain && (session = silt_choice_session(c, &q->choice, (silt_slice){NULL, 0}, e)) == NULL)
+    if (!q->choice.plain
+        && (session = silt_choice_session(c, &q->choice, (silt_slice){NULL, 0}, e)) == NULL)
         return -1;
     if (q->url.has_secret && keep_secret(&q->url, &secret, e) < 0)
         return -1;
@@ -330,7 +335,10 @@ static struct clone *new_clone(struct silt_call *c)
     if (k == NULL)
         abort();
     *k = (struct clone){
-        .sink = {.started = on_started, .output = on_output, .ended = on_ended, .failed = on_failed},
+        .sink = {.started = on_started,
+                 .output = on_output,
+                 .ended = on_ended,
+                 .failed = on_failed},
         .request = c->request,
         .sandbox = c->sandbox,
         .loop = c->api->loop,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* git_report: what git says while it clones: progress, and why it failed. The text comes from inside a sandbox and
- * from strangers' servers. */
+/* git_report: what git says while it clones: progress, and why it failed. The text comes from
+ * inside a sandbox and from strangers' servers. */
 #pragma once
 
 #include "api/reply.h"
@@ -15,10 +15,12 @@ struct silt_git_progress {
 
 /* Lines of a stream that comes in pieces. A line that a carriage return takes back was progress. */
 struct silt_git_report {
-    struct silt_buf lines; /* the whole ones that were no progress, the last SILT_GIT_STDERR_MAX bytes of them */
+    struct silt_buf lines; /* the whole ones that were no progress, the last SILT_GIT_STDERR_MAX
+                              bytes of them */
     size_t len;
     char line[SILT_GIT_LINE_MAX];
-    void (*progress)(struct silt_git_report *r, const struct silt_git_progress *p); /* may be NULL */
+    void (*progress)(struct silt_git_report *r,
+                     const struct silt_git_progress *p); /* may be NULL */
 };
 
 void silt_git_report_init(struct silt_git_report *r);

@@ -18,20 +18,13 @@ static bool read_positive(struct silt_call *c, const char *name, const char *cod
     const struct silt_json *v = silt_json_get(c->body, silt_slice_of(name));
     if (v == NULL)
         return true;
-    double n = v->type == SILT_JSON_INT ? (double)v->integer : v->type == SILT_JSON_DOUBLE ? v->number : 0;
+    double n = v->type == SILT_JSON_INT      ? (double)v->integer
+               : v->type == SILT_JSON_DOUBLE ? v->number
+                                             : 0;
     if (!(n >= 1) || n > DEPTH_MAX || n != (double)(uint32_t)n)
         return refuse(c, name, "must be a positive whole number", code);
     *ret = (uint32_t)n;
     return true;
-}
-
-static silt_slice trim(silt_slice s)
-{
-    while (s.len > 0 && silt_is_blank((silt_slice){s.data, 1}))
-        s = (silt_slice){s.data + 1, s.len - 1};
-    while (s.len > 0 && silt_is_blank((silt_slice){s.data + s.len - 1, 1}))
-        s.len--;
-    return s;
 }
 
 static bool read_url(struct silt_call *c, struct silt_git_request *q)
@@ -41,10 +34,12 @@ static bool read_url(struct silt_call *c, struct silt_git_request *q)
     (void)silt_fail(&e, SILT_INVALID, "must be a string that is not empty");
     if (v != NULL && v->type == SILT_JSON_STRING && v->string.len > 0) {
         q->repo = v->string;
-        if (silt_git_url_read(&q->url, trim(v->string), c->api->git_local_remotes, &e) == 0)
+        if (silt_git_url_read(&q->url, silt_trim_blank(v->string), c->api->git_local_remotes, &e)
+            == 0)
             return true;
     }
-    silt_api_refuse_value_as(c->request, SILT_API_INVALID_GIT_URL, "repoUrl", e.text, "INVALID_GIT_URL");
+    silt_api_refuse_value_as(c->request, SILT_API_INVALID_GIT_URL, "repoUrl", e.text,
+                             "INVALID_GIT_URL");
     return false;
 }
 
@@ -76,10 +71,11 @@ static bool read_target(struct silt_call *c, struct silt_git_request *q)
         q->target = (silt_slice){path, (size_t)n};
         return true;
     }
-    const char *wrong = v->type != SILT_JSON_STRING || v->string.len == 0 ? "must be a string that is not empty"
-                        : silt_slice_has_byte(v->string, 0)               ? "must not hold a NUL character"
-                        : v->string.len >= PATH_MAX                       ? "is longer than 4095 bytes"
-                                                                          : NULL;
+    const char *wrong = v->type != SILT_JSON_STRING || v->string.len == 0
+                            ? "must be a string that is not empty"
+                        : silt_slice_has_byte(v->string, 0) ? "must not hold a NUL character"
+                        : v->string.len >= PATH_MAX         ? "is longer than 4095 bytes"
+                                                            : NULL;
     if (wrong != NULL)
         return refuse(c, "targetDirectory", wrong, "INVALID_PATH");
     q->target = v->string;
@@ -90,8 +86,10 @@ bool silt_git_request_read(struct silt_call *c, struct silt_git_request *q)
 {
     *q = (struct silt_git_request){.timeout_ms = TIMEOUT_MS};
     silt_git_url_init(&q->url);
-    if (read_url(c, q) && read_branch(c, q) && read_target(c, q) && read_positive(c, "depth", "INVALID_DEPTH", &q->depth)
-        && read_positive(c, "timeoutMs", "INVALID_TIMEOUT", &q->timeout_ms) && silt_choice_read(c, &q->choice))
+    if (read_url(c, q) && read_branch(c, q) && read_target(c, q)
+        && read_positive(c, "depth", "INVALID_DEPTH", &q->depth)
+        && read_positive(c, "timeoutMs", "INVALID_TIMEOUT", &q->timeout_ms)
+        && silt_choice_read(c, &q->choice))
         return true;
     silt_git_url_fini(&q->url);
     return false;
@@ -109,8 +107,8 @@ static void quote(struct silt_buf *b, silt_slice word)
     silt_buf_add_byte(b, '\'');
 }
 
-/* Only the server that the caller named is told: git asks again for every host it is sent on to. A memory file
- * that is opened anew is read from its beginning, as often as git asks. */
+/* Only the server that the caller named is told: git asks again for every host it is sent on to. A
+ * memory file that is opened anew is read from its beginning, as often as git asks. */
 static void add_helper(const struct silt_git_request *q, struct silt_buf *b)
 {
     silt_buf_add(b, SILT_LIT(" -c credential.helper="));
@@ -120,15 +118,20 @@ static void add_helper(const struct silt_git_request *q, struct silt_buf *b)
     silt_buf_init(&option, SILT_GIT_URL_MAX + 256);
     silt_buf_add(&option, SILT_LIT("credential."));
     silt_buf_add(&option, silt_buf_slice(&q->url.origin));
-    silt_buf_add(&option, SILT_LIT(".helper=!f() { if test \"$1\" = get; then cat /proc/self/fd/3; fi; }; f"));
+    silt_buf_add(
+        &option,
+        SILT_LIT(".helper=!f() { if test \"$1\" = get; then cat /proc/self/fd/3; fi; }; f"));
     silt_buf_add(b, SILT_LIT(" -c "));
     quote(b, silt_buf_slice(&option));
 }
 
 static void add_clone(const struct silt_git_request *q, bool progress, struct silt_buf *b)
 {
-    silt_buf_add(b, SILT_LIT("\\command git -c http.lowSpeedLimit=1024 -c http.lowSpeedTime=30"
-                             " -c core.hooksPath=/dev/null -c protocol.ext.allow=never -c submodule.recurse=false"));
+    silt_buf_add(
+        b,
+        SILT_LIT(
+            "\\command git -c http.lowSpeedLimit=1024 -c http.lowSpeedTime=30"
+            " -c core.hooksPath=/dev/null -c protocol.ext.allow=never -c submodule.recurse=false"));
     add_helper(q, b);
     silt_buf_add(b, SILT_LIT(" clone --no-hardlinks"));
     if (progress)
@@ -146,25 +149,31 @@ static void add_clone(const struct silt_git_request *q, bool progress, struct si
     silt_buf_add(b, SILT_LIT(" \"$__silt_dir\" >&2 || __silt_end=$?\n"));
 }
 
-/* A shell with a trap outlives the signal that ends git, so that it can still tidy up; the session may have set
- * anything, so nothing relies on its options. */
+/* A shell with a trap outlives the signal that ends git, so that it can still tidy up; the session
+ * may have set anything, so nothing relies on its options. */
 void silt_git_request_script(const struct silt_git_request *q, bool progress, struct silt_buf *b)
 {
     silt_buf_add(b, SILT_LIT("\\command set +eu\n\\command trap : TERM\n"
-                             "\\command unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_NAMESPACE\n"
+                             "\\command unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE "
+                             "GIT_OBJECT_DIRECTORY GIT_NAMESPACE\n"
                              "__silt_end=0 __silt_old=1\n__silt_dir="));
     quote(b, q->target);
     silt_buf_add(b, SILT_LIT("\n[[ -e $__silt_dir || -L $__silt_dir ]] || __silt_old=0\n"));
     add_clone(q, progress, b);
-    silt_buf_add(b, SILT_LIT("if (( __silt_end != 0 )); then\n"
-                             "(( __silt_old )) || \\command rm -rf -- \"$__silt_dir\"\n"
-                             "\\command exit $__silt_end\nfi\n"
-                             "\\command echo \"$(\\command git -C \"$__silt_dir\" symbolic-ref -q --short HEAD)\"\n"
-                             "\\command echo \"$(\\command git -C \"$__silt_dir\" rev-parse -q --verify HEAD)\"\n"
-                             "\\command exit 0\n"));
+    silt_buf_add(
+        b,
+        SILT_LIT(
+            "if (( __silt_end != 0 )); then\n"
+            "(( __silt_old )) || \\command rm -rf -- \"$__silt_dir\"\n"
+            "\\command exit $__silt_end\nfi\n"
+            "\\command echo \"$(\\command git -C \"$__silt_dir\" symbolic-ref -q --short HEAD)\"\n"
+            "\\command echo \"$(\\command git -C \"$__silt_dir\" rev-parse -q --verify HEAD)\"\n"
+            "\\command exit 0\n"));
 }
 
-#define ENV "GIT_TERMINAL_PROMPT=0\0GIT_ASKPASS=\0SSH_ASKPASS=\0LC_ALL=C\0GIT_ALLOW_PROTOCOL=http:https:ssh:git"
+#define ENV                                                                                        \
+    "GIT_TERMINAL_PROMPT=0\0GIT_ASKPASS=\0SSH_ASKPASS=\0LC_ALL=C\0GIT_ALLOW_PROTOCOL=http:https:"  \
+    "ssh:git"
 
 silt_slice silt_git_request_env(const struct silt_git_request *q)
 {

@@ -40,7 +40,10 @@ static int fail(struct silt_error *e, const char *why)
 
 static int hex(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static bool is_control(char c)
@@ -68,7 +71,8 @@ static bool decode(struct silt_buf *b, silt_slice raw)
 
 static bool is_host(silt_slice host)
 {
-    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
+    static const char good[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
     for (size_t i = 0; i < host.len; i++)
         if (memchr(good, host.data[i], sizeof(good) - 1) == NULL)
             return false;
@@ -134,7 +138,8 @@ static int take_secret(struct silt_git_url *u, silt_slice info, struct silt_erro
                : fail(e, "its credentials are badly escaped or hold a control character");
 }
 
-static int read_http(struct silt_git_url *u, silt_slice scheme, silt_slice rest, struct silt_error *e)
+static int read_http(struct silt_git_url *u, silt_slice scheme, silt_slice rest,
+                     struct silt_error *e)
 {
     size_t end = 0, at = 0;
     while (end < rest.len && strchr("/?#", rest.data[end]) == NULL)
@@ -160,7 +165,8 @@ static int read_http(struct silt_git_url *u, silt_slice scheme, silt_slice rest,
 }
 
 /* ssh://[user@]host[:port]/path, git://host[:port]/path */
-static int read_plain(struct silt_git_url *u, silt_slice whole, silt_slice scheme, bool may_have_user, struct silt_error *e)
+static int read_plain(struct silt_git_url *u, silt_slice whole, silt_slice scheme,
+                      bool may_have_user, struct silt_error *e)
 {
     silt_slice rest = {whole.data + scheme.len, whole.len - scheme.len}, place, user = {NULL, 0};
     (void)silt_slice_split(&rest, '/', &place);
@@ -184,7 +190,8 @@ static int read_scp(struct silt_git_url *u, silt_slice whole, struct silt_error 
         return fail(e, "it is none of http://, https://, ssh://, git:// and user@host:path");
     (void)silt_slice_split(&rest, '@', &user);
     (void)silt_slice_split(&rest, ':', &host);
-    if (!is_host(user) || silt_slice_has_byte(user, ':') || !is_host(host) || rest.len == 0 || rest.data[0] == ':')
+    if (!is_host(user) || silt_slice_has_byte(user, ':') || !is_host(host) || rest.len == 0
+        || rest.data[0] == ':')
         return fail(e, "it is none of http://, https://, ssh://, git:// and user@host:path");
     take_all(u, whole);
     name_folder(u, rest);
@@ -243,12 +250,16 @@ static bool begins(silt_slice text, silt_slice what)
     return what.len > 0 && silt_slice_starts(text, what);
 }
 
-/* Length of `http://user:pass@` at the beginning of the text, up to the at sign; 0: there is none. */
+/* Length of `http://user:pass@` at the beginning of the text, up to the at sign; 0: there is none.
+ */
 static size_t info_len(silt_slice text, size_t *ret_scheme)
 {
     size_t at = 0;
-    *ret_scheme = begins(text, SILT_LIT("http://")) ? 7 : begins(text, SILT_LIT("https://")) ? 8 : 0;
-    for (size_t i = *ret_scheme; *ret_scheme > 0 && i < text.len && strchr("/?# \t\r\n'\"", text.data[i]) == NULL; i++)
+    *ret_scheme = begins(text, SILT_LIT("http://"))    ? 7
+                  : begins(text, SILT_LIT("https://")) ? 8
+                                                       : 0;
+    for (size_t i = *ret_scheme;
+         *ret_scheme > 0 && i < text.len && strchr("/?# \t\r\n'\"", text.data[i]) == NULL; i++)
         at = text.data[i] == '@' ? i : at;
     return at;
 }

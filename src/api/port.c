@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST …/api/port-watch: server-sent events until something inside answers on a port, for as long as the
- * client listens. POST /v1/…/ports/wait: the same as one answer. */
+/* POST …/api/port-watch: server-sent events until something inside answers on a port, for as long
+ * as the client listens. POST /v1/…/ports/wait: the same as one answer. */
 #include "api/port.h"
 #include "api/sse.h"
 
@@ -18,7 +18,8 @@ enum {
 /* ---- what is asked ---- */
 
 /* A whole number in the bounds; absent is fine. */
-static bool read_number(struct silt_call *c, const char *name, int64_t min, int64_t max, uint32_t *ret)
+static bool read_number(struct silt_call *c, const char *name, int64_t min, int64_t max,
+                        uint32_t *ret)
 {
     const struct silt_json *v = silt_json_get(c->body, silt_slice_of(name));
     if (v == NULL || v->type == SILT_JSON_NULL)
@@ -40,7 +41,9 @@ static bool read_interval(struct silt_call *c, uint32_t *ret)
 {
     if (!silt_body_ms(c, "interval", ret))
         return false;
-    *ret = *ret < INTERVAL_MIN_MS ? INTERVAL_MIN_MS : *ret > INTERVAL_MAX_MS ? INTERVAL_MAX_MS : *ret;
+    *ret = *ret < INTERVAL_MIN_MS   ? INTERVAL_MIN_MS
+           : *ret > INTERVAL_MAX_MS ? INTERVAL_MAX_MS
+                                    : *ret;
     return true;
 }
 
@@ -49,12 +52,15 @@ bool silt_port_ask_read(struct silt_call *c, const char *process_field, struct s
     uint32_t port = 0;
     silt_slice mode = {NULL, 0};
     struct silt_port_request *q = &ret->request;
-    *ret = (struct silt_port_ask){
-        .request = {.status_min = 200, .status_max = 399, .interval_ms = INTERVAL_MS, .path = SILT_LIT("/")}};
+    *ret = (struct silt_port_ask){.request = {.status_min = 200,
+                                              .status_max = 399,
+                                              .interval_ms = INTERVAL_MS,
+                                              .path = SILT_LIT("/")}};
     if (!read_number(c, "port", 1, UINT16_MAX, &port) || !silt_body_string(c, "mode", &mode)
-        || !silt_body_string(c, "path", &q->path) || !read_number(c, "statusMin", 0, 999, &q->status_min)
-        || !read_number(c, "statusMax", 0, 999, &q->status_max) || !read_interval(c, &q->interval_ms)
-        || !silt_body_string(c, process_field, &ret->process))
+        || !silt_body_string(c, "path", &q->path)
+        || !read_number(c, "statusMin", 0, 999, &q->status_min)
+        || !read_number(c, "statusMax", 0, 999, &q->status_max)
+        || !read_interval(c, &q->interval_ms) || !silt_body_string(c, process_field, &ret->process))
         return false;
     if (port == 0 || q->path.len > SILT_WORKER_PATH_MAX) {
         silt_api_refuse_field(c->request, port == 0 ? "port" : "path",
@@ -265,7 +271,8 @@ static void answer(struct answer *a, bool reached, const char *key, int64_t valu
 
 static void on_answer_reached(struct silt_port_wait *w, uint32_t status)
 {
-    answer(silt_container_of(w, struct answer, wait), true, status > 0 ? "statusCode" : NULL, status);
+    answer(silt_container_of(w, struct answer, wait), true, status > 0 ? "statusCode" : NULL,
+           status);
 }
 
 static void on_answer_exited(struct silt_port_wait *w, int32_t code)
@@ -300,14 +307,17 @@ static void run_wait(struct silt_call *c)
     struct silt_process *process = silt_process_find(c->sandbox, ask->port.process);
     struct silt_error e;
     if (ask->port.process.len > 0 && process == NULL) {
-        silt_api_refuse(c->request, SILT_API_PROCESS_NOT_FOUND, (silt_slice){NULL, 0}, "Process not found");
+        silt_api_refuse(c->request, SILT_API_PROCESS_NOT_FOUND, (silt_slice){NULL, 0},
+                        "Process not found");
         return;
     }
     struct answer *a = calloc(1, sizeof(*a));
     if (a == NULL)
         abort();
     *a = (struct answer){
-        .wait = {.reached = on_answer_reached, .exited = on_answer_exited, .failed = on_answer_failed},
+        .wait = {.reached = on_answer_reached,
+                 .exited = on_answer_exited,
+                 .failed = on_answer_failed},
         .request = c->request,
         .loop = c->api->loop,
         .sandbox = c->sandbox,
@@ -332,7 +342,8 @@ static void parse_wait(struct silt_call *c)
     if (ask == NULL)
         abort();
     ask->timeout_ms = WAIT_MS;
-    if (!silt_port_ask_read(c, "process", &ask->port) || !silt_body_ms(c, "timeoutMs", &ask->timeout_ms))
+    if (!silt_port_ask_read(c, "process", &ask->port)
+        || !silt_body_ms(c, "timeoutMs", &ask->timeout_ms))
         return;
     if (ask->timeout_ms > WAIT_MAX_MS)
         ask->timeout_ms = WAIT_MAX_MS;

@@ -31,7 +31,8 @@ void silt_sse_begin(struct silt_sse *s)
     if (s->begun)
         return;
     s->begun = true;
-    silt_http_begin(s->request, 200, SILT_LIT("text/event-stream"), SILT_LIT("Cache-Control: no-cache\r\n"));
+    silt_http_begin(s->request, 200, SILT_LIT("text/event-stream"),
+                    SILT_LIT("Cache-Control: no-cache\r\n"));
     silt_loop_after(s->loop, &s->keepalive, KEEPALIVE_MS);
 }
 

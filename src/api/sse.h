@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sse: a streamed answer of typed events. Each has an `event:` line and one line of JSON that names the type
- * again; silence is filled with comments, so that nobody in between takes the stream for dead. */
+/* sse: a streamed answer of typed events. Each has an `event:` line and one line of JSON that names
+ * the type again; silence is filled with comments, so that nobody in between takes the stream for
+ * dead. */
 #pragma once
 
 #include "api/reply.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST …/api/watch and POST /v1/…/watch: what happens to files, as server-sent events. A reader that is too
- * slow holds nothing back: what cannot wait any longer for it is counted and told as an overflow. */
+/* POST …/api/watch and POST /v1/…/watch: what happens to files, as server-sent events. A reader
+ * that is too slow holds nothing back: what cannot wait any longer for it is counted and told as an
+ * overflow. */
 #include "api/sse.h"
 #include "api/watch_request.h"
 #include "base/clock.h"
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 
 enum {
-    WINDOW_MS = 75,      /* in which events of one kind on one path become one */
-    PENDING_MAX = 1000,  /* different ones in a window */
+    WINDOW_MS = 75,     /* in which events of one kind on one path become one */
+    PENDING_MAX = 1000, /* different ones in a window */
     ESTABLISH_MS = 10000,
-    SILENT_MS = 500,     /* a refusal that comes later than this is an event */
+    SILENT_MS = 500, /* a refusal that comes later than this is an event */
     EVENT_MAX = SILT_WORKER_PATH_MAX * 6 + 1024,
 };
 
@@ -28,10 +29,10 @@ enum { KEY_PATH = 5 };
 struct watching {
     struct silt_listener listener;
     struct silt_sse sse;
-    struct silt_link link; /* in api->watchings */
+    struct silt_link link;        /* in api->watchings */
     struct silt_sandbox *sandbox; /* borrowed, held */
-    struct silt_timer window;    /* runs while something is pending */
-    struct silt_timer establish; /* until it is ready: SILENT_MS, then the rest */
+    struct silt_timer window;     /* runs while something is pending */
+    struct silt_timer establish;  /* until it is ready: SILENT_MS, then the rest */
     bool native, ready;
     struct silt_map pending;
     struct silt_link order; /* as they were seen first */
@@ -79,7 +80,8 @@ static void on_gone(struct silt_http_request *r)
 
 /* ---- events ---- */
 
-static void send_event(struct watching *w, uint32_t what, bool is_dir, silt_slice path, int64_t time_ms)
+static void send_event(struct watching *w, uint32_t what, bool is_dir, silt_slice path,
+                       int64_t time_ms)
 {
     silt_auto_buf b;
     silt_buf_init(&b, EVENT_MAX);
@@ -142,7 +144,8 @@ static void flush(struct watching *w)
         return;
     while (!silt_list_empty(&w->order) && has_room(w)) {
         struct pending *p = silt_container_of(w->order.next, struct pending, link);
-        send_event(w, p->what, p->is_dir, (silt_slice){p->key + KEY_PATH, p->key_len - KEY_PATH}, p->time_ms);
+        send_event(w, p->what, p->is_dir, (silt_slice){p->key + KEY_PATH, p->key_len - KEY_PATH},
+                   p->time_ms);
         (void)silt_map_remove(&w->pending, (silt_slice){p->key, p->key_len});
         silt_list_remove(&p->link);
         free(p);
@@ -282,7 +285,8 @@ void silt_api_stop_watches(struct silt_api *api)
     {
         struct watching *w = silt_container_of(it, struct watching, link);
         silt_sse_begin(&w->sse);
-        finish(w, w->ready ? "stopped" : "error", w->ready ? "reason" : "error", "the daemon is stopped");
+        finish(w, w->ready ? "stopped" : "error", w->ready ? "reason" : "error",
+               "the daemon is stopped");
     }
 }
 

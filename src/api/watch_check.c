@@ -38,7 +38,8 @@ static void on_gone(struct silt_http_request *r)
 
 static void version_of(const struct silt_lookout *w, char out[VERSION_SIZE])
 {
-    (void)snprintf(out, VERSION_SIZE, "%s:%llu", silt_lookout_id(w), (unsigned long long)silt_lookout_count(w));
+    (void)snprintf(out, VERSION_SIZE, "%s:%llu", silt_lookout_id(w),
+                   (unsigned long long)silt_lookout_count(w));
 }
 
 static void refuse_future(struct checking *k, const char *version)
@@ -58,10 +59,10 @@ static void refuse_future(struct checking *k, const char *version)
 static void add_status(struct silt_buf *b, const struct checking *k, const struct silt_lookout *w)
 {
     bool same = silt_slice_eq(k->check->id, silt_slice_of(silt_lookout_id(w)));
-    const char *status = k->check->id.len == 0                        ? "unchanged"
-                         : !same                                      ? "resync"
+    const char *status = k->check->id.len == 0                       ? "unchanged"
+                         : !same                                     ? "resync"
                          : silt_lookout_count(w) > k->check->counter ? "changed"
-                                                                      : "unchanged";
+                                                                     : "unchanged";
     silt_json_key(b, SILT_LIT("status"));
     silt_json_string(b, silt_slice_of(status));
     if (k->check->id.len == 0 || same)
@@ -173,7 +174,8 @@ static bool is_version(struct check *k)
         return false;
     rest = k->id;
     return silt_slice_split(&rest, '-', &part) && silt_slice_eq(part, SILT_LIT("watch"))
-           && silt_slice_split(&rest, '-', &part) && is_number(part, &ignored) && is_number(rest, &ignored);
+           && silt_slice_split(&rest, '-', &part) && is_number(part, &ignored)
+           && is_number(rest, &ignored);
 }
 
 static bool read_since(struct silt_call *c, struct check *k)
@@ -183,9 +185,11 @@ static bool read_since(struct silt_call *c, struct check *k)
         return true;
     if (v->type == SILT_JSON_STRING)
         k->since = v->string;
-    if (v->type == SILT_JSON_STRING && v->string.len > 0 && v->string.len < VERSION_SIZE && is_version(k))
+    if (v->type == SILT_JSON_STRING && v->string.len > 0 && v->string.len < VERSION_SIZE
+        && is_version(k))
         return true;
-    silt_watch_refuse(c, (const char *const[]){"since", NULL}, "since: is not a version of an earlier answer");
+    silt_watch_refuse(c, (const char *const[]){"since", NULL},
+                      "since: is not a version of an earlier answer");
     return false;
 }
 

@@ -85,15 +85,6 @@ static bool refuse_one(struct silt_call *c, const char *name, const char *why)
 
 /* ---- path ---- */
 
-static silt_slice trim(silt_slice s)
-{
-    while (s.len > 0 && silt_is_blank((silt_slice){s.data, 1}))
-        s = (silt_slice){s.data + 1, s.len - 1};
-    while (s.len > 0 && silt_is_blank((silt_slice){s.data + s.len - 1, 1}))
-        s.len--;
-    return s;
-}
-
 /* `.` and `..` are folded by the text alone; the result has no slash at its end. */
 static silt_slice resolve(struct silt_call *c, silt_slice path)
 {
@@ -150,7 +141,7 @@ static bool read_path(struct silt_call *c, struct silt_watch_ask *ret)
     const struct silt_json *v = silt_json_get(c->body, SILT_LIT("path"));
     if (v == NULL || v->type != SILT_JSON_STRING || silt_is_blank(v->string))
         return refuse_one(c, "path", "path: must be a string that is not blank");
-    silt_slice path = trim(v->string);
+    silt_slice path = silt_trim_blank(v->string);
     if (silt_slice_has_byte(path, 0))
         return refuse_one(c, "path", "path: must not hold a NUL character");
     silt_slice resolved = resolve(c, path);
@@ -200,7 +191,8 @@ static const struct silt_json *list_of(struct silt_call *c, const char *name, bo
     if (v == NULL || v->type == SILT_JSON_NULL)
         return NULL;
     if (v->type != SILT_JSON_ARRAY || v->items.count > PATTERNS_MAX) {
-        *ret_good = refuse_one(c, name, "include and exclude must be lists of at most 256 patterns");
+        *ret_good =
+            refuse_one(c, name, "include and exclude must be lists of at most 256 patterns");
         return NULL;
     }
     for (const struct silt_json *i = v->items.first; i != NULL; i = i->next) {
@@ -262,7 +254,8 @@ static bool read_patterns(struct silt_call *c, struct silt_watch_ask *ret)
     else if (given == NULL || given->type == SILT_JSON_NULL) /* an empty list is a wish */
         ret->request.patterns = SILT_LIT(".DS_Store\0.git\0node_modules\0");
     if (ret->request.patterns.len > SILT_FRAME_BODY_MAX / 2)
-        return refuse_one(c, include != NULL ? "include" : "exclude", "patterns of more than 30 KiB");
+        return refuse_one(c, include != NULL ? "include" : "exclude",
+                          "patterns of more than 30 KiB");
     return true;
 }
 
@@ -273,15 +266,17 @@ static void read_events(struct silt_call *c, struct silt_watch_ask *ret)
         const char *name;
         uint32_t what;
     } rows[] = {
-        {"create", SILT_WATCH_CREATE},       {"modify", SILT_WATCH_MODIFY},   {"delete", SILT_WATCH_DELETE},
-        {"move_from", SILT_WATCH_MOVE_FROM}, {"move_to", SILT_WATCH_MOVE_TO}, {"attrib", SILT_WATCH_ATTRIB},
+        {"create", SILT_WATCH_CREATE},   {"modify", SILT_WATCH_MODIFY},
+        {"delete", SILT_WATCH_DELETE},   {"move_from", SILT_WATCH_MOVE_FROM},
+        {"move_to", SILT_WATCH_MOVE_TO}, {"attrib", SILT_WATCH_ATTRIB},
     };
     const struct silt_json *v = silt_json_get(c->body, SILT_LIT("events"));
     uint32_t set = 0;
     if (v != NULL && v->type == SILT_JSON_ARRAY)
         for (const struct silt_json *i = v->items.first; i != NULL; i = i->next)
             for (size_t k = 0; k < SILT_COUNT(rows); k++)
-                if (i->type == SILT_JSON_STRING && silt_slice_eq(i->string, silt_slice_of(rows[k].name)))
+                if (i->type == SILT_JSON_STRING
+                    && silt_slice_eq(i->string, silt_slice_of(rows[k].name)))
                     set |= rows[k].what;
     ret->request.events = set != 0 ? set : SILT_WATCH_DEFAULT;
 }
@@ -302,7 +297,8 @@ bool silt_watch_ask_read(struct silt_call *c, struct silt_watch_ask *ret)
     return true;
 }
 
-void silt_watch_refuse_failed(struct silt_http_request *r, silt_slice path, const struct silt_error *e)
+void silt_watch_refuse_failed(struct silt_http_request *r, silt_slice path,
+                              const struct silt_error *e)
 {
     silt_auto_buf b;
     enum silt_api_code code = SILT_API_WATCH_START;

@@ -15,4 +15,5 @@ bool silt_watch_ask_read(struct silt_call *c, struct silt_watch_ask *ret);
 /* 400 with the offending members in the context; the last one is NULL. */
 void silt_watch_refuse(struct silt_call *c, const char *const *names, const char *why);
 /* What came of a watch that did not start. */
-void silt_watch_refuse_failed(struct silt_http_request *r, silt_slice path, const struct silt_error *e);
+void silt_watch_refuse_failed(struct silt_http_request *r, silt_slice path,
+                              const struct silt_error *e);

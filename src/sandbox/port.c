@@ -12,7 +12,8 @@ void silt_port_wait_leave(struct silt_port_wait *w)
     w->work = NULL;
 }
 
-static void on_said(struct silt_work_sink *sink, enum silt_worker_say type, silt_slice body, bool last)
+static void on_said(struct silt_work_sink *sink, enum silt_worker_say type, silt_slice body,
+                    bool last)
 {
     struct silt_port_wait *w = silt_container_of(sink, struct silt_port_wait, sink);
     struct silt_worker_done done;
@@ -39,8 +40,8 @@ static void on_failed(struct silt_work_sink *sink, const struct silt_error *e)
     w->failed(w, e);
 }
 
-static void on_process(struct silt_process_watch *watch, struct silt_process *p, enum silt_process_event what,
-                       const struct silt_error *e)
+static void on_process(struct silt_process_watch *watch, struct silt_process *p,
+                       enum silt_process_event what, const struct silt_error *e)
 {
     struct silt_port_wait *w = silt_container_of(watch, struct silt_port_wait, watch);
     (void)e;
@@ -53,8 +54,8 @@ static void on_process(struct silt_process_watch *watch, struct silt_process *p,
     w->exited(w, code);
 }
 
-int silt_port_wait_start(struct silt_port_wait *w, struct silt_sandbox *s, const struct silt_port_request *q,
-                         struct silt_error *e)
+int silt_port_wait_start(struct silt_port_wait *w, struct silt_sandbox *s,
+                         const struct silt_port_request *q, struct silt_error *e)
 {
     silt_auto_buf text;
     struct silt_worker_port how = {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 enum {
-    BUDGET = 4096,     /* events taken in one window: the loop has others to serve */
+    BUDGET = 4096, /* events taken in one window: the loop has others to serve */
     WINDOW_MS = 20,
     KEY_MAX = SILT_FRAME_BODY_MAX,
 };
@@ -129,7 +129,8 @@ static void on_event(struct silt_lookout *w, const struct silt_worker_event *v, 
     spend(w);
 }
 
-static void on_said(struct silt_work_sink *sink, enum silt_worker_say type, silt_slice body, bool last)
+static void on_said(struct silt_work_sink *sink, enum silt_worker_say type, silt_slice body,
+                    bool last)
 {
     struct silt_lookout *w = silt_container_of(sink, struct silt_lookout, sink);
     struct silt_worker_event v;
@@ -207,7 +208,8 @@ static int start(struct silt_lookout *w, const struct silt_lookout_request *q, s
     struct silt_work_request work = {
         .kind = SILT_WORK_LONG,
         .op = SILT_WORKER_WATCH,
-        .ask = {.flags = (q->recursive ? SILT_WORKER_RECURSIVE : 0) | (q->include ? SILT_WORKER_INCLUDE : 0),
+        .ask = {.flags = (q->recursive ? SILT_WORKER_RECURSIVE : 0)
+                         | (q->include ? SILT_WORKER_INCLUDE : 0),
                 .limit = q->events},
         .path = q->path,
         .text = q->patterns,
@@ -227,15 +229,15 @@ static struct silt_lookout *new_lookout(struct silt_sandbox *s, silt_slice key)
     w->grave.free = free_lookout;
     silt_list_init(&w->listeners);
     silt_list_init(&w->link);
-    (void)snprintf(w->id, sizeof(w->id), "watch-%llu-%lld", (unsigned long long)++s->registry->lookouts,
-                   (long long)silt_clock_wall_ms());
+    (void)snprintf(w->id, sizeof(w->id), "watch-%llu-%lld",
+                   (unsigned long long)++s->registry->lookouts, (long long)silt_clock_wall_ms());
     w->key_len = key.len;
     memcpy(w->key, key.data, key.len);
     return w;
 }
 
-int silt_lookout_join(struct silt_sandbox *s, const struct silt_lookout_request *q, struct silt_listener *l,
-                      bool *ret_is_new, struct silt_error *e)
+int silt_lookout_join(struct silt_sandbox *s, const struct silt_lookout_request *q,
+                      struct silt_listener *l, bool *ret_is_new, struct silt_error *e)
 {
     silt_auto_buf key;
     silt_buf_init(&key, KEY_MAX);

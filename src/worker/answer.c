@@ -83,7 +83,8 @@ static bool is_here(silt_slice *url, uint16_t port)
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     char wanted[64];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        int n = snprintf(wanted, sizeof(wanted), port == 80 ? "http://%s" : "http://%s:%u", names[i], port);
+        int n = snprintf(wanted, sizeof(wanted), port == 80 ? "http://%s" : "http://%s:%u",
+                         names[i], port);
         silt_slice w = {wanted, (size_t)n};
         if (url->len < w.len || !silt_slice_ieq((silt_slice){url->data, w.len}, w))
             continue;
@@ -116,7 +117,8 @@ static bool join(silt_slice path, char target[SILT_TARGET_SIZE])
 bool silt_answer_redirect(const struct silt_answer *a, uint16_t port, char target[SILT_TARGET_SIZE])
 {
     silt_slice url = a->location;
-    bool sends_on = a->status == 301 || a->status == 302 || a->status == 303 || a->status == 307 || a->status == 308;
+    bool sends_on = a->status == 301 || a->status == 302 || a->status == 303 || a->status == 307
+                    || a->status == 308;
     if (!sends_on || url.len == 0 || silt_slice_starts(url, SILT_LIT("//")))
         return false;
     if (is_here(&url, port) || url.data[0] == '/')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All places of the pattern where a match could be are kept at once (a set of states), so that nothing is
- * tried twice. */
+/* All places of the pattern where a match could be are kept at once (a set of states), so that
+ * nothing is tried twice. */
 #include "worker/glob.h"
 
 #include <stdlib.h>
@@ -21,7 +21,12 @@ struct silt_glob {
 static uint32_t next(silt_slice *s)
 {
     unsigned char lead = (unsigned char)s->data[0];
-    size_t len = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    size_t len = lead < 0x80   ? 1
+                 : lead < 0xc2 ? 0
+                 : lead < 0xe0 ? 2
+                 : lead < 0xf0 ? 3
+                 : lead < 0xf5 ? 4
+                               : 0;
     uint32_t c = len == 1 ? lead : lead & (0x7fU >> len);
     bool good = len > 0 && len <= s->len;
     for (size_t i = 1; good && i < len; i++) {

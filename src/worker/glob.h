@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glob: patterns over paths. `*` is anything but a slash, `**` anything, `?` one character but a slash; a
- * pattern fits when it covers a run of whole components anywhere in the path. The time is bounded by length
- * of the path times length of the pattern, whatever they hold. */
+/* glob: patterns over paths. `*` is anything but a slash, `**` anything, `?` one character but a
+ * slash; a pattern fits when it covers a run of whole components anywhere in the path. The time is
+ * bounded by length of the path times length of the pattern, whatever they hold. */
 #pragma once
 
 #include "base/slice.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port: waits until something in the sandbox answers on a port of its loopback. The kernel tells nobody when
- * a socket begins to listen, so it is asked by connecting, which costs some microseconds while there is none. */
+/* port: waits until something in the sandbox answers on a port of its loopback. The kernel tells
+ * nobody when a socket begins to listen, so it is asked by connecting, which costs some
+ * microseconds while there is none. */
 #include "base/clock.h"
 #include "worker/answer.h"
 #include "worker/ops.h"
@@ -49,7 +50,8 @@ static bool is_self(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};
     socklen_t a = sizeof(here), b = sizeof(there);
-    return getsockname(fd, (struct sockaddr *)&here, &a) < 0 || getpeername(fd, (struct sockaddr *)&there, &b) < 0
+    return getsockname(fd, (struct sockaddr *)&here, &a) < 0
+           || getpeername(fd, (struct sockaddr *)&there, &b) < 0
            || (a == b && memcmp(&here, &there, a) == 0);
 }
 
@@ -72,7 +74,8 @@ static int connect_any(struct probe *p)
 {
     struct sockaddr_in four = {
         .sin_family = AF_INET, .sin_port = htons(p->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(p->port), .sin6_addr = {{{0}}}};
+    struct sockaddr_in6 six = {
+        .sin6_family = AF_INET6, .sin6_port = htons(p->port), .sin6_addr = {{{0}}}};
     six.sin6_addr.s6_addr[15] = 1;
     int fd = connect_to(p, (const struct sockaddr *)&four, sizeof(four));
     return fd >= 0 ? fd : connect_to(p, (const struct sockaddr *)&six, sizeof(six));

@@ -31,7 +31,8 @@ static void take_out(struct silt_folder *f)
     f->parent = f->next = f->prev = NULL;
 }
 
-struct silt_folder *silt_tree_add(struct silt_tree *t, struct silt_folder *parent, const char *name, int wd)
+struct silt_folder *silt_tree_add(struct silt_tree *t, struct silt_folder *parent, const char *name,
+                                  int wd)
 {
     size_t len = strlen(name);
     struct silt_folder *f = t->count < SILT_TREE_MAX ? calloc(1, sizeof(*f) + len + 1) : NULL;
@@ -88,8 +89,8 @@ static void not_unread(struct silt_tree *t, struct silt_folder *f)
 }
 
 /* Leaves first, without recursion: a tree can be two thousand folders deep. */
-void silt_tree_remove(struct silt_tree *t, struct silt_folder *f, void (*gone)(void *context, int wd),
-                      void *context)
+void silt_tree_remove(struct silt_tree *t, struct silt_folder *f,
+                      void (*gone)(void *context, int wd), void *context)
 {
     struct silt_folder *at = f, *up;
     for (bool last = false; !last; at = up) {
@@ -108,8 +109,8 @@ void silt_tree_remove(struct silt_tree *t, struct silt_folder *f, void (*gone)(v
     }
 }
 
-struct silt_folder *silt_tree_move(struct silt_tree *t, struct silt_folder *f, struct silt_folder *parent,
-                                   const char *name)
+struct silt_folder *silt_tree_move(struct silt_tree *t, struct silt_folder *f,
+                                   struct silt_folder *parent, const char *name)
 {
     for (const struct silt_folder *up = parent; up != NULL; up = up->parent)
         if (up == f)
@@ -156,7 +157,8 @@ struct silt_folder *silt_tree_next_unread(struct silt_tree *t)
 }
 
 /* From the end to the beginning, then moved to the front. */
-bool silt_tree_path(const struct silt_folder *f, const char *name, char out[SILT_WORKER_PATH_MAX + 1])
+bool silt_tree_path(const struct silt_folder *f, const char *name,
+                    char out[SILT_WORKER_PATH_MAX + 1])
 {
     size_t at = SILT_WORKER_PATH_MAX;
     out[at] = 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch: tells what happens below a path, by inotify. Links are not followed, so there are no loops. What
- * cannot be seen is told: the kernel's queue overflows, or it gives no more watches. */
-#include "base/clock.h"
-#include "worker/glob.h"
+/* watch: tells what happens below a path, by inotify. Links are not followed, so there are no
+ * loops. What cannot be seen is told: the kernel's queue overflows, or it gives no more watches. */
 #include "worker/ops.h"
 #include "worker/place.h"
+#include "worker/teller.h"
 #include "worker/tree.h"
 
 #include <dirent.h>
@@ -18,10 +17,8 @@
 #include <sys/syscall.h>
 
 enum {
-    LIMITS_TOLD = 256,  /* folders that are named at once when watches run out */
-    GLOBS_MAX = 1024,
-    MOVE_WAIT_MS = 10,  /* the second half of a rename follows at once */
-    ASK_EVERY = 64,     /* folders between two looks at siltd */
+    MOVE_WAIT_MS = 10, /* the second half of a rename follows at once */
+    ASK_EVERY = 64,    /* folders between two looks at siltd */
 };
 
 struct lookout {
@@ -29,85 +26,22 @@ struct lookout {
     int inotify;
     bool over; /* the last event was told */
     struct silt_tree tree;
-    struct silt_glob *globs[GLOBS_MAX];
-    size_t glob_count;
     struct silt_folder *moving; /* was moved from its place; where to, the next event may tell */
     uint32_t cookie;
-    uint32_t ours;   /* cookie: a file of ours takes the place of another */
-    int file_wd;     /* a single file is watched: its watch */
-    uint32_t limits_told;
-    size_t out_len, last; /* of `out`; where its last event begins */
-    char out[SILT_FRAME_BODY_MAX];
+    uint32_t ours; /* cookie: a file of ours takes the place of another */
+    int file_wd;   /* a single file is watched: its watch */
+    struct silt_teller teller;
 };
-
-/* ---- telling ---- */
-
-static void flush(struct lookout *l, uint32_t flags)
-{
-    if (l->out_len > 0 || flags != 0)
-        (void)silt_task_say(l->task, SILT_WORKER_SAY_EVENT, flags, (silt_slice){l->out, l->out_len},
-                            (silt_slice){NULL, 0});
-    l->out_len = l->last = 0;
-}
-
-/* A write is told by two events of the kernel's that are one of ours. */
-static bool is_said(const struct lookout *l, const struct silt_worker_event *v, const char *path)
-{
-    const struct silt_worker_event *last = (const void *)(l->out + l->last);
-    return l->out_len > 0 && last->what == v->what && last->is_dir == v->is_dir && last->path_len == v->path_len
-           && memcmp(last + 1, path, v->path_len) == 0;
-}
-
-static void say(struct lookout *l, uint32_t what, bool is_dir, const char *path)
-{
-    struct silt_worker_event v = {
-        .time_ms = silt_clock_wall_ms(), .what = what, .is_dir = is_dir, .path_len = (uint32_t)strlen(path)};
-    size_t size = (sizeof(v) + v.path_len + 7) & ~(size_t)7;
-    if (is_said(l, &v, path))
-        return;
-    if (l->out_len + size > sizeof(l->out))
-        flush(l, 0);
-    l->last = l->out_len;
-    memset(l->out + l->out_len, 0, size);
-    memcpy(l->out + l->out_len, &v, sizeof(v));
-    memcpy(l->out + l->out_len + sizeof(v), path, v.path_len);
-    l->out_len += size;
-}
-
-static bool fits_any(const struct lookout *l, const char *path)
-{
-    for (size_t i = 0; i < l->glob_count; i++)
-        if (silt_glob_fits(l->globs[i], silt_slice_of(path)))
-            return true;
-    return false;
-}
-
-static bool is_excluded(const struct lookout *l, const char *path)
-{
-    return !silt_task_has(l->task, SILT_WORKER_INCLUDE) && fits_any(l, path);
-}
-
-static void tell(struct lookout *l, uint32_t what, bool is_dir, const char *path)
-{
-    if ((l->task->ask.limit & what) != 0
-        && (l->glob_count == 0 || fits_any(l, path) == silt_task_has(l->task, SILT_WORKER_INCLUDE)))
-        say(l, what, is_dir, path);
-}
-
-static void tell_limit(struct lookout *l, const char *path)
-{
-    if (l->limits_told++ < LIMITS_TOLD)
-        say(l, SILT_WATCH_LIMIT, true, path);
-}
 
 static void end(struct lookout *l)
 {
-    say(l, SILT_WATCH_GONE, l->tree.root != NULL, l->task->path);
-    flush(l, SILT_WORKER_LAST);
+    silt_teller_say(&l->teller, SILT_WATCH_GONE, l->tree.root != NULL, l->task->path);
+    silt_teller_flush(&l->teller, SILT_WORKER_LAST);
     l->over = true;
 }
 
-/* The absolute path, as it was asked for, of a name in a folder. One that is too long cannot be told. */
+/* The absolute path, as it was asked for, of a name in a folder. One that is too long cannot be
+ * told. */
 static bool whole_path(struct lookout *l, const struct silt_folder *f, const char *name,
                        char out[SILT_WORKER_PATH_MAX + 1])
 {
@@ -117,7 +51,7 @@ static bool whole_path(struct lookout *l, const struct silt_folder *f, const cha
     while (len > 0 && root[len - 1] == '/')
         len--;
     if (!silt_tree_path(f, name, below) || len + 1 + strlen(below) > SILT_WORKER_PATH_MAX) {
-        tell_limit(l, root);
+        silt_teller_tell_limit(&l->teller, root);
         return false;
     }
     memcpy(out, root, len);
@@ -147,23 +81,24 @@ static int add_watch(struct lookout *l, int fd, uint32_t mask)
     return inotify_add_watch(l->inotify, path, mask);
 }
 
-static void follow(struct lookout *l, struct silt_folder *parent, int dir, const char *name, bool is_new)
+static void follow(struct lookout *l, struct silt_folder *parent, int dir, const char *name,
+                   bool is_new)
 {
     char path[SILT_WORKER_PATH_MAX + 1];
-    if (!whole_path(l, parent, name, path) || is_excluded(l, path))
+    if (!whole_path(l, parent, name, path) || silt_teller_is_excluded(&l->teller, path))
         return;
     silt_auto_fd fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return; /* it is gone again, which is told too, or it is no folder */
     int wd = add_watch(l, fd, mask_of(l, false));
     if (wd < 0 && (errno == ENOSPC || errno == ENOMEM))
-        tell_limit(l, path);
+        silt_teller_tell_limit(&l->teller, path);
     if (wd < 0 || silt_tree_find(&l->tree, wd) != NULL)
         return;
     struct silt_folder *f = silt_tree_add(&l->tree, parent, name, wd);
     if (f == NULL) {
         (void)inotify_rm_watch(l->inotify, wd);
-        tell_limit(l, path);
+        silt_teller_tell_limit(&l->teller, path);
         return;
     }
     f->is_new = is_new;
@@ -205,11 +140,12 @@ static void read_folder(struct lookout *l, struct silt_folder *f)
         return;
     }
     for (const struct dirent *d; (d = readdir(dir)) != NULL && !l->task->gone;) {
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || silt_place_is_temp(d->d_name))
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0
+            || silt_place_is_temp(d->d_name))
             continue;
         bool is_dir = is_folder(fd, d);
         if (f->is_new && whole_path(l, f, d->d_name, path))
-            tell(l, SILT_WATCH_CREATE, is_dir, path);
+            silt_teller_tell(&l->teller, SILT_WATCH_CREATE, is_dir, path);
         if (is_dir)
             follow(l, f, fd, d->d_name, f->is_new);
     }
@@ -240,7 +176,8 @@ static int begin(struct lookout *l, struct silt_error *e)
         return silt_fail_errno(e, "create an inotify instance");
     int wd = add_watch(l, fd, mask_of(l, true) | (S_ISDIR(st.st_mode) ? 0 : IN_ATTRIB));
     if (wd < 0 && errno == ENOSPC)
-        return silt_fail(e, SILT_LIMIT, "watch %s: the sandbox has no inotify watches left", t->path);
+        return silt_fail(e, SILT_LIMIT, "watch %s: the sandbox has no inotify watches left",
+                         t->path);
     if (wd < 0)
         return silt_fail_errno(e, "watch %s", t->path);
     l->file_wd = wd;
@@ -269,14 +206,14 @@ static void forget(struct lookout *l)
         silt_tree_remove(&l->tree, l->tree.root, ignore, NULL);
 }
 
-/* Events are missing: which folders there are is not known any more, so all is read anew. It is told
- * afterwards, when whoever looks for himself misses nothing more. */
+/* Events are missing: which folders there are is not known any more, so all is read anew. It is
+ * told afterwards, when whoever looks for himself misses nothing more. */
 static void begin_anew(struct lookout *l)
 {
     struct silt_error e;
     forget(l);
     if (begin(l, &e) == 0)
-        say(l, SILT_WATCH_OVERFLOW, true, l->task->path);
+        silt_teller_say(&l->teller, SILT_WATCH_OVERFLOW, true, l->task->path);
     else
         end(l);
 }
@@ -303,14 +240,16 @@ static void on_folder_from(struct lookout *l, struct silt_folder *f, const struc
     l->cookie = v->cookie;
 }
 
-/* A folder that was moved here from another place of the tree keeps its watches, so that nothing is missed. */
+/* A folder that was moved here from another place of the tree keeps its watches, so that nothing is
+ * missed. */
 static void on_folder_here(struct lookout *l, struct silt_folder *f, const struct inotify_event *v,
                            const char *path)
 {
     bool was_moved = (v->mask & IN_MOVED_TO) != 0;
     struct silt_folder *m = l->moving;
     if (was_moved && m != NULL && l->cookie == v->cookie) {
-        if (!is_excluded(l, path) && silt_tree_move(&l->tree, m, f, v->name) != NULL)
+        if (!silt_teller_is_excluded(&l->teller, path)
+            && silt_tree_move(&l->tree, m, f, v->name) != NULL)
             l->moving = NULL;
         drop_moving(l);
         return;
@@ -325,21 +264,25 @@ static void tell_all(struct lookout *l, uint32_t mask, const char *path)
     static const struct {
         uint32_t mask, what;
     } rows[] = {
-        {IN_CREATE, SILT_WATCH_CREATE},         {IN_MODIFY | IN_CLOSE_WRITE, SILT_WATCH_MODIFY},
-        {IN_ATTRIB, SILT_WATCH_ATTRIB},         {IN_DELETE | IN_DELETE_SELF, SILT_WATCH_DELETE},
-        {IN_MOVED_FROM | IN_MOVE_SELF, SILT_WATCH_MOVE_FROM}, {IN_MOVED_TO, SILT_WATCH_MOVE_TO},
+        {IN_CREATE, SILT_WATCH_CREATE},
+        {IN_MODIFY | IN_CLOSE_WRITE, SILT_WATCH_MODIFY},
+        {IN_ATTRIB, SILT_WATCH_ATTRIB},
+        {IN_DELETE | IN_DELETE_SELF, SILT_WATCH_DELETE},
+        {IN_MOVED_FROM | IN_MOVE_SELF, SILT_WATCH_MOVE_FROM},
+        {IN_MOVED_TO, SILT_WATCH_MOVE_TO},
     };
     for (size_t i = 0; i < SILT_COUNT(rows); i++)
         if ((mask & rows[i].mask) != 0)
-            tell(l, rows[i].what, (mask & IN_ISDIR) != 0, path);
+            silt_teller_tell(&l->teller, rows[i].what, (mask & IN_ISDIR) != 0, path);
 }
 
-/* What our own operations have under way is nothing to tell: the file that they write appears, or is
- * modified, when it is complete (write.c sees to that). */
+/* What our own operations have under way is nothing to tell: the file that they write appears, or
+ * is modified, when it is complete (write.c sees to that). */
 static bool is_ours(struct lookout *l, const struct inotify_event *v)
 {
     bool is_temp = v->len > 0 && silt_place_is_temp(v->name);
-    if (is_temp && (v->mask & (IN_MOVED_FROM | IN_ISDIR)) == IN_MOVED_FROM && silt_place_is_draft(v->name))
+    if (is_temp && (v->mask & (IN_MOVED_FROM | IN_ISDIR)) == IN_MOVED_FROM
+        && silt_place_is_draft(v->name))
         l->ours = v->cookie;
     return is_temp || ((v->mask & IN_MOVED_TO) != 0 && v->cookie == l->ours);
 }
@@ -392,7 +335,8 @@ static bool follow_name(struct lookout *l)
     return true;
 }
 
-/* A file whose name is gone lives on while somebody has it open; who watches a name wants to know. */
+/* A file whose name is gone lives on while somebody has it open; who watches a name wants to know.
+ */
 static void on_file_event(struct lookout *l, const struct inotify_event *v)
 {
     struct stat st;
@@ -400,7 +344,7 @@ static void on_file_event(struct lookout *l, const struct inotify_event *v)
         return; /* of the one that had the name before */
     bool is_dead = (v->mask & (IN_DELETE_SELF | IN_IGNORED)) != 0;
     if (is_dead && follow_name(l)) {
-        tell(l, SILT_WATCH_MODIFY, false, l->task->path);
+        silt_teller_tell(&l->teller, SILT_WATCH_MODIFY, false, l->task->path);
         return;
     }
     bool is_gone = is_dead || (v->mask & (IN_MOVE_SELF | IN_UNMOUNT)) != 0
@@ -409,7 +353,7 @@ static void on_file_event(struct lookout *l, const struct inotify_event *v)
     if (!is_gone)
         return;
     if ((v->mask & IN_MOVE_SELF) == 0)
-        tell(l, SILT_WATCH_DELETE, false, l->task->path);
+        silt_teller_tell(&l->teller, SILT_WATCH_DELETE, false, l->task->path);
     end(l);
 }
 
@@ -418,7 +362,7 @@ static bool read_events(struct lookout *l)
 {
     _Alignas(struct inotify_event) char bytes[16384];
     ssize_t n = read(l->inotify, bytes, sizeof(bytes));
-    l->limits_told = 0;
+    l->teller.limits_told = 0;
     for (ssize_t at = 0; at < n && !l->over && !l->task->gone;) {
         const struct inotify_event *v = (const void *)(bytes + at);
         at += (ssize_t)(sizeof(*v) + v->len);
@@ -437,7 +381,8 @@ static bool read_events(struct lookout *l)
 static void serve(struct lookout *l)
 {
     while (!l->over && !l->task->gone) {
-        struct pollfd p[] = {{.fd = l->inotify, .events = POLLIN}, {.fd = l->task->sock, .events = 0}};
+        struct pollfd p[] = {{.fd = l->inotify, .events = POLLIN},
+                             {.fd = l->task->sock, .events = 0}};
         int n = poll(p, 2, l->moving != NULL ? MOVE_WAIT_MS : -1);
         if (n > 0 && p[1].revents != 0) {
             l->task->gone = true;
@@ -450,22 +395,8 @@ static void serve(struct lookout *l)
             drop_moving(l);
         }
         if (!l->over)
-            flush(l, 0);
+            silt_teller_flush(&l->teller, 0);
     }
-}
-
-static int take_patterns(struct lookout *l, struct silt_error *e)
-{
-    silt_slice rest = l->task->text, one;
-    while (rest.len > 0 && silt_slice_split(&rest, 0, &one)) {
-        if (one.len == 0)
-            continue;
-        if (l->glob_count == GLOBS_MAX || (l->globs[l->glob_count] = silt_glob_new(one)) == NULL)
-            return silt_fail(e, SILT_LIMIT, "patterns: more than %d, or one of more than %d characters", GLOBS_MAX,
-                             SILT_GLOB_MAX);
-        l->glob_count++;
-    }
-    return 0;
 }
 
 int silt_task_watch(struct silt_task *t, struct silt_error *e)
@@ -475,15 +406,14 @@ int silt_task_watch(struct silt_task *t, struct silt_error *e)
         return silt_fail(e, SILT_LIMIT, "no memory for a watch");
     l->task = t;
     l->inotify = -1;
-    int done = take_patterns(l, e) < 0 || begin(l, e) < 0 ? -1 : 0;
+    int done = silt_teller_init(&l->teller, t, e) < 0 || begin(l, e) < 0 ? -1 : 0;
     if (done == 0) {
-        say(l, SILT_WATCH_READY, l->tree.root != NULL, t->path);
-        flush(l, 0);
+        silt_teller_say(&l->teller, SILT_WATCH_READY, l->tree.root != NULL, t->path);
+        silt_teller_flush(&l->teller, 0);
         serve(l);
     }
     forget(l);
-    for (size_t i = 0; i < l->glob_count; i++)
-        silt_glob_free(l->globs[i]);
+    silt_teller_fini(&l->teller);
     free(l);
     return done;
 }

@@ -11,7 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (silt_answer_read(bytes, &a) <= 0)
         return 0;
     demand(a.status >= 200 && a.status <= 999);
-    demand(a.location.len == 0 || (a.location.data >= bytes.data && a.location.data + a.location.len <= bytes.data + size));
+    demand(a.location.len == 0
+           || (a.location.data >= bytes.data
+               && a.location.data + a.location.len <= bytes.data + size));
     if (silt_answer_redirect(&a, 8080, target))
         for (size_t i = 0; target[i] != 0; i++)
             demand(target[0] == '/' && target[i] > ' ' && target[i] < 0x7f);

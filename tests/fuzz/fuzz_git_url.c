@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a caller says a repository is: what is let through begins with no dash, names no program, shows no secret. */
+/* Where a caller says a repository is: what is let through begins with no dash, names no program,
+ * shows no secret. */
 #include "api/git_url.h"
 #include "fuzz/fuzz.h"
 
@@ -14,8 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (silt_git_url_read(&u, text, false, &e) == 0) {
         silt_slice plain = silt_buf_slice(&u.plain);
         demand(!u.plain.broken && !u.shown.broken && !u.user.broken && !u.password.broken);
-        demand(plain.len > 0 && plain.data[0] != '-' && plain.data[0] != '/' && !silt_slice_has_byte(plain, '\n'));
-        demand(!silt_slice_has_byte(silt_buf_slice(&u.user), '\n') && !silt_slice_has_byte(silt_buf_slice(&u.password), '\n'));
+        demand(plain.len > 0 && plain.data[0] != '-' && plain.data[0] != '/'
+               && !silt_slice_has_byte(plain, '\n'));
+        demand(!silt_slice_has_byte(silt_buf_slice(&u.user), '\n')
+               && !silt_slice_has_byte(silt_buf_slice(&u.password), '\n'));
         demand(u.name[0] != 0 && strchr(u.name, '/') == NULL);
     }
     silt_git_redact(&out, &u, text);

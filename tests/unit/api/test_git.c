@@ -31,10 +31,11 @@ TEST(credentials_are_taken_out_and_decoded)
         {"https://host/a/b.git", NULL, NULL, NULL, NULL, "b"},
         {"https://u:p@host/b", "https://host/b", "https://******@host/b", "u", "p", "b"},
         {"HTTP://u:p@host/b", "http://host/b", "http://******@host/b", "u", "p", "b"},
-        {"https://token@host:8443/x/y.git/", "https://host:8443/x/y.git/", "https://******@host:8443/x/y.git/", "token",
-         NULL, "y"},
+        {"https://token@host:8443/x/y.git/", "https://host:8443/x/y.git/",
+         "https://******@host:8443/x/y.git/", "token", NULL, "y"},
         {"https://:p@host/b", "https://host/b", "https://******@host/b", NULL, "p", "b"},
-        {"http://a%40b:c%3a%2F%25%20@[::1]:80/b", "http://[::1]:80/b", "http://******@[::1]:80/b", "a@b", "c:/% ", "b"},
+        {"http://a%40b:c%3a%2F%25%20@[::1]:80/b", "http://[::1]:80/b", "http://******@[::1]:80/b",
+         "a@b", "c:/% ", "b"},
         {"http://u:p@x@host/b", "http://host/b", "http://******@host/b", "u", "p@x", "b"},
         {"http://u:p:q@host/b", "http://host/b", "http://******@host/b", "u", "p:q", "b"},
         {"https://host/p@th/b", NULL, NULL, NULL, NULL, "b"},
@@ -66,13 +67,49 @@ TEST(the_folder_is_named_after_the_last_part)
 TEST(what_could_run_something_is_refused)
 {
     static const char *const bad[] = {
-        "", "-", "--upload-pack=x", "-c", "ext::sh -c id", "ext::x", "fd::17", "file:///etc", "/etc", "./x", "../x", "x",
-        "transport::https://host/x", "ftp://host/x", "ssh://-oProxyCommand=x/y", "ssh://u:p@host/x", "ssh:///x",
-        "git://u@host/x", "git@-oProxyCommand=x:y", "-x@host:y", "@host:x", "u@:x", "u@host:", "u@host::x", "host:x", "https://",
-        "https:///x", "https://-x/y", "https://ho st/x", "https://u:%zz@host/x", "https://u:%0a@host/x",
-        "https://u%00:p@host/x", "https://ho=st/x", "https://host/x\n", "https://host/\x1b[0m", "https://u:p/w@host/x",
-        "https://u:p#w@host/x", "https://u:p?w@host/x", "https://host:123456/x", "https://[::1]x/y", "https://a:1:2/x",
-        "a\tb@host:x", "ssh://a@b@c/d",
+        "",
+        "-",
+        "--upload-pack=x",
+        "-c",
+        "ext::sh -c id",
+        "ext::x",
+        "fd::17",
+        "file:///etc",
+        "/etc",
+        "./x",
+        "../x",
+        "x",
+        "transport::https://host/x",
+        "ftp://host/x",
+        "ssh://-oProxyCommand=x/y",
+        "ssh://u:p@host/x",
+        "ssh:///x",
+        "git://u@host/x",
+        "git@-oProxyCommand=x:y",
+        "-x@host:y",
+        "@host:x",
+        "u@:x",
+        "u@host:",
+        "u@host::x",
+        "host:x",
+        "https://",
+        "https:///x",
+        "https://-x/y",
+        "https://ho st/x",
+        "https://u:%zz@host/x",
+        "https://u:%0a@host/x",
+        "https://u%00:p@host/x",
+        "https://ho=st/x",
+        "https://host/x\n",
+        "https://host/\x1b[0m",
+        "https://u:p/w@host/x",
+        "https://u:p#w@host/x",
+        "https://u:p?w@host/x",
+        "https://host:123456/x",
+        "https://[::1]x/y",
+        "https://a:1:2/x",
+        "a\tb@host:x",
+        "ssh://a@b@c/d",
     };
     for (size_t i = 0; i < SILT_COUNT(bad); i++) {
         struct silt_git_url u;
@@ -104,8 +141,12 @@ TEST(secrets_are_redacted_wherever_they_stand)
     silt_git_url_init(&u);
     silt_buf_init(&b, 4096);
     assert_int_equal(silt_git_url_read(&u, SILT_LIT("https://bob:s%20cret@host/x"), false, &e), 0);
-    silt_git_redact(&b, &u, SILT_LIT("fatal: 'https://bob:s%20cret@host/x' said s cret, http://a:b@c/d and https://e/f@g"));
-    assert_text(silt_buf_slice(&b), "fatal: 'https://******@host/x' said ******, http://******@c/d and https://e/f@g");
+    silt_git_redact(
+        &b, &u,
+        SILT_LIT(
+            "fatal: 'https://bob:s%20cret@host/x' said s cret, http://a:b@c/d and https://e/f@g"));
+    assert_text(silt_buf_slice(&b),
+                "fatal: 'https://******@host/x' said ******, http://******@c/d and https://e/f@g");
     silt_git_url_fini(&u);
 }
 
@@ -124,8 +165,10 @@ static void on_progress(struct silt_git_report *r, const struct silt_git_progres
 
 TEST(progress_is_told_and_the_rest_is_kept)
 {
-    static const char text[] = "Cloning into 'x'...\nremote: Counting objects:  50% (1/2)\rremote: Counting objects: 100% (2/2), "
-                               "done.\nReceiving objects:   7% (1/14)\rfatal: oh: 5\r\nremote: hello: world\nend";
+    static const char text[] =
+        "Cloning into 'x'...\nremote: Counting objects:  50% (1/2)\rremote: Counting objects: 100% "
+        "(2/2), "
+        "done.\nReceiving objects:   7% (1/14)\rfatal: oh: 5\r\nremote: hello: world\nend";
     struct silt_git_report r;
     silt_git_report_init(&r);
     r.progress = on_progress;
@@ -160,19 +203,27 @@ TEST(failures_have_a_cause)
     } cases[] = {
         {124, "whatever", SILT_API_GIT_NETWORK_ERROR},
         {127, "bash: git: command not found", SILT_API_GIT_OPERATION_FAILED},
-        {128, "fatal: destination path 'x' already exists and is not an empty directory.", SILT_API_GIT_CLONE_FAILED},
+        {128, "fatal: destination path 'x' already exists and is not an empty directory.",
+         SILT_API_GIT_CLONE_FAILED},
         {128, "fatal: Remote branch x not found in upstream origin", SILT_API_GIT_BRANCH_NOT_FOUND},
         {128, "fatal: Authentication failed for 'http://h/'", SILT_API_GIT_AUTH_FAILED},
-        {128, "fatal: could not read Username for 'https://h': terminal prompts disabled", SILT_API_GIT_AUTH_FAILED},
-        {128, "git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.", SILT_API_GIT_AUTH_FAILED},
-        {128, "fatal: could not create work tree dir 'x': Permission denied", SILT_API_GIT_CLONE_FAILED},
+        {128, "fatal: could not read Username for 'https://h': terminal prompts disabled",
+         SILT_API_GIT_AUTH_FAILED},
+        {128,
+         "git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+         SILT_API_GIT_AUTH_FAILED},
+        {128, "fatal: could not create work tree dir 'x': Permission denied",
+         SILT_API_GIT_CLONE_FAILED},
         {128, "fatal: repository 'http://h/x/' not found", SILT_API_GIT_REPOSITORY_NOT_FOUND},
         {128, "ERROR: Repository not found.", SILT_API_GIT_REPOSITORY_NOT_FOUND},
         {128, "fatal: unable to access 'x': Could not resolve host: x", SILT_API_GIT_NETWORK_ERROR},
-        {128, "fatal: unable to access 'x': The requested URL returned error: 503", SILT_API_GIT_NETWORK_ERROR},
+        {128, "fatal: unable to access 'x': The requested URL returned error: 503",
+         SILT_API_GIT_NETWORK_ERROR},
         {128, "fatal: unable to access 'x': Operation too slow.", SILT_API_GIT_NETWORK_ERROR},
         {128, "warning: Clone succeeded, but checkout failed.", SILT_API_GIT_CHECKOUT_FAILED},
-        {128, "Cloning into 'authentication failed'...\nfatal: repository 'permission denied' does not exist",
+        {128,
+         "Cloning into 'authentication failed'...\nfatal: repository 'permission denied' does not "
+         "exist",
          SILT_API_GIT_REPOSITORY_NOT_FOUND},
         {128, "fatal: Remote branch ' not found in upstream origin", SILT_API_GIT_BRANCH_NOT_FOUND},
         {128, "fatal: something else", SILT_API_GIT_OPERATION_FAILED},

@@ -41,7 +41,10 @@ static void on_ended(struct silt_listener *l, const struct silt_error *why)
     x->error = *why;
 }
 
-#define EAR {.listener = {.ready = on_ready, .event = on_event, .ended = on_ended}}
+#define EAR                                                                                        \
+    {                                                                                              \
+        .listener = {.ready = on_ready, .event = on_event, .ended = on_ended }                     \
+    }
 
 static void on_box(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *why)
 {
@@ -72,7 +75,8 @@ static int next_worker(void)
 
 static bool join(struct ear *x, const char *path, bool *ret_is_new)
 {
-    struct silt_lookout_request q = {.path = silt_slice_of(path), .recursive = true, .events = SILT_WATCH_DEFAULT};
+    struct silt_lookout_request q = {
+        .path = silt_slice_of(path), .recursive = true, .events = SILT_WATCH_DEFAULT};
     silt_list_init(&x->listener.link);
     return silt_lookout_join(box, &q, &x->listener, ret_is_new, &e) == 0;
 }
@@ -131,7 +135,7 @@ TEST(identical_requests_share_one_worker_until_the_last_listener_leaves)
     silt_lookout_leave(&b.listener);
     silt_lookout_leave(&b.listener);
     harness_turn(&h);
-    assert_true(recv(worker, &byte, 1, MSG_DONTWAIT) > 0); /* the ask, */
+    assert_true(recv(worker, &byte, 1, MSG_DONTWAIT) > 0);     /* the ask, */
     assert_int_equal(recv(worker, &byte, 1, MSG_DONTWAIT), 0); /* then the end */
     (void)close(worker);
     (void)close(other);
@@ -203,7 +207,8 @@ TEST(a_worker_that_lies_harms_its_own_watch_only)
         int worker = next_worker();
         assert_true(join(&honest, "/tmp", &is_new));
         int other = next_worker();
-        send_frame(worker, lies[i].type, 0, body, lay(body, lies[i].what, lies[i].path, lies[i].claimed));
+        send_frame(worker, lies[i].type, 0, body,
+                   lay(body, lies[i].what, lies[i].path, lies[i].claimed));
         assert_int_equal(a.ended, 1);
         assert_int_equal(a.error.code, SILT_PROTOCOL);
         tell(other, SILT_WATCH_READY, "/tmp");

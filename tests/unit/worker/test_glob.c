@@ -42,14 +42,14 @@ TEST(a_question_mark_is_one_character_of_any_width)
 {
     assert_true(fits("?", "/w/a"));
     assert_true(fits("a?c", "/w/a\xc3\xa4"
-                             "c"));
+                            "c"));
     assert_true(fits("a?c", "/w/a\xf0\x9f\x98\x80"
-                             "c"));
+                            "c"));
     assert_false(fits("a?c", "/w/ac"));
     assert_false(fits("a??c", "/w/a\xc3\xa4"
-                               "c"));
+                              "c"));
     assert_true(fits("a?c", "/w/a\xff"
-                             "c"));
+                            "c"));
     assert_false(fits("a?b", "/w/a/b"));
 }
 

@@ -62,7 +62,8 @@ static bool is_done(int ms, uint32_t *ret_status)
     struct pollfd p = {.fd = sock, .events = POLLIN};
     if (poll(&p, 1, ms) != 1)
         return false;
-    assert_int_equal(recv(sock, bytes, sizeof(bytes), 0), sizeof(struct silt_frame) + sizeof(struct silt_worker_done));
+    assert_int_equal(recv(sock, bytes, sizeof(bytes), 0),
+                     sizeof(struct silt_frame) + sizeof(struct silt_worker_done));
     const struct silt_frame *f = (const void *)bytes;
     assert_int_equal(f->type, SILT_WORKER_SAY_DONE);
     *ret_status = ((const struct silt_worker_done *)(const void *)f->body)->status;
