@@ -182,6 +182,9 @@ static void when_all_run_one_more_is_too_many(void **state)
     assert_int_equal(box->process_count, SILT_LOGS_MAX);
     while (harness_asked(&h, &asked))
         harness_answer(&h, &asked, true);
+    silt_process_unwatch(&w.watch);
+    for (size_t i = 0; i < SILT_LOGS_MAX; i++)
+        silt_process_unwatch(&watches[i].watch);
 }
 
 /* A new siltd: its agent tells of `told` (0: of none). */
