@@ -460,7 +460,12 @@ void silt_work_on_failed(struct silt_sandbox *s, uint64_t number, const struct s
         struct hand *h = silt_container_of(it, struct hand, link);
         if (h->number != number)
             continue;
-        end_failed(h->work, e);
+        struct silt_error own = *e;
+        if (e->sys == EAGAIN) { /* no fork: the sandbox has as many processes as it may */
+            own.code = SILT_LIMIT;
+            own.sys = 0;
+        }
+        end_failed(h->work, &own);
         return;
     }
 }

@@ -263,7 +263,7 @@ test('under a fork bomb files answer, or say why not', async t => {
 	await Promise.all(Array.from({ length: 20 }, async (_, i) => {
 		const answer = await within(60_000, 'an answer', i % 2 ? read(box, '/workspace/f', { sessionId: SESSIONLESS }) : write(box, `/workspace/n${i}`, 'x', { sessionId: SESSIONLESS }));
 		if (answer.status !== 200)
-			envelope(answer);
+			refused(answer, answer.status, ['LIMIT_REACHED', 'FILESYSTEM_ERROR', 'OPERATION_TIMEOUT']);
 	}));
 });
 

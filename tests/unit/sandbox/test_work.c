@@ -386,10 +386,12 @@ TEST(a_worker_that_silt_init_cannot_start_fails_its_work)
     set_up();
     begin(&a, SILT_WORKER_STAT, 0);
     int worker = next_worker(&id);
-    (void)silt_fail(&e, SILT_LIMIT, "no more processes");
+    errno = EAGAIN;
+    (void)silt_fail_errno(&e, "start a process");
     harness_say(&h, SILT_AGENT_FAILED, 0, id, &e, sizeof(e));
     assert_int_equal(a.failed, 1);
     assert_int_equal(a.error.code, SILT_LIMIT);
+    assert_int_equal(a.error.sys, 0);
     (void)close(worker);
     harness_close(&h);
 }
