@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch: tells what happens below a path, by inotify. Links are not followed, so there are no
  * loops. What cannot be seen is told: the kernel's queue overflows, or it gives no more watches. */
+#include "worker/lookout.h"
 #include "worker/ops.h"
 #include "worker/place.h"
-#include "worker/teller.h"
-#include "worker/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,19 +20,7 @@ enum {
     ASK_EVERY = 64,    /* folders between two looks at siltd */
 };
 
-struct lookout {
-    struct silt_task *task; /* borrowed */
-    int inotify;
-    bool over; /* the last event was told */
-    struct silt_tree tree;
-    struct silt_folder *moving; /* was moved from its place; where to, the next event may tell */
-    uint32_t cookie;
-    uint32_t ours; /* cookie: a file of ours takes the place of another */
-    int file_wd;   /* a single file is watched: its watch */
-    struct silt_teller teller;
-};
-
-static void end(struct lookout *l)
+static void end(struct silt_lookout *l)
 {
     silt_teller_say(&l->teller, SILT_WATCH_GONE, l->tree.root != NULL, l->task->path);
     silt_teller_flush(&l->teller, SILT_WORKER_LAST);
@@ -42,7 +29,7 @@ static void end(struct lookout *l)
 
 /* The absolute path, as it was asked for, of a name in a folder. One that is too long cannot be
  * told. */
-static bool whole_path(struct lookout *l, const struct silt_folder *f, const char *name,
+static bool whole_path(struct silt_lookout *l, const struct silt_folder *f, const char *name,
                        char out[SILT_WORKER_PATH_MAX + 1])
 {
     char below[SILT_WORKER_PATH_MAX + 1];
@@ -63,7 +50,7 @@ static bool whole_path(struct lookout *l, const struct silt_folder *f, const cha
 
 /* ---- following ---- */
 
-static uint32_t mask_of(const struct lookout *l, bool is_root)
+static uint32_t mask_of(const struct silt_lookout *l, bool is_root)
 {
     uint32_t wanted = l->task->ask.limit;
     uint32_t mask = IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_EXCL_UNLINK;
@@ -74,14 +61,31 @@ static uint32_t mask_of(const struct lookout *l, bool is_root)
 }
 
 /* By descriptor: the name may lead elsewhere by now. */
-static int add_watch(struct lookout *l, int fd, uint32_t mask)
+static int add_watch(struct silt_lookout *l, int fd, uint32_t mask)
 {
     char path[32];
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     return inotify_add_watch(l->inotify, path, mask);
 }
 
-static void follow(struct lookout *l, struct silt_folder *parent, int dir, const char *name,
+/* It is seen in this place now, whatever is still to be told of how it came here. */
+static void relocate(struct silt_lookout *l, struct silt_folder *f, struct silt_folder *parent,
+                     const char *name)
+{
+    if (f->parent == NULL)
+        return; /* the root, by way of a mount */
+    if (f->parent != parent || strcmp(f->name, name) != 0) {
+        if (l->moving == f)
+            l->moving = NULL;
+        f = silt_tree_move(&l->tree, f, parent, name);
+    }
+    if (f != NULL)
+        f->lost = false;
+    else
+        l->stale = true;
+}
+
+static void follow(struct silt_lookout *l, struct silt_folder *parent, int dir, const char *name,
                    bool is_new)
 {
     char path[SILT_WORKER_PATH_MAX + 1];
@@ -93,9 +97,14 @@ static void follow(struct lookout *l, struct silt_folder *parent, int dir, const
     int wd = add_watch(l, fd, mask_of(l, false));
     if (wd < 0 && (errno == ENOSPC || errno == ENOMEM))
         silt_teller_tell_limit(&l->teller, path);
-    if (wd < 0 || silt_tree_find(&l->tree, wd) != NULL)
+    if (wd < 0)
         return;
-    struct silt_folder *f = silt_tree_add(&l->tree, parent, name, wd);
+    struct silt_folder *f = silt_tree_find(&l->tree, wd);
+    if (f != NULL) {
+        relocate(l, f, parent, name);
+        return;
+    }
+    f = silt_tree_add(&l->tree, parent, name, wd);
     if (f == NULL) {
         (void)inotify_rm_watch(l->inotify, wd);
         silt_teller_tell_limit(&l->teller, path);
@@ -114,7 +123,7 @@ static bool is_folder(int dir, const struct dirent *d)
 }
 
 /* A folder below the root, without a link on the way. */
-static int open_folder(struct lookout *l, const struct silt_folder *f)
+static int open_below(struct silt_lookout *l, const struct silt_folder *f)
 {
     char below[SILT_WORKER_PATH_MAX + 1];
     struct silt_error e;
@@ -129,12 +138,26 @@ static int open_folder(struct lookout *l, const struct silt_folder *f)
     return (int)syscall(SYS_openat2, root, below[0] != 0 ? below : ".", &how, sizeof(how));
 }
 
+/* The kernel gives the same number for the same folder, so that one that has taken its name is told
+ * apart. */
+int silt_lookout_open(struct silt_lookout *l, struct silt_folder *f)
+{
+    silt_auto_fd fd = open_below(l, f);
+    int wd = fd >= 0 ? add_watch(l, fd, mask_of(l, f == l->tree.root)) : -1;
+    if (wd == f->wd)
+        return silt_take_fd(&fd);
+    if (wd >= 0 && silt_tree_find(&l->tree, wd) == NULL)
+        (void)inotify_rm_watch(l->inotify, wd);
+    l->stale = true;
+    silt_lookout_mark(l, f);
+    return -1;
+}
+
 /* What is in a new folder already came before its watch: it is told as created. */
-static void read_folder(struct lookout *l, struct silt_folder *f)
+void silt_lookout_read(struct silt_lookout *l, struct silt_folder *f, int fd, bool is_new)
 {
     char path[SILT_WORKER_PATH_MAX + 1];
-    int fd = open_folder(l, f);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *dir = fdopendir(fd);
     if (dir == NULL) {
         silt_close_fd(&fd);
         return;
@@ -147,12 +170,21 @@ static void read_folder(struct lookout *l, struct silt_folder *f)
         if (f->is_new && whole_path(l, f, d->d_name, path))
             silt_teller_tell(&l->teller, SILT_WATCH_CREATE, is_dir, path);
         if (is_dir)
-            follow(l, f, fd, d->d_name, f->is_new);
+            follow(l, f, fd, d->d_name, is_new);
     }
     (void)closedir(dir);
 }
 
-static void read_unread(struct lookout *l)
+static void read_folder(struct silt_lookout *l, struct silt_folder *f)
+{
+    int fd = silt_lookout_open(l, f);
+    if (fd < 0)
+        return;
+    silt_lookout_read(l, f, fd, f->is_new);
+    f->is_new = false;
+}
+
+static void read_unread(struct silt_lookout *l)
 {
     struct silt_folder *f;
     for (unsigned n = 0; (f = silt_tree_next_unread(&l->tree)) != NULL; n++) {
@@ -162,7 +194,7 @@ static void read_unread(struct lookout *l)
     }
 }
 
-static int begin(struct lookout *l, struct silt_error *e)
+static int begin(struct silt_lookout *l, struct silt_error *e)
 {
     struct silt_task *t = l->task;
     silt_auto_fd fd = -1;
@@ -198,17 +230,20 @@ static void ignore(void *context, int wd)
     (void)wd;
 }
 
-static void forget(struct lookout *l)
+static void forget(struct silt_lookout *l)
 {
     silt_close_fd(&l->inotify);
     l->moving = NULL;
+    l->dirty_count = 0;
+    l->events = 0;
+    l->stale = false;
     if (l->tree.root != NULL)
         silt_tree_remove(&l->tree, l->tree.root, ignore, NULL);
 }
 
 /* Events are missing: which folders there are is not known any more, so all is read anew. It is
  * told afterwards, when whoever looks for himself misses nothing more. */
-static void begin_anew(struct lookout *l)
+static void begin_anew(struct silt_lookout *l)
 {
     struct silt_error e;
     forget(l);
@@ -222,18 +257,26 @@ static void begin_anew(struct lookout *l)
 
 static void on_unfollow(void *context, int wd)
 {
-    struct lookout *l = context;
+    struct silt_lookout *l = context;
     (void)inotify_rm_watch(l->inotify, wd);
 }
 
-static void drop_moving(struct lookout *l)
+void silt_lookout_unfollow(struct silt_lookout *l, struct silt_folder *f)
 {
-    if (l->moving != NULL)
-        silt_tree_remove(&l->tree, l->moving, on_unfollow, l);
-    l->moving = NULL;
+    for (const struct silt_folder *up = l->moving; up != NULL; up = up->parent)
+        if (up == f)
+            l->moving = NULL; /* it lies below, or is it */
+    silt_tree_remove(&l->tree, f, on_unfollow, l);
 }
 
-static void on_folder_from(struct lookout *l, struct silt_folder *f, const struct inotify_event *v)
+static void drop_moving(struct silt_lookout *l)
+{
+    if (l->moving != NULL)
+        silt_lookout_unfollow(l, l->moving);
+}
+
+static void on_folder_from(struct silt_lookout *l, struct silt_folder *f,
+                           const struct inotify_event *v)
 {
     drop_moving(l);
     l->moving = silt_tree_child(f, v->name);
@@ -242,8 +285,8 @@ static void on_folder_from(struct lookout *l, struct silt_folder *f, const struc
 
 /* A folder that was moved here from another place of the tree keeps its watches, so that nothing is
  * missed. */
-static void on_folder_here(struct lookout *l, struct silt_folder *f, const struct inotify_event *v,
-                           const char *path)
+static void on_folder_here(struct silt_lookout *l, struct silt_folder *f,
+                           const struct inotify_event *v, const char *path)
 {
     bool was_moved = (v->mask & IN_MOVED_TO) != 0;
     struct silt_folder *m = l->moving;
@@ -254,12 +297,12 @@ static void on_folder_here(struct lookout *l, struct silt_folder *f, const struc
         drop_moving(l);
         return;
     }
-    silt_auto_fd dir = open_folder(l, f);
+    silt_auto_fd dir = silt_lookout_open(l, f);
     if (dir >= 0)
-        follow(l, f, dir, v->name, !was_moved);
+        follow(l, f, dir, v->name, true);
 }
 
-static void tell_all(struct lookout *l, uint32_t mask, const char *path)
+static void tell_all(struct silt_lookout *l, uint32_t mask, const char *path)
 {
     static const struct {
         uint32_t mask, what;
@@ -278,7 +321,7 @@ static void tell_all(struct lookout *l, uint32_t mask, const char *path)
 
 /* What our own operations have under way is nothing to tell: the file that they write appears, or
  * is modified, when it is complete (write.c sees to that). */
-static bool is_ours(struct lookout *l, const struct inotify_event *v)
+static bool is_ours(struct silt_lookout *l, const struct inotify_event *v)
 {
     bool is_temp = v->len > 0 && silt_place_is_temp(v->name);
     if (is_temp && (v->mask & (IN_MOVED_FROM | IN_ISDIR)) == IN_MOVED_FROM
@@ -287,7 +330,7 @@ static bool is_ours(struct lookout *l, const struct inotify_event *v)
     return is_temp || ((v->mask & IN_MOVED_TO) != 0 && v->cookie == l->ours);
 }
 
-static void on_event(struct lookout *l, const struct inotify_event *v)
+static void on_event(struct silt_lookout *l, const struct inotify_event *v)
 {
     struct silt_folder *f = silt_tree_find(&l->tree, v->wd);
     char path[SILT_WORKER_PATH_MAX + 1];
@@ -298,11 +341,7 @@ static void on_event(struct lookout *l, const struct inotify_event *v)
             end(l);
             return;
         }
-        if (l->moving != NULL)
-            drop_moving(l); /* it may lie below */
-        f = silt_tree_find(&l->tree, v->wd);
-        if (f != NULL)
-            silt_tree_remove(&l->tree, f, on_unfollow, l);
+        silt_lookout_unfollow(l, f);
         return;
     }
     if (is_ours(l, v) || !whole_path(l, f, v->len > 0 ? v->name : NULL, path))
@@ -315,6 +354,9 @@ static void on_event(struct lookout *l, const struct inotify_event *v)
     }
     if ((v->mask & IN_ISDIR) == 0 || v->len == 0 || !silt_task_has(l->task, SILT_WORKER_RECURSIVE))
         return;
+    l->events++;
+    if ((v->mask & (IN_MOVED_FROM | IN_MOVED_TO)) != 0)
+        silt_lookout_mark(l, f);
     if ((v->mask & IN_MOVED_FROM) != 0)
         on_folder_from(l, f, v);
     if ((v->mask & (IN_CREATE | IN_MOVED_TO)) != 0)
@@ -322,7 +364,7 @@ static void on_event(struct lookout *l, const struct inotify_event *v)
 }
 
 /* Another file has the name now, as after a write that replaces: it is watched instead. */
-static bool follow_name(struct lookout *l)
+static bool follow_name(struct silt_lookout *l)
 {
     struct silt_error e;
     silt_auto_fd fd = -1;
@@ -337,7 +379,7 @@ static bool follow_name(struct lookout *l)
 
 /* A file whose name is gone lives on while somebody has it open; who watches a name wants to know.
  */
-static void on_file_event(struct lookout *l, const struct inotify_event *v)
+static void on_file_event(struct silt_lookout *l, const struct inotify_event *v)
 {
     struct stat st;
     if (v->wd != l->file_wd)
@@ -358,7 +400,7 @@ static void on_file_event(struct lookout *l, const struct inotify_event *v)
 }
 
 /* False: nothing was there. */
-static bool read_events(struct lookout *l)
+static bool read_events(struct silt_lookout *l)
 {
     _Alignas(struct inotify_event) char bytes[16384];
     ssize_t n = read(l->inotify, bytes, sizeof(bytes));
@@ -378,7 +420,23 @@ static bool read_events(struct lookout *l)
     return n > 0;
 }
 
-static void serve(struct lookout *l)
+static bool is_quiet(const struct silt_lookout *l)
+{
+    struct pollfd p = {.fd = l->inotify, .events = POLLIN};
+    return l->moving == NULL && poll(&p, 1, 0) == 0;
+}
+
+/* A single rename was followed well; when more happened at once, what was told may be older than
+ * what is there. */
+static void look_again(struct silt_lookout *l)
+{
+    if (!silt_lookout_mend(l))
+        begin_anew(l);
+    else
+        read_unread(l);
+}
+
+static void serve(struct silt_lookout *l)
 {
     while (!l->over && !l->task->gone) {
         struct pollfd p[] = {{.fd = l->inotify, .events = POLLIN},
@@ -394,6 +452,8 @@ static void serve(struct lookout *l)
         } else {
             drop_moving(l);
         }
+        if (!l->over && l->dirty_count > 0 && is_quiet(l))
+            look_again(l);
         if (!l->over)
             silt_teller_flush(&l->teller, 0);
     }
@@ -401,7 +461,7 @@ static void serve(struct lookout *l)
 
 int silt_task_watch(struct silt_task *t, struct silt_error *e)
 {
-    struct lookout *l = calloc(1, sizeof(*l));
+    struct silt_lookout *l = calloc(1, sizeof(*l));
     if (l == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for a watch");
     l->task = t;
