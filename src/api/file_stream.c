@@ -5,10 +5,7 @@
 
 #include <errno.h>
 
-enum {
-    UNSIZED_MAX = 32 << 20, /* of a file that does not tell its size, as those of /proc */
-    PIECE_MAX = 7 * SILT_FRAME_BODY_MAX + 8 * SILT_FILE_TEXT_MAX,
-};
+enum { PIECE_MAX = 7 * SILT_FRAME_BODY_MAX + 8 * SILT_FILE_TEXT_MAX };
 
 struct streaming {
     struct silt_file file;
@@ -42,7 +39,7 @@ static void close_event(struct silt_buf *b)
 static void add_metadata(struct streaming *g, struct silt_buf *b, const struct silt_worker_meta *m)
 {
     g->is_binary = !silt_mime_is_text(silt_slice_of(m->mime));
-    g->most = m->size > 0 ? m->size : UNSIZED_MAX;
+    g->most = m->size;
     open_event(b, "metadata");
     silt_json_key(b, SILT_LIT("mimeType"));
     silt_json_string(b, silt_slice_of(m->mime));
@@ -148,7 +145,6 @@ static void dead(struct silt_file *f, struct silt_session *s)
 static const struct silt_file_kind kind = {
     .op = SILT_WORKER_READ,
     .operation = "file.read",
-    .is_paced = true,
     .path_field = "path",
     .is_in_band = true,
     .said = said,

@@ -6,7 +6,7 @@
 void silt_git_report_init(struct silt_git_report *r)
 {
     *r = (struct silt_git_report){0};
-    silt_buf_init(&r->lines, SILT_GIT_STDERR_MAX + SILT_GIT_LINE_MAX + 1);
+    silt_buf_init(&r->lines, 2 * SILT_GIT_STDERR_MAX + SILT_GIT_LINE_MAX + 1);
 }
 
 void silt_git_report_fini(struct silt_git_report *r)
@@ -65,13 +65,20 @@ bool silt_git_progress_read(silt_slice line, struct silt_git_progress *ret)
     return true;
 }
 
-/* The newest are kept: git says at its end why it ended. */
+static void forget_oldest(struct silt_git_report *r)
+{
+    if (r->lines.len > SILT_GIT_STDERR_MAX)
+        silt_buf_drop(&r->lines, r->lines.len - SILT_GIT_STDERR_MAX);
+}
+
+/* The newest are kept: git says at its end why it ended. Twice as many meanwhile, so that a flood of short lines
+ * does not move all of them for each. */
 static void keep(struct silt_git_report *r, silt_slice line)
 {
     silt_buf_add(&r->lines, line);
     silt_buf_add_byte(&r->lines, '\n');
-    if (r->lines.len > SILT_GIT_STDERR_MAX)
-        silt_buf_drop(&r->lines, r->lines.len - SILT_GIT_STDERR_MAX);
+    if (r->lines.len > 2 * SILT_GIT_STDERR_MAX)
+        forget_oldest(r);
 }
 
 static void end_line(struct silt_git_report *r, bool taken_back)
@@ -101,6 +108,7 @@ void silt_git_report_add(struct silt_git_report *r, silt_slice bytes)
 void silt_git_report_end(struct silt_git_report *r)
 {
     end_line(r, false);
+    forget_oldest(r);
 }
 
 /* ---- why it failed ---- */

@@ -15,8 +15,8 @@ struct silt_git_progress {
 
 /* Lines of a stream that comes in pieces. A line that a carriage return takes back was progress. */
 struct silt_git_report {
-    struct silt_buf lines; /* the whole ones that were no progress, the last SILT_GIT_STDERR_MAX
-                              bytes of them */
+    struct silt_buf lines; /* the whole ones that were no progress; at the end the last
+                              SILT_GIT_STDERR_MAX bytes of them */
     size_t len;
     char line[SILT_GIT_LINE_MAX];
     void (*progress)(struct silt_git_report *r,

@@ -72,8 +72,11 @@ static void answer(struct writer *w)
 static void go_on(struct writer *w)
 {
     struct silt_process *p = w->process;
-    if (p->stdin_owed)
+    if (p->stdin_owed) {
+        if (w->silence.place == 0) /* it owes that to somebody who has left */
+            silt_loop_after(w->loop, &w->silence, SILENCE_MS);
         return;
+    }
     if (p->exec == NULL || p->row.status != SILT_PROCESS_RUNNING) {
         refuse(w, SILT_API_STDIN_CLOSED, "The process does not run");
         return;
@@ -164,7 +167,6 @@ static void put(struct silt_call *c)
     c->request->on_gone = on_gone;
     silt_http_pause(c->request, false);
 }
-
 
 SILT_HANDLER(silt_api_v1_process_stdin)
 {

@@ -3,6 +3,7 @@
  * is told what it missed; the process never waits for it. */
 #include "api/process.h"
 #include "api/sse.h"
+#include "base/base64.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -110,17 +111,11 @@ static void on_opened(struct silt_follow_sink *sink, const struct silt_log_head 
 
 static void add_base64(struct silt_buf *b, silt_slice bytes)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct silt_base64 x = {0};
     silt_json_key(b, SILT_LIT("base64"));
     silt_buf_add_byte(b, '"');
-    for (size_t i = 0; i < bytes.len; i += 3) {
-        size_t n = bytes.len - i < 3 ? bytes.len - i : 3;
-        uint32_t v = 0;
-        for (size_t j = 0; j < 3; j++)
-            v = v << 8 | (j < n ? (unsigned char)bytes.data[i + j] : 0U);
-        for (size_t j = 0; j < 4; j++)
-            silt_buf_add_byte(b, j <= n ? letters[v >> (18 - 6 * j) & 63] : '=');
-    }
+    silt_base64_encode(&x, b, bytes);
+    silt_base64_encode_end(&x, b);
     silt_buf_add_byte(b, '"');
 }
 

@@ -52,6 +52,8 @@ static void tell_work(struct silt_sandbox *s, const struct silt_frame *f)
     struct silt_error e;
     memcpy(&e, f->body, sizeof(e));
     e.text[sizeof(e.text) - 1] = 0;
+    if (e.code <= SILT_OK || e.code >= SILT_CODE_MAX)
+        e.code = SILT_PROTOCOL;
     silt_work_on_failed(s, f->id, &e);
 }
 

@@ -86,8 +86,6 @@ void silt_process_on_lost(struct silt_process *p, const char *cause)
 {
     p->row.exit_code = -1;
     p->row.ended_ms = silt_clock_wall_ms();
-    if (p->sandbox->state == SILT_SANDBOX_DESTROYING)
-        cause = "destroyed";
     (void)snprintf(p->row.cause, sizeof(p->row.cause), "%s", cause[0] != 0 ? cause : "crash");
     enter(p, SILT_PROCESS_ERROR);
     silt_record_tell(p, SILT_PROCESS_ENDED, NULL);
@@ -117,7 +115,7 @@ static void is_started(struct silt_process *p, int32_t pid)
     enter(p, SILT_PROCESS_RUNNING); /* not written down: who finds it running knows that it has begun */
     if (p->doomed_by != 0)
         silt_process_kill(p, p->doomed_by, p->doomed_grace_ms);
-    if (p->log != NULL && p->sandbox->registry->open_logs > SILT_OPEN_LOGS_MAX) {
+    if (p->log != NULL && silt_list_empty(&p->follows) && p->sandbox->registry->open_logs > SILT_OPEN_LOGS_MAX) {
         silt_log_file_leave(p->log);
         p->log = NULL;
         p->log_state = SILT_PROCESS_LOG_UNKNOWN;
@@ -185,7 +183,7 @@ static const struct silt_exec_sink sink_of_a_process = {
 
 bool silt_process_id_is_good(silt_slice id)
 {
-    static const char *const routes[] = {"start", "list", "kill-all", ".", ".."}; /* or what clients make of them */
+    static const char *const routes[] = {"start", "list", "kill-all"};
     for (size_t i = 0; i < id.len; i++) {
         char c = id.data[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

@@ -94,6 +94,8 @@ static void on_rested(struct silt_timer *t)
 
 static void spend(struct silt_lookout *w)
 {
+    if (w->state == OVER) /* a listener left, the last one */
+        return;
     if (w->rest.place == 0) {
         w->budget = BUDGET;
         silt_loop_after(loop_of(w), &w->rest, WINDOW_MS);

@@ -189,6 +189,7 @@ TEST(only_the_end_of_a_flood_is_kept)
     for (int i = 0; i < 100000; i++)
         silt_git_report_add(&r, SILT_LIT("noise noise noise\n"));
     silt_git_report_add(&r, SILT_LIT("fatal: the end\n"));
+    silt_git_report_end(&r);
     assert_int_equal(r.lines.len, SILT_GIT_STDERR_MAX);
     assert_memory_equal(r.lines.data + r.lines.len - 15, "fatal: the end\n", 15);
     silt_git_report_fini(&r);
