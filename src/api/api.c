@@ -152,6 +152,16 @@ struct silt_call *silt_call_new(struct silt_http_request *r, silt_slice id)
     return c;
 }
 
+/* The tree leaves a part of the request's memory free: what a handler puts there has room, whatever was sent. */
+static int read_json(struct silt_http_request *r, const struct silt_json **ret, struct silt_error *e)
+{
+    enum { SPARE = 1 << 20 };
+    r->arena->max -= SPARE;
+    int answer = silt_json_read(r->arena, r->body, ret, e);
+    r->arena->max += SPARE;
+    return answer;
+}
+
 static void on_body(struct silt_http_request *r)
 {
     struct silt_call *c = r->owner;
@@ -162,7 +172,7 @@ static void on_body(struct silt_http_request *r)
         c->parsed(c);
         return;
     }
-    if (silt_json_read(r->arena, r->body, &body, &e) < 0) {
+    if (read_json(r, &body, &e) < 0) {
         silt_api_refuse(r, e.code == SILT_LIMIT ? SILT_API_BODY_TOO_LARGE : SILT_API_VALIDATION_FAILED,
                         (silt_slice){NULL, 0}, "Failed to parse request body: %s", e.text);
         return;

@@ -11,6 +11,7 @@ enum { LATE_MS = 10000 }; /* after the grace, for the kernel to end what was kil
 struct kill;
 struct victim {
     struct silt_process_watch watch;
+    struct silt_process *process; /* borrowed: watched */
     struct kill *kill;
 };
 
@@ -140,7 +141,7 @@ static struct kill *new_kill(struct silt_call *c, size_t most, bool native)
 static void add_victim(struct kill *k, struct silt_process *p)
 {
     struct victim *v = &k->victims[k->count++];
-    *v = (struct victim){.watch = {.on_event = on_event}, .kill = k};
+    *v = (struct victim){.watch = {.on_event = on_event}, .process = p, .kill = k};
     k->left++;
     silt_process_watch(p, &v->watch);
 }
@@ -258,11 +259,11 @@ static void kill_all(struct silt_call *c)
     k->left = 1; /* ours: none of them answers before all were told */
     silt_list_each(it, &s->processes) {
         struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        if (silt_process_is_over(p))
-            continue;
-        add_victim(k, p);
-        silt_process_kill(p, SIGTERM, SILT_PROCESS_GRACE_MS);
+        if (!silt_process_is_over(p))
+            add_victim(k, p);
     }
+    for (size_t i = 0; i < k->count; i++) /* not along the list: the end of one can take others off it */
+        silt_process_kill(k->victims[i].process, SIGTERM, SILT_PROCESS_GRACE_MS);
     silt_loop_after(s->registry->loop, &k->deadline, SILT_PROCESS_GRACE_MS + LATE_MS);
     if (--k->left == 0)
         answer(k);

@@ -12,7 +12,7 @@ struct logs {
     struct silt_follow_sink sink;
     struct silt_follow *follow;
     struct silt_http_request *request; /* until on_gone */
-    struct silt_process *process;      /* borrowed: followed */
+    struct silt_process *process;      /* borrowed, held */
     unsigned streams;                  /* bit set of those this pass tells */
     bool native;
     bool begun;
@@ -28,6 +28,7 @@ static struct silt_http_request *let_go(struct logs *t)
     struct silt_http_request *r = t->request;
     r->on_gone = NULL;
     r->on_drain = NULL;
+    silt_process_release(t->process);
     free(t);
     return r;
 }
@@ -207,6 +208,7 @@ static struct logs *new_logs(struct silt_call *c, struct silt_process *p, bool n
                                         .failed = on_failed};
     t->request = c->request;
     t->process = p;
+    silt_process_hold(p);
     t->native = native;
     c->request->owner = t;
     c->request->on_gone = on_gone;

@@ -144,6 +144,8 @@ static bool read_path(struct silt_call *c, struct silt_watch_ask *ret)
     silt_slice path = silt_trim_blank(v->string);
     if (silt_slice_has_byte(path, 0))
         return refuse_one(c, "path", "path: must not hold a NUL character");
+    if (path.len > SILT_WORKER_PATH_MAX - 1)
+        return refuse_one(c, "path", "path: is longer than 4095 bytes");
     silt_slice resolved = resolve(c, path);
     if (resolved.len > SILT_WORKER_PATH_MAX - 1)
         return refuse_one(c, "path", "path: is longer than 4095 bytes");

@@ -102,6 +102,9 @@ int silt_process_start(struct silt_sandbox *s, struct silt_session *session, con
                        struct silt_process_watch *w, struct silt_process **ret, struct silt_error *e);
 /* To all of its tree. With a grace, SIGKILL follows; then, and with SIGKILL, it ends when nothing of it is left. */
 void silt_process_kill(struct silt_process *p, int signal, uint32_t grace_ms);
+/* While held it is there, and its log stays open: also when its record goes, and between two follows. */
+void silt_process_hold(struct silt_process *p);
+void silt_process_release(struct silt_process *p);
 /* One that is over: its record and its log go. */
 void silt_process_remove(struct silt_process *p);
 

@@ -38,6 +38,20 @@ void silt_process_unuse(struct silt_process *p)
     silt_loop_bury(p->sandbox->registry->loop, &p->grave);
 }
 
+void silt_process_hold(struct silt_process *p)
+{
+    p->busy++;
+    silt_sandbox_hold(p->sandbox);
+}
+
+void silt_process_release(struct silt_process *p)
+{
+    struct silt_sandbox *s = p->sandbox;
+    p->busy--;
+    silt_process_unuse(p);
+    silt_sandbox_release(s);
+}
+
 void silt_record_save(struct silt_process *p)
 {
     struct silt_error e;

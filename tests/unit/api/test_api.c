@@ -3,6 +3,8 @@
  * clients that leave, disks that are full, sandboxes that go while somebody still reads from them. */
 #include "api/api.h"
 #include "base/clock.h"
+#include "json/json.h"
+#include "sandbox/process.h"
 #include "unit/sandbox/harness.h"
 #include "wire/log.h"
 
@@ -97,6 +99,24 @@ static void ask(const char *method, const char *path, const char *body)
     client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(connect(client, (struct sockaddr *)&address, address_len), 0);
     assert_int_equal(send(client, text, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+/* The same with a body that no socket holds. */
+static void ask_at_length(const char *method, const char *path, const char *body)
+{
+    char head[256];
+    size_t len = strlen(body);
+    int n = snprintf(head, sizeof(head),
+                     "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sesame\r\nContent-Length: %zu\r\n\r\n",
+                     method, path, len);
+    client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, address_len), 0);
+    assert_int_equal(send(client, head, (size_t)n, MSG_NOSIGNAL), n);
+    for (size_t at = 0; at < len;) {
+        ssize_t sent = send(client, body + at, len - at, MSG_NOSIGNAL);
+        at += sent > 0 ? (size_t)sent : 0;
+        assert_int_equal(silt_loop_turn(&h.loop, 0, &e), 0);
+    }
 }
 
 static void leave(void)
@@ -379,22 +399,94 @@ static void too_large_an_environment_is_refused(void **state)
     for (int i = 0; i < 20000; i++)
         n += snprintf(body + n, sizeof(body) - (size_t)n, "\"V%d\":\"\",", i);
     (void)snprintf(body + n, sizeof(body) - (size_t)n, "\"V\":\"\"}}");
-    char head[256];
-    int head_len = snprintf(head, sizeof(head),
-                            "POST /v1/sandboxes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sesame\r\n"
-                            "Content-Length: %zu\r\n\r\n",
-                            strlen(body));
-    client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(client, (struct sockaddr *)&address, address_len), 0);
-    assert_int_equal(send(client, head, (size_t)head_len, MSG_NOSIGNAL), head_len);
-    for (size_t at = 0, len = strlen(body); at < len;) {
-        ssize_t sent = send(client, body + at, len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        at += sent > 0 ? (size_t)sent : 0;
-        assert_int_equal(silt_loop_turn(&h.loop, 0, &e), 0);
-    }
-    assert_int_equal(silt_fd_nonblock(client, &e), 0);
+    ask_at_length("POST", "/v1/sandboxes", body);
     await("VALIDATION_FAILED");
     assert_int_equal(h.registry.slots_used, 0);
+}
+
+/* As many nodes as the memory of a request holds, but for the last half of a MiB. */
+static void a_body_leaves_room_for_its_handler(void **state)
+{
+    enum { BLOCK = 8192, NODES = (192 * MIB - MIB / 2) / BLOCK * (BLOCK / (int)sizeof(struct silt_json)) };
+    char *body = malloc(2 * NODES + 64);
+    size_t n = (size_t)snprintf(body, 64, "{\"command\":\"x\",\"more\":[0");
+    (void)state;
+    for (int i = 1; i < NODES; i++) {
+        body[n++] = ',';
+        body[n++] = '0';
+    }
+    memcpy(body + n, "]}", 3);
+    ask_at_length("POST", "/sandboxes/box/api/process/start", body);
+    free(body);
+    await("BODY_TOO_LARGE");
+}
+
+static void a_path_that_is_too_long_to_be_watched_is_refused(void **state)
+{
+    enum { LONG = 100 * MIB };
+    char *body = malloc(LONG + 64);
+    size_t n = (size_t)snprintf(body, 64, "{\"path\":\"\\u0061");
+    (void)state;
+    memset(body + n, '/', LONG);
+    memcpy(body + n + LONG, "\"}", 3);
+    ask_at_length("POST", "/sandboxes/box/api/watch", body);
+    free(body);
+    await("path: is longer than 4095 bytes");
+}
+
+static void start_process(const char *id, const char *session)
+{
+    char body[256];
+    (void)snprintf(body, sizeof(body), "{\"command\":\"x\",\"processId\":\"%s\",\"sessionId\":\"%s\"}", id, session);
+    ask("POST", "/sandboxes/box/api/process/start", body);
+}
+
+static void a_log_is_read_to_its_end_when_its_record_goes(void **state)
+{
+    int32_t pid = 5;
+    (void)state;
+    start_process("p", "__DISABLE_SESSION__");
+    uint64_t id = told(SILT_AGENT_EXEC);
+    harness_say(&h, SILT_AGENT_STARTED, 0, id, &pid, sizeof(pid));
+    await("\"processId\":\"p\"");
+    end(id);
+    leave();
+    ask("GET", "/sandboxes/box/api/process/p/logs", "");
+    harness_turn(&h); /* its log is being opened */
+    struct silt_sandbox *s = silt_registry_find(&h.registry, SILT_LIT("box"));
+    silt_process_remove(silt_process_find(s, SILT_LIT("p")));
+    serve_priv();
+    await("\"stderr\":\"");
+    serve_priv();
+    await("\"cursor\":0}");
+    assert_null(silt_process_find(s, SILT_LIT("p")));
+}
+
+/* The first holds its session and waits for its log; when it is given up, the next one hears that the shell is
+ * gone, and its record goes. */
+static void all_are_killed_though_their_ends_take_others_away(void **state)
+{
+    struct silt_agent_end died = {.code = 3};
+    int32_t pid = 4;
+    (void)state;
+    ask("POST", "/sandboxes/box/api/session/create", "{\"id\":\"s\"}");
+    uint64_t shell = told(SILT_AGENT_OPEN);
+    harness_say(&h, SILT_AGENT_OPENED, 0, shell, &pid, sizeof(pid));
+    await("Session created");
+    leave();
+    int clients[3];
+    for (int i = 0; i < 3; i++) {
+        const char *const ids[] = {"a", "b", "c"};
+        start_process(ids[i], "s");
+        clients[i] = client;
+        harness_turn(&h);
+    }
+    harness_say(&h, SILT_AGENT_DIED, 0, shell, &died, sizeof(died));
+    ask("DELETE", "/sandboxes/box/api/process/kill-all", "");
+    await("\"cleanedCount\":3");
+    for (int i = 0; i < 3; i++)
+        silt_close_fd(&clients[i]);
+    serve_priv();
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -416,6 +508,10 @@ int main(void)
         T(an_import_may_lose_its_sender_at_any_moment),
         T(who_looks_may_leave_before_the_numbers_are_there),
         T(too_large_an_environment_is_refused),
+        T(a_body_leaves_room_for_its_handler),
+        T(a_path_that_is_too_long_to_be_watched_is_refused),
+        T(a_log_is_read_to_its_end_when_its_record_goes),
+        T(all_are_killed_though_their_ends_take_others_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
