@@ -48,6 +48,7 @@ static struct silt_handle *find_usable(struct silt_handles *all)
 
 static void serve_waits(struct silt_handles *all)
 {
+    all->full = false;
     while (!silt_list_empty(&all->waits)) {
         struct silt_handle_wait *w =
             silt_container_of(all->waits.next, struct silt_handle_wait, link);
@@ -90,6 +91,7 @@ static void on_wait_over(struct silt_timer *t)
     struct silt_handles *all = w->all;
     silt_handle_stop_waiting(w);
     all->asked = false; /* the answer is not coming any more */
+    all->full = all->count >= SILT_HANDLES_MAX;
     w->on_none(w);
 }
 
@@ -104,7 +106,7 @@ struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_hand
     w->timer.on_time = on_wait_over;
     silt_list_init(&w->link);
     silt_list_append(&all->waits, &w->link);
-    silt_loop_after(all->loop, &w->timer, SILT_HANDLE_WAIT_MS);
+    silt_loop_after(all->loop, &w->timer, all->full ? 0 : SILT_HANDLE_WAIT_MS);
     ask_for_more(all);
     return NULL;
 }

@@ -40,6 +40,7 @@ struct silt_handles {
     struct silt_handle list[SILT_HANDLES_MAX];
     struct silt_link waits;
     bool asked; /* siltd owes us some */
+    bool full;  /* somebody waited in vain, and none has come free since: others need not wait */
     void (*on_need)(struct silt_handles *all, unsigned how_many);
 };
 

@@ -111,7 +111,7 @@ static void start(struct silt_file *f)
 {
     struct silt_error e;
     set_base(f);
-    f->ask.kind = SILT_WORK_SHORT;
+    f->ask.kind = f->kind->is_paced ? SILT_WORK_PACED : SILT_WORK_SHORT;
     f->ask.op = f->kind->op;
     f->ask.path = f->path;
     f->ask.to = f->to;

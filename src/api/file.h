@@ -18,6 +18,7 @@ struct silt_file_kind {
     const char *operation;               /* in errors: "file.read" */
     const char *path_field, *to_field;   /* of the body; NULL: none */
     bool is_native;                      /* no session; finer codes */
+    bool is_paced;                       /* lasts as long as the client likes */
     bool is_in_band;                     /* a bad path is told by `failed` too */
     void (*said)(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last);
     void (*failed)(struct silt_file *f, const struct silt_error *e); /* NULL: silt_file_refuse */

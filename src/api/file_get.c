@@ -193,6 +193,7 @@ static const struct silt_file_kind look_kind = {
 static const struct silt_file_kind read_kind = {
     .op = SILT_WORKER_READ,
     .operation = "file.read",
+    .is_paced = true,
     .is_native = true,
     .said = said,
     .failed = failed,
@@ -264,6 +265,7 @@ static void tar_failed(struct silt_file *f, const struct silt_error *e)
 static const struct silt_file_kind tar_kind = {
     .op = SILT_WORKER_TAR,
     .operation = "directory.read",
+    .is_paced = true,
     .is_native = true,
     .said = tar_said,
     .failed = tar_failed,

@@ -145,6 +145,7 @@ static void dead(struct silt_file *f, struct silt_session *s)
 static const struct silt_file_kind kind = {
     .op = SILT_WORKER_READ,
     .operation = "file.read",
+    .is_paced = true,
     .path_field = "path",
     .is_in_band = true,
     .said = said,

@@ -176,7 +176,7 @@ bool silt_process_read_id(struct silt_call *c, silt_slice *ret)
         return false;
     if (id.data != NULL && !silt_process_id_is_good(id)) {
         silt_api_refuse_field(c->request, "processId",
-                              "must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and be none of start, list, kill-all");
+                              "must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and be none of start, list, kill-all, . and ..");
         return false;
     }
     *ret = id;

@@ -144,6 +144,8 @@ static void on_dry(struct silt_follow *f)
         finish(f, false);
         return;
     }
+    if (silt_process_is_over(f->process))
+        return; /* it ended while a thread was looking: there may be more, and nobody wakes us again */
     f->state = IDLE;
     if (f->sink->idle != NULL)
         f->sink->idle(f->sink);

@@ -86,6 +86,8 @@ void silt_process_on_lost(struct silt_process *p, const char *cause)
 {
     p->row.exit_code = -1;
     p->row.ended_ms = silt_clock_wall_ms();
+    if (p->sandbox->state == SILT_SANDBOX_DESTROYING)
+        cause = "destroyed";
     (void)snprintf(p->row.cause, sizeof(p->row.cause), "%s", cause[0] != 0 ? cause : "crash");
     enter(p, SILT_PROCESS_ERROR);
     silt_record_tell(p, SILT_PROCESS_ENDED, NULL);
@@ -183,7 +185,7 @@ static const struct silt_exec_sink sink_of_a_process = {
 
 bool silt_process_id_is_good(silt_slice id)
 {
-    static const char *const routes[] = {"start", "list", "kill-all"};
+    static const char *const routes[] = {"start", "list", "kill-all", ".", ".."}; /* or what clients make of them */
     for (size_t i = 0; i < id.len; i++) {
         char c = id.data[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

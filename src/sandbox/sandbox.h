@@ -33,10 +33,11 @@ struct silt_channel { /* sandbox/channel.c */
 
 struct silt_works { /* sandbox/work.c */
     struct silt_link idle, busy; /* worker processes */
-    struct silt_link waiting;    /* operations without one */
+    struct silt_link waiting[2]; /* operations without one: SILT_WORK_SHORT, SILT_WORK_PACED */
     struct silt_timer timer;
     uint32_t count; /* worker processes */
     uint32_t longs; /* of them with a watch or a port wait */
+    uint32_t paced; /* of them at the pace of a client */
     uint32_t waiting_count;
     bool serving; /* those that wait are being given workers */
 };

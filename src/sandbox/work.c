@@ -12,6 +12,7 @@ enum {
     FRAMES_PER_TURN = 32,
     SOCKET_ROOM = 1 << 20, /* for uploads: fewer changes between us and a worker; the kernel gives less */
     WAITING_MAX = 4096,   /* operations of one sandbox that wait for a worker */
+    PACED_MAX = SILT_WORKERS_MAX - 4, /* workers for transfers that may stand still */
 };
 
 /* A worker process: our end of its pair. */
@@ -34,6 +35,7 @@ struct silt_work {
     uint32_t patience_ms;
     struct silt_timer timer;
     bool paused;
+    bool counted; /* in sandbox->work.paced */
     bool full;    /* feed was refused: owes a `room` */
     bool feeding; /* an upload whose last bytes have not come yet */
     struct silt_grave grave;
@@ -78,6 +80,7 @@ static void bury_work(struct silt_work *w)
     silt_loop_cancel(loop_of(w->sandbox), &w->timer);
     silt_list_remove(&w->link);
     w->sandbox->work.longs -= w->kind == SILT_WORK_LONG;
+    w->sandbox->work.paced -= w->counted;
     silt_loop_bury(loop_of(w->sandbox), &w->grave);
 }
 
@@ -272,6 +275,8 @@ static int new_hand(struct silt_sandbox *s, struct hand **ret, struct silt_error
 
 static bool has_free_hand(const struct silt_sandbox *s, enum silt_work_kind kind)
 {
+    if (kind == SILT_WORK_PACED && s->work.paced >= PACED_MAX)
+        return false;
     return !silt_list_empty(&s->work.idle) || kind == SILT_WORK_LONG
            || s->work.count - s->work.longs < SILT_WORKERS_MAX;
 }
@@ -306,19 +311,29 @@ static int give(struct silt_work *w, struct silt_error *e)
     silt_list_append(&s->work.busy, &h->link);
     h->work = w;
     w->hand = h;
+    w->counted = w->kind == SILT_WORK_PACED;
+    s->work.paced += w->counted;
     watch(h);
     restart_patience(w);
     return 0;
 }
 
+static struct silt_work *next_waiting(struct silt_sandbox *s)
+{
+    for (int kind = SILT_WORK_PACED; kind >= SILT_WORK_SHORT; kind--)
+        if (!silt_list_empty(&s->work.waiting[kind]) && has_free_hand(s, (enum silt_work_kind)kind))
+            return silt_list_first(&s->work.waiting[kind], struct silt_work, link);
+    return NULL;
+}
+
 static void serve_waiting(struct silt_sandbox *s)
 {
     struct silt_error e;
+    struct silt_work *w;
     if (s->work.serving) /* an answer brought us here: whoever serves already goes on */
         return;
     s->work.serving = true;
-    while (!silt_list_empty(&s->work.waiting) && has_free_hand(s, SILT_WORK_SHORT)) {
-        struct silt_work *w = silt_list_first(&s->work.waiting, struct silt_work, link);
+    while ((w = next_waiting(s)) != NULL) {
         silt_list_remove(&w->link);
         s->work.waiting_count--;
         if (give(w, &e) < 0)
@@ -386,7 +401,7 @@ int silt_work_start(struct silt_sandbox *s, const struct silt_work_request *q, s
     struct silt_work *w = new_work(s, q, len, sink);
     lay_frame(w, q);
     if (!has_free_hand(s, q->kind)) {
-        silt_list_append(&s->work.waiting, &w->link);
+        silt_list_append(&s->work.waiting[q->kind], &w->link);
         s->work.waiting_count++;
         restart_patience(w);
     } else if (give(w, e) < 0) {
@@ -449,7 +464,8 @@ void silt_work_init(struct silt_sandbox *s)
 {
     silt_list_init(&s->work.idle);
     silt_list_init(&s->work.busy);
-    silt_list_init(&s->work.waiting);
+    silt_list_init(&s->work.waiting[SILT_WORK_SHORT]);
+    silt_list_init(&s->work.waiting[SILT_WORK_PACED]);
     s->work.timer.on_time = on_idle;
 }
 
@@ -470,11 +486,15 @@ void silt_work_on_failed(struct silt_sandbox *s, uint64_t number, const struct s
     }
 }
 
-static void close_all(struct silt_sandbox *s, const struct silt_error *e)
+static void close_idle(struct silt_sandbox *s)
 {
     silt_loop_cancel(loop_of(s), &s->work.timer);
     silt_list_each(it, &s->work.idle) close_hand(silt_container_of(it, struct hand, link));
-    for (struct silt_link *list = &s->work.waiting; e != NULL && !silt_list_empty(list);) {
+}
+
+static void fail_waiting(struct silt_sandbox *s, struct silt_link *list, const struct silt_error *e)
+{
+    while (!silt_list_empty(list)) {
         struct silt_work *w = silt_list_first(list, struct silt_work, link);
         silt_list_remove(&w->link);
         s->work.waiting_count--;
@@ -484,14 +504,16 @@ static void close_all(struct silt_sandbox *s, const struct silt_error *e)
 
 void silt_work_drop_all(struct silt_sandbox *s, const struct silt_error *e)
 {
-    close_all(s, e);
+    close_idle(s);
+    fail_waiting(s, &s->work.waiting[SILT_WORK_SHORT], e);
+    fail_waiting(s, &s->work.waiting[SILT_WORK_PACED], e);
     while (!silt_list_empty(&s->work.busy))
         end_failed(silt_container_of(s->work.busy.next, struct hand, link)->work, e);
 }
 
 void silt_work_forget_all(struct silt_sandbox *s)
 {
-    close_all(s, NULL);
+    close_idle(s);
     silt_list_each(it, &s->work.busy)
     {
         struct hand *h = silt_container_of(it, struct hand, link);
@@ -499,5 +521,6 @@ void silt_work_forget_all(struct silt_sandbox *s)
         close_hand(h);
         bury_work(w);
     }
-    silt_list_each(it, &s->work.waiting) bury_work(silt_container_of(it, struct silt_work, link));
+    for (int kind = 0; kind < (int)SILT_COUNT(s->work.waiting); kind++)
+        silt_list_each(it, &s->work.waiting[kind]) bury_work(silt_container_of(it, struct silt_work, link));
 }

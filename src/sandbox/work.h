@@ -18,6 +18,7 @@ struct silt_work_sink { /* borrowed: must outlive the work, or leave it */
 
 enum silt_work_kind {
     SILT_WORK_SHORT, /* files: at most SILT_WORKERS_MAX at once, the others wait their turn */
+    SILT_WORK_PACED, /* those that last as long as a client likes: some workers are kept free of them */
     SILT_WORK_LONG,  /* watches and port waits: more than SILT_WORKER_WATCHES_MAX are refused */
 };
 

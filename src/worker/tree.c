@@ -124,6 +124,7 @@ struct silt_folder *silt_tree_move(struct silt_tree *t, struct silt_folder *f,
     for (struct silt_folder *c = n->first; c != NULL; c = c->next)
         c->parent = n;
     n->is_new = f->is_new;
+    n->dirty = f->dirty;
     if (f->waits)
         silt_tree_defer(t, n);
     not_unread(t, f);

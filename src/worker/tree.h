@@ -18,6 +18,8 @@ struct silt_folder {
     int wd;
     bool is_new; /* what is found inside is told */
     bool waits;  /* to be read */
+    bool dirty;  /* what is in it must be looked at again */
+    bool lost;   /* was not where it should be when its parent was looked at */
     char name[]; /* the root: empty */
 };
 

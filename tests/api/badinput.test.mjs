@@ -155,6 +155,19 @@ test('announcing a large body costs no memory before it comes', async t => {
 	assert.ok(processInfo(pid).peakKiB - before < 16 * 1024);
 });
 
+test('large bodies of some keep nobody from sending small ones', async t => {
+	const box = await daemon.box(t);
+	const large = Buffer.alloc(100 << 20, 'x');
+	const connections = await Promise.all(Array.from({ length: 3 }, () => daemon.client.raw()));
+	t.after(() => connections.forEach(c => c.destroy()));
+	for (const { socket } of connections) {
+		socket.write(`POST /sandboxes/${box.id}/api/write HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Length: 134217728\r\n\r\n{"content":"`);
+		await new Promise(resolve => socket.write(large, resolve));
+	}
+	await box.run('true');
+	connections.forEach(c => c.destroy());
+});
+
 test('a body without a token is not read', async () => {
 	const raw = await daemon.client.raw();
 	raw.send('POST /v1/sandboxes HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n{');

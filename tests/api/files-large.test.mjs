@@ -103,6 +103,23 @@ test('slow clients hold their own transfers back and nothing else', async t => {
 		response.destroy();
 });
 
+test('transfers that stand still, however many, keep nobody from other work on files', async t => {
+	const box = await daemon.box(t);
+	await box.out('truncate -s 200M /workspace/f');
+	const head = i => `PUT ${url(box, `/workspace/up${i}`)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Length: 99999999\r\n\r\n`;
+	const uploads = await Promise.all(Array.from({ length: 40 }, () => daemon.client.raw()));
+	t.after(() => uploads.forEach(u => u.destroy()));
+	uploads.forEach((u, i) => u.send(head(i) + 'x'.repeat(100_000)));
+	await box.api('POST', '/api/exists', { path: 'f' }); // the uploads were taken up before it
+	for (let i = 0; i < 20; i++)
+		assert.equal((await box.api('POST', '/api/write', { path: 'small', content: `${i}` }, { deadline: 5_000 })).status, 200);
+	await box.api('POST', '/api/list-files', { path: '/workspace' }, { deadline: 5_000 });
+	await box.run('true', {}, { deadline: 5_000 });
+	uploads.forEach(u => u.destroy());
+	const get = await daemon.api('GET', url(box, '/workspace/small'), undefined, { deadline: 5_000 });
+	assert.equal(get.raw.toString(), '19');
+});
+
 test('a file that shrinks under a download breaks it off', async t => {
 	const box = await daemon.box(t);
 	await box.out('truncate -s 300M /workspace/f');

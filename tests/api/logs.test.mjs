@@ -358,9 +358,12 @@ test('records and logs survive an end of the whole instance', { timeout: 60_000 
 test('a destroyed sandbox takes records and logs along', async t => {
 	const box = await daemon.box(t);
 	await start(box, 'echo x; sleep 1000', { processId: 'p' });
-	const reading = collect(follow(box, 'p')).catch(() => 'cut');
+	const stream = follow(box, 'p');
+	await stream.next();
+	const reading = collect(stream);
 	await box.destroy();
-	await within(10_000, 'end of the stream', reading);
+	const { data } = (await within(10_000, 'end of the stream', reading)).all.at(-1);
+	assert.deepEqual([data.type, data.status, data.cause], ['exit', 'error', 'destroyed']);
 	assert.deepEqual(await list(box), []);
 	await box.run('true');
 	assert.deepEqual(await list(box), []);

@@ -72,7 +72,7 @@ test('the list has running ones first, then finished ones, and filters by status
 
 test('custom ids are checked, and one of a finished process may be used again', async t => {
 	const box = await daemon.box(t);
-	for (const processId of ['start', 'list', 'kill-all', '', 'a b', 'a/b', 'ä', 'x'.repeat(129), 'a\nb', '%41'])
+	for (const processId of ['start', 'list', 'kill-all', '.', '..', '', 'a b', 'a/b', 'ä', 'x'.repeat(129), 'a\nb', '%41'])
 		refused(await box.api('POST', '/api/process/start', { command: 'true', processId }), 400, 'VALIDATION_FAILED');
 	refused(await box.api('POST', '/api/process/start', { command: 'true', processId: 5 }), 400, 'VALIDATION_FAILED');
 	for (const processId of ['a', 'A.b_c:d@e-9', '-', 'x'.repeat(128)])
@@ -313,6 +313,18 @@ test('sixty processes at once all run and all end', async t => {
 		assert.equal((await ended(box, `p${i}`)).exitCode, i);
 		assert.equal((await logs(box, `p${i}`)).stdout, `${i}\n`);
 	}
+});
+
+test('more processes than a sandbox can run are refused soon, and its sessions go on', async t => {
+	const box = await daemon.box(t);
+	const answers = await Promise.all(Array.from({ length: 200 }, () => box.api('POST', '/api/process/start', { command: 'sleep 1000' })));
+	const refusals = answers.filter(a => a.status !== 200);
+	assert.ok(refusals.length >= 40 && refusals.length < 60, `${refusals.length} are refused`);
+	for (const answer of refusals)
+		refused(answer, 429, 'LIMIT_REACHED');
+	await box.run('true');
+	assert.equal((await box.api('DELETE', '/api/process/kill-all')).body.cleanedCount, 200 - refusals.length);
+	await start(box, 'true');
 });
 
 test('out of memory is told as the cause', async t => {

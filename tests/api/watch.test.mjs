@@ -128,6 +128,41 @@ test('a folder that is moved inside keeps being followed under its new name', as
 	await watch.sees('create /workspace/back/inner/j');
 });
 
+/** Makes, moves and removes folders and files at random, as fast as it can. */
+const CHURN = String.raw`
+const fs = require("fs"), path = require("path"), root = "/workspace/churn";
+let seed = Number(process.argv[1]);
+const random = n => { seed = (seed * 1103515245 + 12345) % 2147483648; return Math.floor(seed / 65536) % n; };
+const folders = dir => [dir, ...fs.readdirSync(dir, { withFileTypes: true }).filter(f => f.isDirectory()).flatMap(f => folders(path.join(dir, f.name)))];
+for (let i = 0; i < 600; i++) {
+	const all = folders(root), pick = () => all[random(all.length)], name = "n" + random(12);
+	try {
+		switch (random(6)) {
+		case 0: case 1: fs.mkdirSync(path.join(pick(), name)); break;
+		case 2: fs.writeFileSync(path.join(pick(), name + "f"), "x"); break;
+		case 3: case 4: fs.renameSync(all[1 + random(all.length - 1)], path.join(pick(), name)); break;
+		case 5: if (all.length > 12) fs.rmSync(all[1 + random(all.length - 1)], { recursive: true }); break;
+		}
+	} catch {}
+}
+`;
+
+test('whatever happened to folders, each is followed under the name it has now', async t => {
+	const box = await daemon.box(t);
+	await box.put('/tmp/churn.cjs', Buffer.from(CHURN));
+	for (const seed of [1, 2, 3]) {
+		await box.out('rm -rf churn; mkdir -p churn/a/b churn/c');
+		const watch = await Watcher.open(t, box, { path: 'churn' }, { native: true });
+		await box.out(`node -e "$(cat /tmp/churn.cjs)" ${seed}`, {}, { deadline: 60_000 });
+		const now = (await box.out('find churn -type d')).trim().split('\n');
+		await box.out(`find churn -type d -exec touch {}/marker-${seed} ';'`);
+		await watch.sees(...now.map(folder => `create /workspace/${folder}/marker-${seed}`));
+		const markers = watch.seen.filter(e => e.path.endsWith(`/marker-${seed}`)).map(e => e.path);
+		assert.deepEqual([...new Set(markers)].sort(), now.map(folder => `/workspace/${folder}/marker-${seed}`).sort());
+		watch.leave();
+	}
+});
+
 test('without recursive only the folder itself is watched', async t => {
 	const box = await daemon.box(t);
 	await box.out('mkdir sub');

@@ -4,6 +4,7 @@
  * what happens, to whom, how many bytes follow, and those bytes. */
 #include "base/log.h"
 #include "fuzz/fuzz.h"
+#include "sandbox/follow.h"
 #include "unit/sandbox/harness.h"
 
 enum { CALLERS = 16, SEEN = 8 };
@@ -12,7 +13,10 @@ static struct caller {
     struct silt_exec_sink sink;
     struct silt_turn turn;
     struct silt_exec *exec; /* NULL: none, or it left */
-    unsigned owed;          /* answers */
+    struct silt_process_watch watch;
+    struct silt_follow_sink reader;
+    bool reads;    /* the log of a process, to its end */
+    unsigned owed; /* answers */
 } callers[CALLERS];
 static struct harness h;
 static struct silt_sandbox *box;
@@ -47,6 +51,49 @@ static void on_failed(struct silt_exec_sink *s, const struct silt_error *why)
     on_told(silt_container_of(s, struct caller, sink));
 }
 
+/* Processes: each is told how its start went; who reads its log comes to an end. */
+
+static void on_piece(struct silt_follow_sink *s, const struct silt_log_piece *piece)
+{
+    (void)s;
+    demand(piece->bytes.len <= SILT_LOG_RECORD_MAX);
+}
+
+static void on_gap(struct silt_follow_sink *s, uint64_t bytes, enum silt_gap why, uint64_t cursor)
+{
+    (void)s;
+    (void)why;
+    (void)cursor;
+    demand(bytes > 0);
+}
+
+static void on_over(struct silt_follow_sink *s, uint64_t cursor)
+{
+    (void)cursor;
+    silt_container_of(s, struct caller, reader)->reads = false;
+}
+
+static void on_unreadable(struct silt_follow_sink *s, const struct silt_error *why)
+{
+    (void)why;
+    silt_container_of(s, struct caller, reader)->reads = false;
+}
+
+static void on_event(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
+                     const struct silt_error *why)
+{
+    struct caller *c = silt_container_of(w, struct caller, watch);
+    struct silt_follow_options o = {.hold = p->holds};
+    (void)why;
+    on_told(c);
+    if (what != SILT_PROCESS_STARTED || c->reads)
+        return;
+    c->reader = (struct silt_follow_sink){
+        .output = on_piece, .gap = on_gap, .over = on_over, .failed = on_unreadable};
+    c->reads = true;
+    (void)silt_follow_start(p, &o, &c->reader);
+}
+
 static void on_turn(struct silt_turn *t, struct silt_session *s, const struct silt_error *why)
 {
     if (s != NULL && why == NULL)
@@ -76,13 +123,26 @@ static void settle(void)
         continue;
 }
 
+static void start_process(struct caller *c, struct silt_session *s, unsigned which)
+{
+    struct silt_process *p;
+    struct silt_process_request q = {.exec = {.mode = which & 1 ? SILT_EXEC_BACKGROUND : SILT_EXEC_PLAIN,
+                                              .command = SILT_LIT("true"),
+                                              .flags = which & 2 ? SILT_START_HOLD : 0}};
+    c->watch.on_event = on_event;
+    if (silt_process_start(box, which & 1 ? s : NULL, &q, &c->watch, &p, &e) < 0)
+        on_told(c);
+    else if (which & 4)
+        silt_process_kill(p, 15, which & 8 ? 100 : 0);
+}
+
 static void start(struct caller *c, unsigned which)
 {
     struct silt_session_options o = {0};
     struct silt_session *s = silt_session_find(box, SILT_LIT("s"));
     struct silt_exec_request q = {.mode = which % 4 > 0 ? which % 4 : SILT_EXEC_PLAIN,
                                   .command = SILT_LIT("true")};
-    if (c->owed > 0 || box->state != SILT_SANDBOX_RUNNING)
+    if (c->owed > 0 || c->reads || box->state != SILT_SANDBOX_RUNNING)
         return;
     if (s == NULL && silt_session_new(box, SILT_LIT("s"), &o, &s, &e) < 0)
         return;
@@ -91,6 +151,8 @@ static void start(struct caller *c, unsigned which)
                          .owed = 1};
     if (which & 128)
         silt_session_enter(s, &c->turn); /* to delete it */
+    else if (which & 64)
+        start_process(c, s, which);
     else if (silt_exec_start(box, q.mode == SILT_EXEC_PLAIN ? NULL : s, &q, &c->sink, &c->exec, &e) < 0)
         on_told(c);
 }
@@ -152,7 +214,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     silt_sandbox_destroy(box, NULL);
     settle();
     for (int i = 0; i < CALLERS; i++)
-        demand(callers[i].owed == 0);
+        for (int turn = 0; turn < 500 && callers[i].reads; turn++) /* a thread reads the log */
+            demand(silt_loop_turn(&h.loop, 10, &e) == 0);
+    settle();
+    for (int i = 0; i < CALLERS; i++)
+        demand(callers[i].owed == 0 && !callers[i].reads);
     demand(h.registry.slots_used == 0 && h.registry.unstarted_bytes == 0 && h.registry.cold_starts == 0);
     return 0;
 }

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/lookout.h"
+#include "worker/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum { ASK_EVERY = 64 }; /* folders between two looks at siltd */
+
+/* The absolute path, as it was asked for, of a name in a folder. One that is too long cannot be
+ * told. */
+bool silt_lookout_path(struct silt_lookout *l, const struct silt_folder *f, const char *name,
+                       char out[SILT_WORKER_PATH_MAX + 1])
+{
+    char below[SILT_WORKER_PATH_MAX + 1];
+    const char *root = l->task->path;
+    size_t len = strlen(root);
+    while (len > 0 && root[len - 1] == '/')
+        len--;
+    if (!silt_tree_path(f, name, below) || len + 1 + strlen(below) > SILT_WORKER_PATH_MAX) {
+        silt_teller_tell_limit(&l->teller, root);
+        return false;
+    }
+    memcpy(out, root, len);
+    if (below[0] != 0 || len == 0)
+        out[len++] = '/';
+    memcpy(out + len, below, strlen(below) + 1);
+    return true;
+}
+
+uint32_t silt_lookout_mask(const struct silt_lookout *l, bool is_root)
+{
+    uint32_t wanted = l->task->ask.limit;
+    uint32_t mask = IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_EXCL_UNLINK;
+    mask |= (wanted & SILT_WATCH_MODIFY) != 0 ? IN_MODIFY | IN_CLOSE_WRITE : 0;
+    mask |= (wanted & SILT_WATCH_DELETE) != 0 ? IN_DELETE : 0;
+    mask |= (wanted & SILT_WATCH_ATTRIB) != 0 ? IN_ATTRIB : 0;
+    return mask | (is_root ? IN_DELETE_SELF | IN_MOVE_SELF : 0);
+}
+
+/* By descriptor: the name may lead elsewhere by now. */
+int silt_lookout_add(struct silt_lookout *l, int fd, uint32_t mask)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return inotify_add_watch(l->inotify, path, mask);
+}
+
+/* It is seen in this place now, whatever is still to be told of how it came here. */
+static void relocate(struct silt_lookout *l, struct silt_folder *f, struct silt_folder *parent,
+                     const char *name)
+{
+    if (f->parent == NULL)
+        return; /* the root, by way of a mount */
+    if (f->parent != parent || strcmp(f->name, name) != 0) {
+        if (l->moving == f)
+            l->moving = NULL;
+        f = silt_tree_move(&l->tree, f, parent, name);
+    }
+    if (f != NULL)
+        f->lost = false;
+    else
+        l->stale = true;
+}
+
+void silt_lookout_follow(struct silt_lookout *l, struct silt_folder *parent, int dir,
+                         const char *name, bool is_new)
+{
+    char path[SILT_WORKER_PATH_MAX + 1];
+    if (!silt_lookout_path(l, parent, name, path) || silt_teller_is_excluded(&l->teller, path))
+        return;
+    silt_auto_fd fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return; /* it is gone again, which is told too, or it is no folder */
+    int wd = silt_lookout_add(l, fd, silt_lookout_mask(l, false));
+    if (wd < 0 && (errno == ENOSPC || errno == ENOMEM))
+        silt_teller_tell_limit(&l->teller, path);
+    if (wd < 0)
+        return;
+    struct silt_folder *f = silt_tree_find(&l->tree, wd);
+    if (f != NULL) {
+        relocate(l, f, parent, name);
+        return;
+    }
+    f = silt_tree_add(&l->tree, parent, name, wd);
+    if (f == NULL) {
+        (void)inotify_rm_watch(l->inotify, wd);
+        silt_teller_tell_limit(&l->teller, path);
+        return;
+    }
+    f->is_new = is_new;
+    silt_tree_defer(&l->tree, f);
+}
+
+static bool is_folder(int dir, const struct dirent *d)
+{
+    struct stat st;
+    if (d->d_type != DT_UNKNOWN)
+        return d->d_type == DT_DIR;
+    return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A folder below the root, without a link on the way. */
+static int open_below(struct silt_lookout *l, const struct silt_folder *f)
+{
+    char below[SILT_WORKER_PATH_MAX + 1];
+    struct silt_error e;
+    struct open_how how = {
+        .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    silt_auto_fd root = -1;
+    if (!silt_tree_path(f, NULL, below)
+        || silt_task_open(l->task, l->task->path, O_PATH | O_DIRECTORY, 0, &root, &e) < 0)
+        return -1;
+    return (int)syscall(SYS_openat2, root, below[0] != 0 ? below : ".", &how, sizeof(how));
+}
+
+/* The kernel gives the same number for the same folder, so that one that has taken its name is told
+ * apart. */
+int silt_lookout_open(struct silt_lookout *l, struct silt_folder *f)
+{
+    silt_auto_fd fd = open_below(l, f);
+    int wd = fd >= 0 ? silt_lookout_add(l, fd, silt_lookout_mask(l, f == l->tree.root)) : -1;
+    if (wd == f->wd)
+        return silt_take_fd(&fd);
+    if (wd >= 0 && silt_tree_find(&l->tree, wd) == NULL)
+        (void)inotify_rm_watch(l->inotify, wd);
+    l->stale = true;
+    silt_lookout_mark(l, f);
+    return -1;
+}
+
+/* What is in a new folder already came before its watch: it is told as created. */
+void silt_lookout_read(struct silt_lookout *l, struct silt_folder *f, int fd, bool is_new)
+{
+    char path[SILT_WORKER_PATH_MAX + 1];
+    DIR *dir = fdopendir(fd);
+    if (dir == NULL) {
+        silt_close_fd(&fd);
+        return;
+    }
+    for (const struct dirent *d; (d = readdir(dir)) != NULL && !l->task->gone;) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0
+            || silt_place_is_temp(d->d_name))
+            continue;
+        bool is_dir = is_folder(fd, d);
+        if (f->is_new && silt_lookout_path(l, f, d->d_name, path))
+            silt_teller_tell(&l->teller, SILT_WATCH_CREATE, is_dir, path);
+        if (is_dir)
+            silt_lookout_follow(l, f, fd, d->d_name, is_new);
+    }
+    (void)closedir(dir);
+}
+
+static void read_folder(struct silt_lookout *l, struct silt_folder *f)
+{
+    int fd = silt_lookout_open(l, f);
+    if (fd < 0)
+        return;
+    silt_lookout_read(l, f, fd, f->is_new);
+    f->is_new = false;
+}
+
+void silt_lookout_read_unread(struct silt_lookout *l)
+{
+    struct silt_folder *f;
+    for (unsigned n = 0; (f = silt_tree_next_unread(&l->tree)) != NULL; n++) {
+        if (n % ASK_EVERY == 0 && !silt_task_is_wanted(l->task))
+            return;
+        read_folder(l, f);
+    }
+}
+
+int silt_lookout_begin(struct silt_lookout *l, struct silt_error *e)
+{
+    struct silt_task *t = l->task;
+    silt_auto_fd fd = -1;
+    struct stat st;
+    if (silt_task_open(t, t->path, O_PATH, 0, &fd, e) < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return silt_fail_errno(e, "stat %s", t->path);
+    l->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (l->inotify < 0)
+        return silt_fail_errno(e, "create an inotify instance");
+    int wd =
+        silt_lookout_add(l, fd, silt_lookout_mask(l, true) | (S_ISDIR(st.st_mode) ? 0 : IN_ATTRIB));
+    if (wd < 0 && errno == ENOSPC)
+        return silt_fail(e, SILT_LIMIT, "watch %s: the sandbox has no inotify watches left",
+                         t->path);
+    if (wd < 0)
+        return silt_fail_errno(e, "watch %s", t->path);
+    l->file_wd = wd;
+    if (!S_ISDIR(st.st_mode))
+        return 0; /* a single file: the tree stays empty */
+    struct silt_folder *root = silt_tree_add(&l->tree, NULL, "", wd);
+    if (root == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for a watch");
+    if (silt_task_has(t, SILT_WORKER_RECURSIVE))
+        silt_tree_defer(&l->tree, root);
+    silt_lookout_read_unread(l);
+    return 0;
+}
+
+static void ignore(void *context, int wd)
+{
+    (void)context;
+    (void)wd;
+}
+
+void silt_lookout_forget(struct silt_lookout *l)
+{
+    silt_close_fd(&l->inotify);
+    l->moving = NULL;
+    l->dirty_count = 0;
+    l->events = 0;
+    l->stale = false;
+    if (l->tree.root != NULL)
+        silt_tree_remove(&l->tree, l->tree.root, ignore, NULL);
+}
+
+static void on_unfollow(void *context, int wd)
+{
+    struct silt_lookout *l = context;
+    (void)inotify_rm_watch(l->inotify, wd);
+}
+
+void silt_lookout_unfollow(struct silt_lookout *l, struct silt_folder *f)
+{
+    for (const struct silt_folder *up = l->moving; up != NULL; up = up->parent)
+        if (up == f)
+            l->moving = NULL; /* it lies below, or is it */
+    silt_tree_remove(&l->tree, f, on_unfollow, l);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mend: folders that are made, moved and removed faster than their events are read: a name of an
+ * event may lead to another folder by now, or nowhere. When all is quiet, those that had such
+ * events are looked at again, from the top down; the kernel's numbers tell which folder is which.
+ */
+#include "worker/lookout.h"
+
+#include <stdlib.h>
+
+enum { ROUNDS_MAX = 16, FEW = 2 }; /* FEW: events of one rename */
+
+void silt_lookout_mark(struct silt_lookout *l, struct silt_folder *f)
+{
+    if (f->dirty || l->dirty_count == SILT_LOOKOUT_DIRTY_MAX) {
+        l->stale = l->stale || !f->dirty;
+        return;
+    }
+    f->dirty = true;
+    l->dirty[l->dirty_count++] = f->wd;
+}
+
+struct place {
+    int wd;
+    unsigned depth;
+};
+
+static int by_depth(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return (x->depth > y->depth) - (x->depth < y->depth);
+}
+
+static unsigned depth_of(const struct silt_folder *f)
+{
+    unsigned depth = 0;
+    for (; f->parent != NULL; f = f->parent)
+        depth++;
+    return depth;
+}
+
+/* Those that are still marked, the highest first. */
+static size_t collect(struct silt_lookout *l, struct place *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->dirty_count; i++) {
+        const struct silt_folder *f = silt_tree_find(&l->tree, l->dirty[i]);
+        if (f != NULL && f->dirty)
+            out[n++] = (struct place){f->wd, depth_of(f)};
+    }
+    qsort(out, n, sizeof(*out), by_depth);
+    return n;
+}
+
+/* What is not found in it again is lost, unless it turns up in another place. */
+static void look_at(struct silt_lookout *l, int wd)
+{
+    struct silt_folder *f = silt_tree_find(&l->tree, wd);
+    int fd = f != NULL ? silt_lookout_open(l, f) : -1;
+    if (fd < 0)
+        return;
+    f->dirty = false;
+    for (struct silt_folder *c = f->first; c != NULL; c = c->next)
+        c->lost = true;
+    silt_lookout_read(l, f, fd, true);
+}
+
+static void drop_lost(struct silt_lookout *l, int wd)
+{
+    struct silt_folder *f = silt_tree_find(&l->tree, wd), *next;
+    if (f != NULL && f->dirty && f->parent != NULL) { /* not reachable by its name */
+        silt_lookout_unfollow(l, f);
+        return;
+    }
+    for (struct silt_folder *c = f != NULL ? f->first : NULL; c != NULL; c = next) {
+        next = c->next;
+        if (c->lost)
+            silt_lookout_unfollow(l, c);
+    }
+}
+
+static void look_at_all(struct silt_lookout *l, struct place *places)
+{
+    size_t before = SIZE_MAX, n;
+    for (int round = 0; round < ROUNDS_MAX && (n = collect(l, places)) > 0 && n < before; round++) {
+        before = n;
+        for (size_t i = 0; i < n && !l->task->gone; i++)
+            look_at(l, places[i].wd);
+    }
+    for (size_t i = 0; i < l->dirty_count; i++)
+        drop_lost(l, l->dirty[i]);
+}
+
+bool silt_lookout_mend(struct silt_lookout *l)
+{
+    bool is_full = l->dirty_count == SILT_LOOKOUT_DIRTY_MAX;
+    struct place *places =
+        l->stale || l->events > FEW ? malloc(l->dirty_count * sizeof(*places)) : NULL;
+    if (places != NULL && !is_full)
+        look_at_all(l, places);
+    for (size_t i = 0; i < l->dirty_count; i++) {
+        struct silt_folder *f = silt_tree_find(&l->tree, l->dirty[i]);
+        if (f != NULL)
+            f->dirty = false;
+    }
+    free(places);
+    l->dirty_count = 0;
+    l->events = 0;
+    l->stale = false;
+    return !is_full;
+}
