@@ -79,9 +79,36 @@ int harness_restart(struct harness *h)
     return 0;
 }
 
+struct last {
+    struct silt_job job;
+    bool over;
+};
+
+static void do_nothing(struct silt_job *j)
+{
+    (void)j;
+}
+
+static void on_last_done(struct silt_job *j)
+{
+    silt_container_of(j, struct last, job)->over = true;
+}
+
+/* The one thread takes jobs in their order: behind ours none is left. */
+static void finish_jobs(struct harness *h)
+{
+    struct last last = {.job = {.run = do_nothing, .done = on_last_done}};
+    struct silt_error e;
+    silt_worker_submit(h->registry.worker, &last.job);
+    while (!last.over)
+        if (silt_loop_turn(&h->loop, 1000, &e) < 0)
+            abort();
+}
+
 void harness_close(struct harness *h)
 {
     char path[128];
+    finish_jobs(h);
     close_registry(h);
     silt_loop_close(&h->loop);
     silt_close_fd(&h->kept[0]);
