@@ -3,47 +3,39 @@
  * tar, the content of a folder. The body is not read before a worker waits for it, and no faster than the
  * worker takes it: what it did not take yet is one piece. */
 #include "api/file_native.h"
+#include "api/upload.h"
 #include "http/field.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <stdio.h>
 
-enum { UPLOAD_GIB = 64, NO_MODE = UINT32_MAX, SHA256_SIZE = 32 };
+enum { UPLOAD_GIB = 64, NO_MODE = UINT32_MAX };
 
 /*   LOOKING (If-Match) --fine--> TAKING --DONE--> DRESSING (another mode is wanted) --DONE--> MEASURING --> answered   */
 enum state { LOOKING, TAKING, DRESSING, MEASURING };
 
 struct putting {
     struct silt_file file;
+    struct silt_upload_sink sink;
+    struct silt_upload *upload; /* NULL before a worker waits, and afterwards */
     enum state state;
-    bool is_over;          /* all of the body is here */
-    bool is_sent;          /* and the worker has it */
-    uint32_t mode;         /* NO_MODE: not asked for */
-    struct silt_buf stash; /* of a piece that the worker did not take */
-    EVP_MD_CTX *sha256;    /* NULL before a worker waits */
+    bool is_taken; /* the worker has all of it, and all is told but the hash */
+    uint32_t mode; /* NO_MODE: not asked for */
     struct silt_worker_done done;
 };
 
 static void ended(struct silt_file *f)
 {
     struct putting *g = silt_container_of(f, struct putting, file);
-    silt_buf_fini(&g->stash);
-    EVP_MD_CTX_free(g->sha256);
-    g->sha256 = NULL;
+    silt_upload_free(g->upload);
+    g->upload = NULL;
 }
 
 /* The answer. */
 
 static void add_sha256(struct putting *g, struct silt_buf *b)
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned size = 0;
-    char text[2 * SHA256_SIZE + 1];
-    if (EVP_DigestFinal_ex(g->sha256, digest, &size) != 1 || size != SHA256_SIZE)
-        abort();
-    for (unsigned i = 0; i < size; i++)
-        (void)snprintf(text + (size_t)2 * i, 3, "%02x", digest[i]);
+    char text[SILT_SHA256_HEX_SIZE];
+    silt_upload_hex(g->upload, text);
     silt_json_key(b, SILT_LIT("sha256"));
     silt_json_string(b, silt_slice_of(text));
 }
@@ -57,6 +49,9 @@ static void add_number(struct silt_buf *b, const char *key, uint64_t v)
 static void answer(struct putting *g)
 {
     struct silt_file *f = &g->file;
+    g->is_taken = true;
+    if (!silt_upload_is_hashed(g->upload))
+        return; /* comes back */
     silt_auto_buf b;
     char etag[SILT_ETAG_SIZE];
     silt_buf_init(&b, SILT_FILE_TEXT_MAX);
@@ -82,53 +77,43 @@ static void answer(struct putting *g)
 
 /* The body. */
 
-/* As far as the worker takes it; true: all of it, and the end if it is there. */
-static bool send_from(struct putting *g, silt_slice *bytes)
+static bool feed(struct silt_upload_sink *sink, silt_slice bytes, bool last)
 {
-    while (bytes->len > 0 || (g->is_over && !g->is_sent)) {
-        size_t n = bytes->len < SILT_FRAME_BODY_MAX ? bytes->len : SILT_FRAME_BODY_MAX;
-        bool last = g->is_over && n == bytes->len;
-        if (!silt_work_feed(g->file.work, (silt_slice){bytes->data, n}, last))
-            return false;
-        bytes->data += n;
-        bytes->len -= n;
-        g->is_sent = last;
-    }
-    return true;
+    return silt_work_feed(silt_container_of(sink, struct putting, sink)->file.work, bytes, last);
+}
+
+static void go_on(struct silt_upload_sink *sink)
+{
+    silt_http_pause(silt_container_of(sink, struct putting, sink)->file.request, false);
+}
+
+static void hashed(struct silt_upload_sink *sink)
+{
+    struct putting *g = silt_container_of(sink, struct putting, sink);
+    if (g->is_taken)
+        answer(g);
 }
 
 static void on_piece(struct silt_http_request *r, silt_slice piece, bool end)
 {
     struct putting *g = r->owner;
-    if (piece.len > 0 && EVP_DigestUpdate(g->sha256, piece.data, piece.len) != 1)
-        abort();
-    g->is_over = end;
-    if (send_from(g, &piece))
-        return;
-    silt_buf_add(&g->stash, piece);
-    silt_http_pause(r, true);
+    if (!silt_upload_add(g->upload, piece, end) && !end)
+        silt_http_pause(r, true);
 }
 
-static void begin_sha256(struct putting *g)
-{
-    g->sha256 = EVP_MD_CTX_new();
-    if (g->sha256 == NULL || EVP_DigestInit_ex(g->sha256, EVP_sha256(), NULL) != 1)
-        abort();
-}
-
-/* The worker takes more: first what is kept, then the client may go on. */
+/* The worker takes more; at first it takes anything, and the client may begin. */
 static void room(struct silt_file *f)
 {
     struct putting *g = silt_container_of(f, struct putting, file);
-    silt_slice rest = silt_buf_slice(&g->stash);
     if (g->state != TAKING)
         return;
-    if (g->sha256 == NULL)
-        begin_sha256(g);
-    bool is_all = send_from(g, &rest);
-    silt_buf_drop(&g->stash, g->stash.len - rest.len);
-    if (is_all && !g->is_over)
-        silt_http_pause(f->request, false);
+    if (g->upload != NULL) {
+        silt_upload_push(g->upload);
+        return;
+    }
+    g->sink = (struct silt_upload_sink){.feed = feed, .room = go_on, .hashed = hashed};
+    g->upload = silt_upload_new(f->call->api->registry->worker, &g->sink);
+    silt_http_pause(f->request, false);
 }
 
 /* What the worker says. */
@@ -167,6 +152,13 @@ static void looked(struct putting *g, const struct silt_worker_meta *m)
         room(&g->file);
 }
 
+static void refuse_early(struct silt_file *f)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_PROTOCOL, "the worker inside the sandbox answered before the end");
+    silt_file_refuse(f, &e);
+}
+
 static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last)
 {
     struct putting *g = silt_container_of(f, struct putting, file);
@@ -178,7 +170,10 @@ static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body
         if (!silt_file_has(f, body, sizeof(g->done)))
             return;
         memcpy(&g->done, body.data, sizeof(g->done));
-        taken(g);
+        if (g->upload != NULL && silt_upload_is_sent(g->upload))
+            taken(g);
+        else
+            refuse_early(f);
     } else if (g->state == DRESSING) {
         g->state = MEASURING;
         (void)silt_native_again(f, SILT_WORKER_STAT);
@@ -293,7 +288,6 @@ SILT_HANDLER(silt_api_native_put)
     g->file.ask.ask.mode = g->mode != NO_MODE ? g->mode : 0666;
     g->file.ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC | (format == TAR_ZSTD ? SILT_WORKER_ZSTD : 0u);
     read_conditions(g);
-    silt_buf_init(&g->stash, 4 * SILT_FRAME_MAX);
     silt_http_consume(r, (uint64_t)UPLOAD_GIB << 30, on_piece);
     silt_http_pause(r, true);
     silt_file_go(&g->file);
