@@ -61,6 +61,8 @@ static void relocate(struct silt_lookout *l, struct silt_folder *f, struct silt_
     if (f->parent != parent || strcmp(f->name, name) != 0) {
         if (l->moving == f)
             l->moving = NULL;
+        l->repaired = true;
+        silt_lookout_mark(l, parent);
         f = silt_tree_move(&l->tree, f, parent, name);
     }
     if (f != NULL)

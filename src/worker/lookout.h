@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookout: a watch at work: which folders it follows (lookout.c), what the kernel tells of them (watch.c),
- * and what mends the picture when they changed faster than they could be followed (mend.c). */
+/* lookout: a watch at work: which folders it follows (lookout.c), what the kernel tells of them
+ * (watch.c), and what mends the picture when they changed faster than they could be followed
+ * (mend.c). */
 #pragma once
 
 #include "worker/teller.h"
@@ -19,6 +20,8 @@ struct silt_lookout {
     int file_wd;     /* a single file is watched: its watch */
     uint32_t events; /* about folders, since all was quiet */
     bool stale;      /* a folder was not where it should be */
+    bool repaired;   /* a folder had another name than was told */
+    bool mending;    /* folders are looked at again: nothing more is marked */
     size_t dirty_count;
     int dirty[SILT_LOOKOUT_DIRTY_MAX]; /* folders to look at again, by number */
     struct silt_teller teller;

@@ -11,6 +11,8 @@ enum { ROUNDS_MAX = 16, FEW = 2 }; /* FEW: events of one rename */
 
 void silt_lookout_mark(struct silt_lookout *l, struct silt_folder *f)
 {
+    if (l->mending)
+        return;
     if (f->dirty || l->dirty_count == SILT_LOOKOUT_DIRTY_MAX) {
         l->stale = l->stale || !f->dirty;
         return;
@@ -88,15 +90,20 @@ static void look_at_all(struct silt_lookout *l, struct place *places)
     }
     for (size_t i = 0; i < l->dirty_count; i++)
         drop_lost(l, l->dirty[i]);
+    if (l->repaired) /* what happened in it meanwhile was told of another path */
+        silt_teller_say(&l->teller, SILT_WATCH_OVERFLOW, true, l->task->path);
+    l->repaired = false;
 }
 
 bool silt_lookout_mend(struct silt_lookout *l)
 {
     bool is_full = l->dirty_count == SILT_LOOKOUT_DIRTY_MAX;
-    struct place *places =
-        l->stale || l->events > FEW ? malloc(l->dirty_count * sizeof(*places)) : NULL;
+    bool is_needed = l->stale || l->repaired || l->events > FEW;
+    struct place *places = is_needed ? malloc(l->dirty_count * sizeof(*places)) : NULL;
+    l->mending = true;
     if (places != NULL && !is_full)
         look_at_all(l, places);
+    l->mending = false;
     for (size_t i = 0; i < l->dirty_count; i++) {
         struct silt_folder *f = silt_tree_find(&l->tree, l->dirty[i]);
         if (f != NULL)

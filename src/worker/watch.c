@@ -41,11 +41,11 @@ static void drop_moving(struct silt_lookout *l)
         silt_lookout_unfollow(l, l->moving);
 }
 
-static void on_folder_from(struct silt_lookout *l, struct silt_folder *f,
-                           const struct inotify_event *v)
+static void on_folder_from(struct silt_lookout *l, const struct inotify_event *v)
 {
     drop_moving(l);
-    l->moving = silt_tree_child(f, v->name);
+    const struct silt_folder *f = silt_tree_find(&l->tree, v->wd); /* it may have been below */
+    l->moving = f != NULL ? silt_tree_child(f, v->name) : NULL;
     l->cookie = v->cookie;
 }
 
@@ -124,7 +124,7 @@ static void on_event(struct silt_lookout *l, const struct inotify_event *v)
     if ((v->mask & (IN_MOVED_FROM | IN_MOVED_TO)) != 0)
         silt_lookout_mark(l, f);
     if ((v->mask & IN_MOVED_FROM) != 0)
-        on_folder_from(l, f, v);
+        on_folder_from(l, v);
     if ((v->mask & (IN_CREATE | IN_MOVED_TO)) != 0)
         on_folder_here(l, f, v, path);
 }

@@ -198,6 +198,96 @@ TEST(a_watch_ends_with_its_folder_and_the_worker_is_free_again)
     end();
 }
 
+/* ---- whatever happens to folders ---- */
+
+static char folders[512][128];
+static size_t folder_count;
+
+static int note_folder(const char *path, const struct stat *st, int kind, struct FTW *w)
+{
+    (void)st;
+    (void)w;
+    if (kind == FTW_D && folder_count < SILT_COUNT(folders) && strlen(path) < sizeof(folders[0]))
+        (void)snprintf(folders[folder_count++], sizeof(folders[0]), "%s", path);
+    return 0;
+}
+
+static void churn(unsigned *seed)
+{
+    char to[160];
+    folder_count = 0;
+    (void)nftw(rig.dir, note_folder, 8, FTW_PHYS);
+    *seed = *seed * 1103515245 + 12345;
+    unsigned n = *seed >> 8;
+    const char *a = folders[n % folder_count], *b = folders[n / 7 % folder_count];
+    (void)snprintf(to, sizeof(to), "%.120s/n%u", b, n % 9);
+    if (n % 5 < 2)
+        (void)mkdir(to, 0755);
+    else if (n % 5 < 4 && strcmp(a, rig.dir) != 0)
+        (void)rename(a, to);
+    else if (folder_count > 20 && strcmp(a, rig.dir) != 0)
+        (void)nftw(a, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool is_marker(silt_slice path, size_t i)
+{
+    char want[160];
+    (void)snprintf(want, sizeof(want), "%.120s/marker", folders[i]);
+    return silt_slice_eq(path, silt_slice_of(want));
+}
+
+static bool seen[SILT_COUNT(folders)];
+
+/* In each folder that was not heard of yet. */
+static void put_markers(void)
+{
+    char path[160];
+    for (size_t i = 0; i < folder_count; i++) {
+        if (seen[i])
+            continue;
+        (void)snprintf(path, sizeof(path), "%.120s/marker", folders[i]);
+        (void)unlink(path);
+        assert_int_equal(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)), 0);
+    }
+}
+
+/* How many markers the next event is about. */
+static size_t hear(void)
+{
+    struct silt_worker_event v;
+    size_t found = 0;
+    if (rig.at == rig.len)
+        receive();
+    memcpy(&v, rig.bytes + rig.at, sizeof(v));
+    silt_slice path = {rig.bytes + rig.at + sizeof(v), v.path_len};
+    rig.at += (sizeof(v) + v.path_len + 7) & ~(size_t)7;
+    for (size_t i = 0; v.what == SILT_WATCH_CREATE && i < folder_count; i++)
+        if (!seen[i] && is_marker(path, i))
+            found += seen[i] = true;
+    if (v.what == SILT_WATCH_OVERFLOW) /* some went by unheard: from now on none does */
+        put_markers();
+    return found;
+}
+
+TEST(whatever_happens_each_folder_is_followed_under_the_name_it_has)
+{
+    for (unsigned seed = 1; seed <= 5; seed++) {
+        unsigned s = seed;
+        begin();
+        ask(rig.dir, SILT_WORKER_RECURSIVE, (silt_slice){NULL, 0});
+        expect(SILT_WATCH_READY, "");
+        for (int i = 0; i < 300; i++)
+            churn(&s);
+        folder_count = 0;
+        (void)nftw(rig.dir, note_folder, 8, FTW_PHYS);
+        memset(seen, 0, sizeof(seen));
+        put_markers();
+        for (size_t left = folder_count; left > 0;)
+            left -= hear();
+        end();
+    }
+}
+
 TEST(a_missing_path_fails_with_its_errno)
 {
     begin();
