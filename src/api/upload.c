@@ -58,17 +58,18 @@ static void hash_next(struct silt_upload *u)
     silt_worker_submit(u->threads, &u->job);
 }
 
+/* Also of the block that still fills: nothing waits here for more. */
 static void send_blocks(struct silt_upload *u)
 {
-    while (u->sent < u->full) {
+    while (u->sent < u->full || (u->is_begun && u->at < block(u, u->sent)->len)) {
         struct block *b = block(u, u->sent);
         size_t left = b->len - u->at;
         size_t n = left < SILT_FRAME_BODY_MAX ? left : SILT_FRAME_BODY_MAX;
         bool last = u->is_over && u->sent + 1 == u->full && n == left;
-        if (!u->sink->feed(u->sink, (silt_slice){b->bytes + u->at, n}, last))
+        if ((n > 0 || last) && !u->sink->feed(u->sink, (silt_slice){b->bytes + u->at, n}, last))
             return;
         u->at += n;
-        if (u->at < b->len)
+        if (u->at < b->len || u->sent == u->full)
             continue;
         u->at = 0;
         u->sent++;
@@ -137,11 +138,11 @@ bool silt_upload_add(struct silt_upload *u, silt_slice piece, bool end)
         memcpy(b->bytes + b->len, piece.data, piece.len);
     b->len += piece.len;
     u->is_over = end;
-    if (!end && b->len + SILT_UPLOAD_PIECE_MAX <= BLOCK_SIZE)
-        return true;
-    u->full++;
-    u->is_begun = false;
-    hash_next(u);
+    if (end || b->len + SILT_UPLOAD_PIECE_MAX > BLOCK_SIZE) {
+        u->full++;
+        u->is_begun = false;
+        hash_next(u);
+    }
     send_blocks(u);
     u->is_refused = !has_room(u);
     return !u->is_refused;
