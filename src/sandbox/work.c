@@ -171,6 +171,10 @@ static void deal_with(struct hand *h, const struct silt_frame *f, size_t body_le
         end_failed(w, &e);
         return;
     }
+    if (f->type == SILT_WORKER_SAY_DATA && body_len == 0 && !last) { /* a sign of life, for us only */
+        restart_patience(w);
+        return;
+    }
     if (f->type != SILT_WORKER_SAY_FAILED) {
         if (last)
             end_said(w);

@@ -78,7 +78,7 @@ struct silt_worker_ask {
 /* worker -> siltd: frame.type */
 enum silt_worker_say {
     SILT_WORKER_SAY_META = 1, /* struct silt_worker_meta, then content up to the end of the frame */
-    SILT_WORKER_SAY_DATA,     /* bytes */
+    SILT_WORKER_SAY_DATA,     /* bytes; none, and not the last: a sign of life from something that takes long */
     SILT_WORKER_SAY_ENTRIES,  /* struct silt_worker_entry and its name, as many as fit */
     SILT_WORKER_SAY_MATCH,    /* struct silt_worker_match, path, line: as many as fit */
     SILT_WORKER_SAY_EVENT,    /* struct silt_worker_event and its path, as many as fit */

@@ -15,7 +15,7 @@ static int add(struct listing *l, const struct silt_walk_item *i, struct silt_er
 {
     struct silt_worker_entry entry = {
         .size = (uint64_t)i->st->st_size,
-        .mtime_ns = (int64_t)i->st->st_mtim.tv_sec * 1000000000 + i->st->st_mtim.tv_nsec,
+        .mtime_ns = silt_ns_of(i->st->st_mtim),
         .mode = i->st->st_mode & 07777,
         .type = silt_type_of(i->st->st_mode),
         .uid = i->st->st_uid,

@@ -4,6 +4,8 @@
 
 #include "worker/task.h"
 
+#include <time.h>
+
 silt_task_run silt_task_read;   /* read.c */
 silt_task_run silt_task_write;  /* write.c */
 silt_task_run silt_task_delete; /* delete.c */
@@ -23,6 +25,7 @@ silt_task_run silt_task_port;   /* port.c */
 struct stat;
 void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret);
 uint32_t silt_type_of(mode_t mode); /* enum silt_worker_type */
+int64_t silt_ns_of(struct timespec t); /* the nearest that fits */
 
 /* Takes away dir/name and all that is below it, following no link; counts what went. With a
  * task it stops when siltd is gone; without one it takes away what is half made. */

@@ -15,14 +15,24 @@ uint32_t silt_type_of(mode_t mode)
     return S_ISLNK(mode) ? SILT_TYPE_LINK : SILT_TYPE_OTHER;
 }
 
+/* A guest can set any time. */
+int64_t silt_ns_of(struct timespec t)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns)
+        || __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+        return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
 void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret)
 {
     *ret = (struct silt_worker_meta){
         .size = (uint64_t)st->st_size,
         .ino = st->st_ino,
         .dev = st->st_dev,
-        .mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
-        .ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
+        .mtime_ns = silt_ns_of(st->st_mtim),
+        .ctime_ns = silt_ns_of(st->st_ctim),
         .mode = st->st_mode & 07777,
         .uid = st->st_uid,
         .gid = st->st_gid,
@@ -31,19 +41,22 @@ void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret)
     };
 }
 
-/* The file is opened again, to be read; it may be another one by now, then that one is told about. */
-static int find_type(struct silt_task *t, struct silt_worker_meta *m, mode_t mode, struct silt_error *e)
+/* The file is opened again, to be read; it may be another one by now, then that one is told about. One that cannot
+ * be read has no type. */
+static void find_type(struct silt_task *t, struct silt_worker_meta *m, mode_t mode)
 {
     silt_auto_fd fd = -1;
     struct stat st;
+    struct silt_error ignored;
     if (!S_ISREG(mode)) {
         (void)snprintf(m->mime, sizeof(m->mime), "%s", silt_mime_of_mode(mode));
-        return 0;
+        return;
     }
-    if (silt_task_open_file(t, O_RDONLY, &fd, &st, e) < 0)
-        return -1;
+    if (silt_task_open_file(t, O_RDONLY, &fd, &st, &ignored) < 0)
+        return;
     silt_meta_of(&st, m);
-    return silt_mime_find(t->path, fd, m->mime, e);
+    if (silt_mime_find(t->path, fd, m->mime, &ignored) < 0)
+        m->mime[0] = 0;
 }
 
 int silt_task_stat(struct silt_task *t, struct silt_error *e)
@@ -56,8 +69,8 @@ int silt_task_stat(struct silt_task *t, struct silt_error *e)
     if (fstat(fd, &st) < 0)
         return silt_fail_errno(e, "stat %s", t->path);
     silt_meta_of(&st, &meta);
-    if (silt_task_has(t, SILT_WORKER_MIME) && find_type(t, &meta, st.st_mode, e) < 0)
-        return -1;
+    if (silt_task_has(t, SILT_WORKER_MIME))
+        find_type(t, &meta, st.st_mode);
     (void)silt_task_say(t, SILT_WORKER_SAY_META, SILT_WORKER_LAST, (silt_slice){(const char *)&meta, sizeof(meta)},
                         (silt_slice){NULL, 0});
     return 0;

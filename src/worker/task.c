@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ops.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { SOCKET_BUFFER = 1 << 20 }; /* the kernel gives less: net.core.wmem_max */
+enum {
+    SOCKET_BUFFER = 1 << 20, /* the kernel gives less: net.core.wmem_max */
+    LIFE_MS = 5000,          /* between signs of life: a fraction of siltd's patience */
+};
 
 static union {
     struct silt_frame frame;
@@ -49,6 +53,7 @@ bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slic
     while (!t->gone && (n = sendmsg(t->sock, &m, MSG_NOSIGNAL)) < 0)
         t->gone = !is_for_now(errno);
     t->told = t->told || (flags & SILT_WORKER_LAST) != 0;
+    t->said_ms = silt_clock_ms();
     return !t->gone;
 }
 
@@ -91,6 +96,8 @@ bool silt_task_is_wanted(struct silt_task *t)
     struct pollfd p = {.fd = t->sock, .events = 0};
     if (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0)
         t->gone = true;
+    if (!t->gone && silt_clock_ms() - t->said_ms >= LIFE_MS)
+        (void)silt_task_say(t, SILT_WORKER_SAY_DATA, 0, (silt_slice){NULL, 0}, (silt_slice){NULL, 0});
     return !t->gone;
 }
 
@@ -220,6 +227,7 @@ static void serve_one(struct silt_task *t, size_t len)
 {
     struct silt_error e = {0};
     t->told = false;
+    t->said_ms = silt_clock_ms();
     if (silt_task_parse(t, &incoming.frame, len, &e) == 0 && ops[t->op].run(t, &e) == 0)
         return;
     if (!t->told)

@@ -22,6 +22,7 @@ struct silt_task {
     silt_slice text;
     bool gone; /* siltd has closed its end: nothing more is to be said */
     bool told; /* the last frame has been sent */
+    int64_t said_ms; /* when siltd heard of us last */
 };
 
 /* Serves until siltd closes its end. */
@@ -38,7 +39,7 @@ bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slic
 bool silt_task_done(struct silt_task *t, const struct silt_worker_done *d);
 /* The next bytes of an upload; they are valid until the next call. 1, 0: siltd is gone, or broke the contract. */
 int silt_task_next(struct silt_task *t, silt_slice *ret, bool *ret_last);
-/* For what runs long without saying anything. */
+/* For what runs long without saying anything: asks whether siltd is there, and tells it now and then that we are. */
 bool silt_task_is_wanted(struct silt_task *t);
 
 /* Where relative paths begin. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
 #include "unit/worker/rig.h"
+#include "worker/ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -143,4 +147,47 @@ TEST(stat_tells_links_and_types)
     rig_forget(&a);
     RIG_MUST_FAIL(ENOENT, .op = SILT_WORKER_STAT, .path = "none");
     rig_stop(r);
+}
+
+TEST(stat_of_what_cannot_be_read_has_no_type)
+{
+    struct rig *r = rig_start();
+    RIG_MUST_FAIL(EIO, .op = SILT_WORKER_READ, .path = "/proc/self/mem");
+    struct rig_answer a = RIG_DO(.op = SILT_WORKER_STAT, .path = "/proc/self/mem", .flags = SILT_WORKER_MIME);
+    assert_false(a.failed);
+    assert_int_equal(a.meta.type, SILT_TYPE_FILE);
+    assert_string_equal(a.meta.mime, "");
+    rig_forget(&a);
+    rig_stop(r);
+}
+
+TEST(times_that_do_not_fit_are_the_nearest_that_do)
+{
+    struct silt_worker_meta m;
+    struct stat st = {.st_mtim = {.tv_sec = INT64_MAX}, .st_ctim = {.tv_sec = INT64_MIN}};
+    silt_meta_of(&st, &m);
+    assert_true(m.mtime_ns == INT64_MAX);
+    assert_true(m.ctime_ns == INT64_MIN);
+    assert_int_equal(silt_ns_of((struct timespec){.tv_sec = -1, .tv_nsec = 999999999}), -1);
+}
+
+TEST(what_takes_long_gives_signs_of_life)
+{
+    int pair[2];
+    struct silt_frame f;
+    struct silt_error e;
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, pair, &e), 0);
+    struct silt_task *t = calloc(1, sizeof(*t)); /* it has said nothing since the machine was started */
+    assert_non_null(t);
+    t->sock = pair[0];
+    assert_true(silt_task_is_wanted(t));
+    assert_true(silt_task_is_wanted(t));
+    assert_int_equal(recv(pair[1], &f, sizeof(f), MSG_DONTWAIT), sizeof(f));
+    assert_int_equal(f.type, SILT_WORKER_SAY_DATA);
+    assert_int_equal(f.flags, 0);
+    assert_int_equal(recv(pair[1], &f, sizeof(f), MSG_DONTWAIT), -1); /* one is enough for now */
+    silt_close_fd(&pair[1]);
+    assert_false(silt_task_is_wanted(t));
+    silt_close_fd(&pair[0]);
+    free(t);
 }
