@@ -150,12 +150,13 @@ static void add_clone(const struct silt_git_request *q, bool progress, struct si
 }
 
 /* A shell with a trap outlives the signal that ends git, so that it can still tidy up; the session
- * may have set anything, so nothing relies on its options. */
+ * may have set anything, so nothing relies on its options, and traces, which show credentials, are
+ * off. */
 void silt_git_request_script(const struct silt_git_request *q, bool progress, struct silt_buf *b)
 {
     silt_buf_add(b, SILT_LIT("\\command set +eu\n\\command trap : TERM\n"
                              "\\command unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE "
-                             "GIT_OBJECT_DIRECTORY GIT_NAMESPACE\n"
+                             "GIT_OBJECT_DIRECTORY GIT_NAMESPACE GIT_CURL_VERBOSE \"${!GIT_TRACE@}\"\n"
                              "__silt_end=0 __silt_old=1\n__silt_dir="));
     quote(b, q->target);
     silt_buf_add(b, SILT_LIT("\n[[ -e $__silt_dir || -L $__silt_dir ]] || __silt_old=0\n"));

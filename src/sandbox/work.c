@@ -10,6 +10,7 @@ enum {
     IDLE_KEPT = 2,        /* workers that wait for the next operation */
     IDLE_MS = 10000,      /* for so long */
     FRAMES_PER_TURN = 32,
+    EVENTS_PER_TURN = 4, /* of a watch: all watches of a sandbox have one turn, and others wait for its end */
     SOCKET_ROOM = 1 << 20, /* for uploads: fewer changes between us and a worker; the kernel gives less */
     WAITING_MAX = 4096,   /* operations of one sandbox that wait for a worker */
     PACED_MAX = SILT_WORKERS_MAX - 4, /* workers for transfers that may stand still */
@@ -243,7 +244,8 @@ static void on_ready(struct silt_watch *wt, uint32_t events)
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
-    for (int i = 0; i < FRAMES_PER_TURN && more && h->watch.fd >= 0 && h->work == w; i++) {
+    int frames = w != NULL && w->kind == SILT_WORK_LONG ? EVENTS_PER_TURN : FRAMES_PER_TURN;
+    for (int i = 0; i < frames && more && h->watch.fd >= 0 && h->work == w; i++) {
         if (w != NULL && w->paused)
             return;
         listen_once(h, &more);

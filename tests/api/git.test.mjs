@@ -144,6 +144,15 @@ test('while git runs, no command line and no environment of the machine shows th
 	await nothingAt('/tmp/h', own);
 });
 
+test('traces that a session asks git for do not show the credentials', async () => {
+	const sessionId = 'traces';
+	await box.out('export GIT_TRACE_CURL=2 GIT_TRACE_REDACT=0 GIT_CURL_VERBOSE=1 GIT_TRACE2_EVENT=/tmp/trace2 GIT_TRACE_PACKET=/tmp/packets', { sessionId });
+	const answer = await checkout({ repoUrl: withCredentials('missing.git'), targetDir: fresh(), sessionId });
+	refused(answer, 404, 'GIT_REPOSITORY_NOT_FOUND');
+	assert.doesNotMatch(answer.raw.toString(), /authorization|trace/i);
+	assert.equal((await box.run('ls /tmp/trace2 /tmp/packets')).stdout, '');
+});
+
 test('a redirect to another server does not get the credentials', async () => {
 	const answer = await checkout({ repoUrl: `http://${encodeURIComponent(USER)}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${PORT}/away/repo.git`, targetDir: fresh() });
 	refused(answer, 401, 'GIT_AUTH_FAILED');
