@@ -131,8 +131,12 @@ static bool search_file(struct search *s, int fd, silt_slice path)
     struct text t = {0};
     struct stat st;
     bool more = true;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MAX)
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
         return true;
+    if (st.st_size > FILE_MAX) {
+        s->done.truncated = 1; /* there may be more in it */
+        return true;
+    }
     if (load(fd, (size_t)st.st_size, &t) && (!silt_task_has(s->task, SILT_WORKER_FOLDED) || load_folded(&t)))
         more = search_text(s, path, &t);
     text_fini(&t);
@@ -143,7 +147,7 @@ static bool search_file(struct search *s, int fd, silt_slice path)
 static int on_item(void *ctx, const struct silt_walk_item *i, struct silt_error *e)
 {
     struct search *s = ctx;
-    bool wanted = S_ISREG(i->st->st_mode) && i->st->st_size <= FILE_MAX
+    bool wanted = S_ISREG(i->st->st_mode)
                   && (s->task->to[0] == 0 || silt_wild_matches(s->task->to, i->path.data));
     silt_auto_fd fd = wanted ? silt_open_at(i->dir, i->name, O_RDONLY | O_NOFOLLOW, 0) : -1;
     if (wanted && !search_file(s, fd, i->path))

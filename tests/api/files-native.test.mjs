@@ -287,6 +287,10 @@ test('search finds text with glob, case and limit', async () => {
 	assert.deepEqual((await good('search', { path: dir, text: 'needle', glob: '*.py' })).matches.map(m => m.path), ['src/deep/b.py']);
 	const limited = await good('search', { path: dir, text: 'needle', limit: 1 });
 	assert.deepEqual([limited.count, limited.truncated], [1, true]);
+	await box.out(`truncate -s 33M ${dir}/large.txt`);
+	assert.equal((await good('search', { path: dir, text: 'needle' })).truncated, true, 'a file that is too large may have more');
+	assert.equal((await good('search', { path: dir, text: 'needle', glob: '*.c' })).truncated, false);
+	assert.equal((await good('search', { path: `${dir}/large.txt`, text: 'needle' })).truncated, true);
 	assert.deepEqual((await good('search', { path: dir, text: '$(reboot) .*' })).matches, [], 'text is text');
 	for (const body of [{}, { text: '' }, { text: 5 }, { text: 'x'.repeat(1025) }, { text: 'x', limit: 0 }, { text: 'x', limit: 'all' }, { text: 'a\0' }])
 		refused(await deed('search', { path: dir, ...body }), 400, 'VALIDATION_FAILED');
