@@ -199,8 +199,10 @@ static void on_drain(struct silt_http_request *r)
 
 void silt_file_mind_client(struct silt_file *f)
 {
-    if (f->work != NULL && silt_http_pending(f->request) >= SILT_HTTP_MARK)
-        silt_work_pause(f->work, true);
+    if (f->work == NULL || silt_http_pending(f->request) < SILT_HTTP_MARK)
+        return;
+    silt_work_pause(f->work, true);
+    silt_file_leave_turn(f); /* what is asked for was found: commands need not wait for the client */
 }
 
 static void run(struct silt_call *c)

@@ -60,7 +60,7 @@ void silt_file_go(struct silt_file *f);
 struct silt_http_request *silt_file_end(struct silt_file *f);
 /* The session is free for others from here on. */
 void silt_file_leave_turn(struct silt_file *f);
-/* A streamed answer: holds the worker back while the client does not read. */
+/* A streamed answer: holds the worker back while the client does not read, and the session no longer. */
 void silt_file_mind_client(struct silt_file *f);
 
 /* {"success":true,"path":… is begun; the caller may add fields; silt_file_finish ends and sends it. */

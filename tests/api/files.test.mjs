@@ -344,6 +344,17 @@ test('a session that is busy keeps its files waiting, others go on', async () =>
 	await waiting;
 });
 
+test('a client that does not read what it asked for keeps no command waiting', async t => {
+	await box.out('mkdir /tmp/many && cd /tmp/many && seq 50000 | xargs touch; head -c 30000000 /dev/zero > /tmp/large');
+	for (const [route, body] of [['read', { path: '/tmp/large' }], ['list-files', { path: '/tmp/many' }], ['read/stream', { path: '/tmp/large' }]]) {
+		const response = await daemon.client.open('POST', `/sandboxes/${box.id}/api/${route}`, body);
+		t.after(() => response.destroy());
+		response.pause();
+		await box.run('true', {}, { deadline: 10_000 });
+		response.destroy();
+	}
+});
+
 test('a session whose shell has exited is told once', async () => {
 	for (const [route, fields] of ALL.filter(([name]) => name !== 'exists')) {
 		await box.out('(sleep 0.05; kill -9 $$) & true', { sessionId: 'dying' });
