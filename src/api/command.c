@@ -22,6 +22,32 @@ bool silt_command_read(struct silt_call *c, struct silt_command *m)
     return true;
 }
 
+bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m)
+{
+    struct silt_error e;
+    if (m->blank) {
+        silt_api_refuse(c->request, SILT_API_INVALID_COMMAND, (silt_slice){NULL, 0},
+                        "command: is required and must not be blank");
+        return false;
+    }
+    if (!m->choice.blank)
+        return true;
+    (void)silt_fail(&e, SILT_INVALID, "a session id cannot be blank");
+    silt_command_refuse_failed(c->request, m, SILT_API_STREAM_START, &e);
+    return false;
+}
+
+bool silt_command_place(struct silt_call *c, struct silt_command *m, struct silt_session **ret)
+{
+    struct silt_error e;
+    *ret = NULL;
+    m->request.mode = m->choice.plain ? SILT_EXEC_PLAIN : SILT_EXEC_BACKGROUND;
+    if (m->choice.plain || (*ret = silt_choice_session(c, &m->choice, m->request.cwd, &e)) != NULL)
+        return true;
+    silt_command_refuse_failed(c->request, m, SILT_API_STREAM_START, &e);
+    return false;
+}
+
 void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text)
 {
     silt_json_open(b, '{');

@@ -14,6 +14,10 @@ struct silt_command {
 
 /* False: refused already. */
 bool silt_command_read(struct silt_call *c, struct silt_command *ret);
+/* For commands that do not run in the session's shell itself: neither the command nor its session may be blank. */
+bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m);
+/* Where such a command runs: sets its mode; *ret is NULL for one without a session. False: refused already. */
+bool silt_command_place(struct silt_call *c, struct silt_command *m, struct silt_session **ret);
 /* {"command":…,"stderr":…} and more, as the context of an error. */
 void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text);
 /* cause, limit and peak of an end that was not the command's own doing; nothing for an ordinary one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST …/api/read/stream: a file as events, of any size. Every failure is an event, too. */
 #include "api/file.h"
+#include "api/sse.h"
 #include "base/base64.h"
 
 #include <errno.h>
@@ -22,14 +23,6 @@ static void begin(struct streaming *g)
     g->is_begun = true;
 }
 
-static void open_event(struct silt_buf *b, const char *type)
-{
-    silt_buf_addf(b, "event: %s\ndata: ", type);
-    silt_json_open(b, '{');
-    silt_json_key(b, SILT_LIT("type"));
-    silt_json_string(b, silt_slice_of(type));
-}
-
 static void close_event(struct silt_buf *b)
 {
     silt_json_close(b, '}');
@@ -40,7 +33,7 @@ static void add_metadata(struct streaming *g, struct silt_buf *b, const struct s
 {
     g->is_binary = !silt_mime_is_text(silt_slice_of(m->mime));
     g->most = m->size;
-    open_event(b, "metadata");
+    silt_sse_open(b, "metadata");
     silt_json_key(b, SILT_LIT("mimeType"));
     silt_json_string(b, silt_slice_of(m->mime));
     silt_json_key(b, SILT_LIT("size"));
@@ -59,7 +52,7 @@ static void add_chunk(struct streaming *g, struct silt_buf *b, silt_slice bytes,
     g->bytes += bytes.len;
     if (bytes.len == 0 && g->escape.part_len == 0)
         return;
-    open_event(b, "chunk");
+    silt_sse_open(b, "chunk");
     silt_json_key(b, SILT_LIT("data"));
     silt_buf_add_byte(b, '"');
     if (g->is_binary) {
@@ -76,7 +69,7 @@ static void add_chunk(struct streaming *g, struct silt_buf *b, silt_slice bytes,
 
 static void add_complete(struct streaming *g, struct silt_buf *b)
 {
-    open_event(b, "complete");
+    silt_sse_open(b, "complete");
     silt_json_key(b, SILT_LIT("bytesRead"));
     silt_json_u64(b, g->bytes);
     close_event(b);
@@ -118,7 +111,7 @@ static void end_with(struct streaming *g, silt_slice text)
     silt_auto_buf b;
     silt_buf_init(&b, PIECE_MAX);
     begin(g);
-    open_event(&b, "error");
+    silt_sse_open(&b, "error");
     silt_json_key(&b, SILT_LIT("error"));
     silt_json_string(&b, text);
     close_event(&b);

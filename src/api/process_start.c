@@ -116,35 +116,19 @@ static void run(struct silt_call *c)
 {
     struct silt_process_wish *w = c->own;
     struct silt_command *m = &w->command;
-    struct silt_session *session = NULL;
-    struct silt_error e;
-    m->request.mode = SILT_EXEC_PLAIN;
-    if (!m->choice.plain) {
-        m->request.mode = SILT_EXEC_BACKGROUND;
-        session = silt_choice_session(c, &m->choice, m->request.cwd, &e);
-        if (session == NULL) {
-            silt_command_refuse_failed(c->request, m, SILT_API_STREAM_START, &e);
-            return;
-        }
+    struct silt_session *session;
+    if (!silt_command_place(c, m, &session))
+        return;
+    if (session != NULL)
         w->request.session = m->choice.name;
-    }
     w->request.exec = m->request;
     start(c, w, session);
 }
 
 void silt_process_begin(struct silt_call *c, struct silt_process_wish *w)
 {
-    struct silt_error e;
-    if (w->command.blank) {
-        silt_api_refuse(c->request, SILT_API_INVALID_COMMAND, (silt_slice){NULL, 0},
-                        "command: is required and must not be blank");
+    if (!silt_command_is_whole(c, &w->command))
         return;
-    }
-    if (w->command.choice.blank) {
-        (void)silt_fail(&e, SILT_INVALID, "a session id cannot be blank");
-        silt_command_refuse_failed(c->request, &w->command, SILT_API_STREAM_START, &e);
-        return;
-    }
     c->own = w;
     if (w->native)
         silt_call_use_known(c, run);

@@ -225,19 +225,9 @@ static void start(struct silt_call *c, const struct silt_command *m, struct silt
 
 static void run(struct silt_call *c)
 {
-    struct silt_command *m = c->own;
-    struct silt_session *session = NULL;
-    struct silt_error e;
-    m->request.mode = SILT_EXEC_PLAIN;
-    if (!m->choice.plain) {
-        m->request.mode = SILT_EXEC_BACKGROUND;
-        session = silt_choice_session(c, &m->choice, m->request.cwd, &e);
-        if (session == NULL) {
-            silt_command_refuse_failed(c->request, m, SILT_API_STREAM_START, &e);
-            return;
-        }
-    }
-    start(c, m, session);
+    struct silt_session *session;
+    if (silt_command_place(c, c->own, &session))
+        start(c, c->own, session);
 }
 
 static void parse(struct silt_call *c)
@@ -245,20 +235,8 @@ static void parse(struct silt_call *c)
     struct silt_command *m = silt_arena_alloc(c->request->arena, sizeof(*m));
     if (m == NULL)
         abort();
-    if (!silt_command_read(c, m))
+    if (!silt_command_read(c, m) || !silt_command_is_whole(c, m))
         return;
-    m->background = false;
-    if (m->blank) {
-        silt_api_refuse(c->request, SILT_API_INVALID_COMMAND, (silt_slice){NULL, 0},
-                        "command: is required and must not be blank");
-        return;
-    }
-    if (m->choice.blank) {
-        struct silt_error e;
-        (void)silt_fail(&e, SILT_INVALID, "a session id cannot be blank");
-        silt_command_refuse_failed(c->request, m, SILT_API_STREAM_START, &e);
-        return;
-    }
     c->own = m;
     silt_call_use(c, run);
 }

@@ -18,11 +18,7 @@ int silt_box_make(struct silt_client *c, const char *id, struct silt_error *e)
     silt_json_open(&body, '{');
     silt_command_add_text(&body, "id", id);
     silt_json_close(&body, '}');
-    struct silt_client_request q = {.method = "POST",
-                                    .path = "/v1/sandboxes",
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post("/v1/sandboxes", silt_buf_slice(&body));
     c->code[0] = 0;
     if (silt_client_call(c, &q, &a, &answer, e) < 0 && c->head.status != 409)
         return -1; /* 409: somebody else was as fast, and it is there */

@@ -43,6 +43,12 @@ struct silt_client_request {
     struct silt_progress *progress;    /* of a file or source; may be NULL */
 };
 
+static inline struct silt_client_request silt_client_post(const char *path, silt_slice json)
+{
+    return (struct silt_client_request){
+        .method = "POST", .path = path, .content_type = "application/json", .body = json, .file = -1};
+}
+
 /* NULL: found as a stranger would expect: environment, settings, the running instance's files. */
 int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
                      struct silt_error *e);

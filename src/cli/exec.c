@@ -100,11 +100,7 @@ static int run(struct order *o, struct silt_client *c, int *out, struct silt_err
                          o->keep ? "/api/execute" : "/api/execute/stream", e)
                < 0)
         return -1;
-    struct silt_client_request q = {.method = "POST",
-                                    .path = path,
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     return o->keep ? collect(c, &q, out, e) : stream(c, &q, out, e);
 }
 

@@ -48,11 +48,7 @@ int silt_files_look(struct silt_client *c, const struct silt_place *p, struct si
     silt_command_add_text(&body, "path", path);
     silt_json_close(&body, '}');
     (void)snprintf(route, sizeof(route), "/v1/sandboxes/%s/files/stat", p->id);
-    struct silt_client_request q = {.method = "POST",
-                                    .path = route,
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post(route, silt_buf_slice(&body));
     *ret = (struct silt_files_look){.kind = SILT_FILES_NOTHING, .mode = 0666};
     if (silt_client_call(c, &q, &a, &answer, e) < 0)
         return is_nothing_there(c) ? 0 : silt_because(e, "look at %s", p->word);

@@ -107,11 +107,7 @@ static int clone(struct clone *g, struct silt_client *c, struct silt_error *e)
     if (silt_id_check(silt_slice_of(id), e) < 0 || read_url(g, e) < 0 || write_body(g, &body, e) < 0
         || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "/git/clone", e) < 0)
         return -1;
-    struct silt_client_request q = {.method = "POST",
-                                    .path = path,
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     int got = silt_events_follow(c, &q, on_event, g, e);
     if (got < 0 && silt_box_is_missing(c) && silt_box_make(c, id, e) == 0)
         got = silt_events_follow(c, &q, on_event, g, e);

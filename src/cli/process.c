@@ -152,11 +152,7 @@ static int send_signal(struct silt_client *c, const char *id, const char *name, 
     silt_json_close(&body, '}');
     if (silt_process_route(path, id, name, "/signal", e) < 0)
         return -1;
-    struct silt_client_request q = {.method = "POST",
-                                    .path = path,
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     return silt_client_call(c, &q, &a, &answer, e);
 }
 

@@ -43,11 +43,7 @@ static int start(const struct order *o, struct silt_client *c, char name[SILT_ID
     if (write_body(o, &body, e) < 0
         || silt_process_route(path, o->cli.plain.items[0], NULL, "", e) < 0)
         return -1;
-    struct silt_client_request q = {.method = "POST",
-                                    .path = path,
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     int got = silt_client_call(c, &q, &a, &answer, e);
     if (got < 0 && silt_box_is_missing(c) && silt_box_make(c, o->cli.plain.items[0], e) == 0)
         got = silt_client_call(c, &q, &a, &answer, e);

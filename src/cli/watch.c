@@ -91,11 +91,7 @@ static int follow(struct watch *w, struct silt_client *c, struct silt_error *e)
         || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", w->cli.plain.items[0], "/watch", e)
                < 0)
         return -1;
-    struct silt_client_request q = {.method = "POST",
-                                    .path = path,
-                                    .content_type = "application/json",
-                                    .body = silt_buf_slice(&body),
-                                    .file = -1};
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     int got = silt_events_follow(c, &q, on_event, w, e);
     return got < 0 ? -1 : silt_fail(e, SILT_GONE, "the daemon ended the watch");
 }

@@ -168,6 +168,18 @@ static void add_exec(struct silt_exec *x)
     silt_sandbox_hold(x->sandbox);
 }
 
+static int check_room(const struct silt_sandbox *s, size_t command, size_t all, struct silt_error *e)
+{
+    if (command > SILT_COMMAND_MAX)
+        return silt_fail(e, SILT_LIMIT, "command of %zu bytes, at most %d", command, SILT_COMMAND_MAX);
+    if (s->exec_count >= EXECS_MAX)
+        return silt_fail(e, SILT_LIMIT, "%d commands run or wait in this sandbox already", EXECS_MAX);
+    if (all > UNSTARTED_MAX - s->registry->unstarted_bytes)
+        return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
+                         s->registry->unstarted_bytes);
+    return 0;
+}
+
 int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const struct silt_exec_request *q,
                     struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e)
 {
@@ -176,15 +188,11 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
     if (q->mode == SILT_EXEC_PLAIN)
         silt_env_base(&env, s);
     silt_env_merge(&env, q->env);
-    if (env.broken || q->command.len > SILT_COMMAND_MAX)
-        return silt_fail(e, SILT_LIMIT, "command of %zu bytes, at most %d", q->command.len,
-                         SILT_COMMAND_MAX);
-    if (s->exec_count >= EXECS_MAX)
-        return silt_fail(e, SILT_LIMIT, "%d commands run or wait in this sandbox already", EXECS_MAX);
     size_t size = env.len + q->cwd.len + q->user.len + q->command.len;
-    if (size > UNSTARTED_MAX - s->registry->unstarted_bytes)
-        return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
-                         s->registry->unstarted_bytes);
+    if (env.broken)
+        return silt_fail(e, SILT_LIMIT, "environment of more than %d bytes", SILT_START_MAX);
+    if (check_room(s, q->command.len, size, e) < 0)
+        return -1;
     int secret = (q->flags & SILT_START_SECRET) != 0 ? fcntl(q->secret, F_DUPFD_CLOEXEC, 0) : -1;
     if (secret < 0 && (q->flags & SILT_START_SECRET) != 0)
         return silt_fail_errno(e, "keep a secret");
