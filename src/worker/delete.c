@@ -16,7 +16,7 @@ enum {
 };
 
 struct removal {
-    struct silt_task *task; /* NULL: to the end, whether siltd is there or not */
+    struct silt_task *task;
     int top;         /* the first folder: borrowed; -1 before it is open */
     uint64_t *count; /* of what went */
     uint64_t lifted;
@@ -32,7 +32,7 @@ static bool is_dots(const char *name)
 
 static int remove_entry(struct removal *r, int dir, const char *name, unsigned depth, struct silt_error *e)
 {
-    if (++r->looks % LOOK_EVERY == 0 && r->task != NULL && !silt_task_is_wanted(r->task))
+    if (++r->looks % LOOK_EVERY == 0 && !silt_task_is_wanted(r->task))
         return silt_fail(e, SILT_GONE, "nobody waits any more");
     if (unlinkat(dir, name, 0) == 0) {
         ++*r->count;

@@ -117,15 +117,16 @@ static int move_by_copy(const struct move *m, struct silt_error *e)
         return -1;
     silt_place_temp(temp);
     int answer = silt_copy_tree(m->task, m->from.dir, m->from.name, m->to.dir, temp, e);
+    m->task->finishing = true;
     if (answer == 0 && renameat(m->to.dir, temp, m->to.dir, m->to.name) < 0)
         answer = fail(m, e);
     else if (answer < 0)
         (void)silt_because(e, "move %s to %s", m->task->path, m->task->to);
     if (answer < 0) {
-        (void)silt_delete_tree(NULL, m->to.dir, temp, &count, &ignored);
+        (void)silt_delete_tree(m->task, m->to.dir, temp, &count, &ignored);
         return -1;
     }
-    return silt_delete_tree(NULL, m->from.dir, m->from.name, &count, e);
+    return silt_delete_tree(m->task, m->from.dir, m->from.name, &count, e);
 }
 
 /* ---- the operation ---- */

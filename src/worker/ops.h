@@ -27,8 +27,7 @@ void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret);
 uint32_t silt_type_of(mode_t mode); /* enum silt_worker_type */
 int64_t silt_ns_of(struct timespec t); /* the nearest that fits */
 
-/* Takes away dir/name and all that is below it, following no link; counts what went. With a
- * task it stops when siltd is gone; without one it takes away what is half made. */
+/* Takes away dir/name and all that is below it, following no link; counts what went. */
 int silt_delete_tree(struct silt_task *t, int dir, const char *name, uint64_t *count, struct silt_error *e);
 /* Copies from_dir/from to to_dir/to, which must not exist: contents, modes, owners, times and links. */
 int silt_copy_tree(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to,

@@ -96,9 +96,9 @@ bool silt_task_is_wanted(struct silt_task *t)
     struct pollfd p = {.fd = t->sock, .events = 0};
     if (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0)
         t->gone = true;
-    if (!t->gone && silt_clock_ms() - t->said_ms >= LIFE_MS)
+    if (!t->gone && !t->told && silt_clock_ms() - t->said_ms >= LIFE_MS)
         (void)silt_task_say(t, SILT_WORKER_SAY_DATA, 0, (silt_slice){NULL, 0}, (silt_slice){NULL, 0});
-    return !t->gone;
+    return !t->gone || t->finishing;
 }
 
 /* openat2 is strict: O_PATH goes with O_DIRECTORY, O_NOFOLLOW and O_CLOEXEC only. */
@@ -226,7 +226,7 @@ int silt_task_parse(struct silt_task *t, const struct silt_frame *f, size_t len,
 static void serve_one(struct silt_task *t, size_t len)
 {
     struct silt_error e = {0};
-    t->told = false;
+    t->told = t->finishing = false;
     t->said_ms = silt_clock_ms();
     if (silt_task_parse(t, &incoming.frame, len, &e) == 0 && ops[t->op].run(t, &e) == 0)
         return;

@@ -22,6 +22,7 @@ struct silt_task {
     silt_slice text;
     bool gone; /* siltd has closed its end: nothing more is to be said */
     bool told; /* the last frame has been sent */
+    bool finishing; /* what it does now is done to the end, whether siltd is there or not */
     int64_t said_ms; /* when siltd heard of us last */
 };
 

@@ -143,17 +143,19 @@ static int on_merge(void *ctx, const struct silt_walk_item *i, struct silt_error
     return errno == EXDEV ? cross(u, i, dir, e) : silt_fail_errno(e, "%s", i->path.data);
 }
 
-/* What has been begun to move is moved to the end: siltd is not asked any more. */
 static int walk(struct unpack *u, silt_walk_step *step, struct silt_error *e)
 {
-    struct silt_walk w = {.task = step == on_merge ? NULL : u->task, .enter = step, .ctx = u};
+    struct silt_walk w = {.task = u->task, .enter = step, .ctx = u};
     int root = silt_open_at(u->temp, ".", O_RDONLY | O_DIRECTORY, 0);
     return root >= 0 ? silt_walk_run(&w, root, e) : silt_fail_errno(e, "open");
 }
 
 static int settle(struct unpack *u, struct silt_error *e)
 {
-    if (walk(u, on_check, e) < 0 || (u->target >= 0 && walk(u, on_merge, e) < 0))
+    if (walk(u, on_check, e) < 0)
+        return silt_because(e, "unpack to %s", u->task->path);
+    u->task->finishing = true; /* what has been begun to move is moved to the end */
+    if (u->target >= 0 && walk(u, on_merge, e) < 0)
         return silt_because(e, "unpack to %s", u->task->path);
     if (u->target < 0 && silt_place_rename(u->base, u->name, u->base, u->place.name, true) < 0)
         return silt_fail_errno(e, "unpack to %s", u->task->path);
@@ -171,8 +173,9 @@ static int run(struct unpack *u, struct silt_error *e)
     int answer = run_tar(u, e);
     if (answer == 0)
         answer = settle(u, e);
+    u->task->finishing = true;
     if (answer < 0 || u->target >= 0)
-        (void)silt_delete_tree(NULL, u->base, u->name, &count, &ignored);
+        (void)silt_delete_tree(u->task, u->base, u->name, &count, &ignored);
     return answer;
 }
 

@@ -143,7 +143,7 @@ static int step(struct silt_error *e)
     }
     if (d == NULL)
         return pop(e);
-    if (++now.count % LOOK_EVERY == 0 && now.w->task != NULL && !silt_task_is_wanted(now.w->task))
+    if (++now.count % LOOK_EVERY == 0 && !silt_task_is_wanted(now.w->task))
         return silt_fail(e, SILT_GONE, "nobody waits any more");
     return is_dots(d->d_name) ? 0 : visit(d->d_name, e);
 }

@@ -19,7 +19,7 @@ struct silt_walk_item {
 typedef int silt_walk_step(void *ctx, const struct silt_walk_item *i, struct silt_error *e);
 
 struct silt_walk {
-    struct silt_task *task; /* borrowed; the walk ends when siltd is gone. NULL: it goes to its end */
+    struct silt_task *task; /* borrowed; the walk ends when nobody wants it any more */
     silt_walk_step *enter;
     silt_walk_step *leave; /* a folder, after what was in it; or NULL. `st` is NULL */
     void *ctx;

@@ -186,8 +186,14 @@ TEST(what_takes_long_gives_signs_of_life)
     assert_int_equal(f.type, SILT_WORKER_SAY_DATA);
     assert_int_equal(f.flags, 0);
     assert_int_equal(recv(pair[1], &f, sizeof(f), MSG_DONTWAIT), -1); /* one is enough for now */
+    t->told = true;
+    t->said_ms = 0;
+    assert_true(silt_task_is_wanted(t));
+    assert_int_equal(recv(pair[1], &f, sizeof(f), MSG_DONTWAIT), -1); /* behind the last frame comes nothing */
     silt_close_fd(&pair[1]);
     assert_false(silt_task_is_wanted(t));
+    t->finishing = true;
+    assert_true(silt_task_is_wanted(t));
     silt_close_fd(&pair[0]);
     free(t);
 }
