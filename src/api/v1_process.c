@@ -104,6 +104,29 @@ static bool read_session(struct silt_call *c, struct silt_process_wish *w)
     return true;
 }
 
+static bool is_id(silt_slice text)
+{
+    enum { ID_MAX = 65535 }; /* a sandbox has so many */
+    struct silt_error e;
+    uint64_t n;
+    return silt_slice_to_u64(text, 0, ID_MAX, &n, &e) == 0;
+}
+
+/* A number, two with a colon, or a name: what only looks like one of them is none. */
+static bool is_user(silt_slice user)
+{
+    silt_slice gid = user, uid;
+    if (user.len > 0 && user.data[0] >= '0' && user.data[0] <= '9')
+        return silt_slice_split(&gid, ':', &uid) && is_id(uid) && (uid.len == user.len || is_id(gid));
+    for (size_t i = 0; i < user.len; i++) {
+        char c = user.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        if (!letter && (i == 0 || c == 0 || strchr(".-$", c) == NULL))
+            return false;
+    }
+    return true;
+}
+
 static bool read_wish(struct silt_call *c, struct silt_process_wish *w)
 {
     struct silt_exec_request *q = &w->command.request;
@@ -117,6 +140,10 @@ static bool read_wish(struct silt_call *c, struct silt_process_wish *w)
     if (q->cwd.len >= PATH_MAX || q->user.len > USER_MAX || q->command.len > SILT_COMMAND_MAX) {
         silt_api_refuse_field(c->request, q->cwd.len >= PATH_MAX ? "cwd" : q->user.len > USER_MAX ? "user" : "command",
                               "is too long");
+        return false;
+    }
+    if (!is_user(q->user)) {
+        silt_api_refuse_field(c->request, "user", "must be a name, a number, or two numbers with a colon");
         return false;
     }
     q->flags |= input ? SILT_START_STDIN : 0U;
@@ -170,7 +197,7 @@ static void end(struct silt_call *c)
     if (silt_process_is_over(p))
         remove_record(c, p);
     else
-        silt_process_end(c, p, signal, (uint32_t)grace_ms, true);
+        silt_process_end(c, p, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms, true);
 }
 
 SILT_HANDLER(silt_api_v1_process_kill)

@@ -68,6 +68,8 @@ test('a process runs in a session or on its own, as any user of the image', asyn
 		assert.ok((await stdout(box, 'u')).startsWith(expected), user);
 	}
 	refused(await daemon.api('POST', url(box), { command: 'true', user: 'no-such-user' }), 500, 'STREAM_START_ERROR');
+	for (const user of ['+0', '-1', ' root', 'root ', '1000abc', 'nobody:root', ':', 'root:', '0:', '65536', '0:65536', '4294967295', '99999999999999999999', '0x0', '００'])
+		refused(await daemon.api('POST', url(box), { command: 'true', user }), 400, 'VALIDATION_FAILED');
 });
 
 test('stdin is written in pieces, byte for byte, and closed', async t => {
@@ -162,6 +164,9 @@ test('signals reach the tree, and a kill takes a signal and a grace', async t =>
 	assert.deepEqual([answer.status, answer.body.status, answer.body.exitCode, answer.body.cause, answer.body.signal], [200, 'killed', 137, 'signal', 9]);
 	assert.ok(Date.now() - began < 4_000);
 	refused(await daemon.api('POST', url(box, '/p/signal'), { signal: 1 }), 404, 'COMMAND_NOT_FOUND');
+	await start(box, { argv: ['bash', '-c', "trap '' TERM; echo ready; while :; do sleep 0.02; done"], processId: 'now' });
+	await get(box, '/now/wait?for=line&text=ready');
+	assert.equal((await daemon.api('DELETE', url(box, '/now?graceMs=0'), undefined, { deadline: 5_000 })).body.exitCode, 137);
 });
 
 test('DELETE of a finished process removes record and log', async t => {
