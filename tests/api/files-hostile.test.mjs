@@ -43,8 +43,11 @@ async function download(box, path) {
 
 /** An upload that has sent some of its body and waits. */
 async function halfUpload(box, path, length = 50_000_000) {
-	const request = http.request({ host: daemon.client.host, port: daemon.client.port, method: 'PUT', path: url(box, path), headers: { authorization: `Bearer ${daemon.token}`, 'content-length': length } });
+	const request = http.request({ host: daemon.client.host, port: daemon.client.port, method: 'PUT', path: url(box, path), headers: { authorization: `Bearer ${daemon.token}`, 'content-length': length, expect: '100-continue' } });
 	const answer = new Promise(resolve => request.on('error', resolve).on('response', resolve));
+	request.flushHeaders();
+	// From here on it is the present siltd's: a connection that waits to be accepted would be its successor's.
+	await Promise.race([new Promise(resolve => request.once('continue', resolve)), answer]);
 	await new Promise(resolve => request.write(Buffer.alloc(1_000_000, 'n'), resolve));
 	return { request, answer };
 }
