@@ -237,17 +237,6 @@ int silt_volume_unlog(int volume, uint64_t number, struct silt_error *e)
     return 0;
 }
 
-int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e)
-{
-    char name[NAME_SIZE];
-    char gone[NAME_SIZE];
-    name_of(slot, name);
-    (void)snprintf(gone, sizeof(gone), "%u-%llu", slot, (unsigned long long)silt_clock_us());
-    if (renameat(v->slots, name, v->trash, gone) < 0 && errno != ENOENT)
-        return silt_fail_errno(e, "move volume %u to the trash", slot);
-    return 0;
-}
-
 /* Since 6.11 the kernel forgets the quota group of a deleted subvolume by itself, and refuses us.
  */
 static void forget_qgroup(const struct silt_volumes *v, uint64_t id)
@@ -256,17 +245,31 @@ static void forget_qgroup(const struct silt_volumes *v, uint64_t id)
     (void)ioctl(v->trash, BTRFS_IOC_QGROUP_CREATE, &args);
 }
 
-static int delete_trash(const struct silt_volumes *v, const char *name, struct silt_error *e)
+static int delete_volume(const struct silt_volumes *v, int dir, const char *name,
+                         struct silt_error *e)
 {
     uint64_t id = 0;
-    silt_auto_fd volume = openat(v->trash, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    silt_auto_fd volume = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool counted = v->btrfs && volume >= 0 && subvolume_id(volume, &id, e) == 0;
     silt_close_fd(&volume);
-    if (silt_remove(v->trash, name, e) < 0)
+    if (silt_remove(dir, name, e) < 0)
         return -1;
     if (counted)
         forget_qgroup(v, id);
     return 0;
+}
+
+int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    char gone[NAME_SIZE];
+    name_of(slot, name);
+    (void)snprintf(gone, sizeof(gone), "%u-%llu", slot, (unsigned long long)silt_clock_us());
+    if (renameat(v->slots, name, v->trash, gone) == 0 || errno == ENOENT)
+        return 0;
+    if (errno == ENOSPC) /* a full file system has room left for deleting only */
+        return delete_volume(v, v->slots, name, e);
+    return silt_fail_errno(e, "move volume %u to the trash", slot);
 }
 
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
@@ -279,10 +282,20 @@ int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
     }
     int result = 0;
     for (struct dirent *it = readdir(d); it != NULL; it = readdir(d))
-        if (it->d_name[0] != '.' && delete_trash(v, it->d_name, e) < 0)
+        if (it->d_name[0] != '.' && delete_volume(v, v->trash, it->d_name, e) < 0)
             result = -1;
     (void)closedir(d);
     return result;
+}
+
+bool silt_volumes_hurry(const struct silt_volumes *v)
+{
+    enum { FULL = 16 }; /* less than one part in so many is free */
+    struct statfs s;
+    if (!v->btrfs || fstatfs(v->trash, &s) < 0 || s.f_bavail >= s.f_blocks / FULL)
+        return false;
+    (void)ioctl(v->trash, BTRFS_IOC_SYNC); /* it wakes the kernel's cleaner, too */
+    return true;
 }
 
 int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e)

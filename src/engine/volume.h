@@ -42,6 +42,9 @@ int silt_volume_unlog(int volume, uint64_t number, struct silt_error *e); /* fin
 /* Out of the way at once, deleted by the janitor. Fine when it is not there. */
 int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e);
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e);
+/* What was deleted is room again after some commits, which come by themselves every half minute: on a
+ * full pool one comes now. True: it is full. Waits for the disk. */
+bool silt_volumes_hurry(const struct silt_volumes *v);
 
 /* The pid of the sandbox's first process, as the machine counts. 0: none is noted. */
 int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e);

@@ -14,6 +14,8 @@
 enum {
     RELEASE_MAX_MS = 2000,
     SWEEP_AFTER_MS = 50,
+    HURRY_AFTER_MS = 1000,
+    HURRIES = 20, /* looks at a full disk after something was deleted */
     /* Roots are let go of together: each unmount writes the pool's dirty data to the disk and makes
      * others wait for the file system's commit; after the first the rest have nothing to write. */
     DROP_AFTER_MS = 2000,
@@ -55,6 +57,7 @@ struct janitor {
     int dropped[DROP_AT]; /* roots to let go of */
     uint32_t ndropped;
     int64_t drop_at_ms;  /* 0: nothing to drop */
+    int hurries;
     int64_t sweep_at_ms; /* 0: nothing to sweep */
 };
 
@@ -84,6 +87,10 @@ static void sweep(struct janitor *j)
     if (silt_images_empty_trash(j->images, &e) < 0)
         silt_log(SILT_LOG_WARN, "janitor.trash", "error=\"%s\"", e.text);
     j->sweep_at_ms = 0;
+    if (j->hurries > 0 && silt_volumes_hurry(j->volumes)) {
+        j->hurries--;
+        j->sweep_at_ms = silt_clock_ms() + HURRY_AFTER_MS;
+    }
 }
 
 static void obey(struct janitor *j, const struct silt_janitor_note *note, struct silt_parcel *in)
@@ -104,6 +111,7 @@ static void obey(struct janitor *j, const struct silt_janitor_note *note, struct
         drop_all(j); /* it may be among them */
         return;
     case SILT_JANITOR_SWEEP:
+        j->hurries = HURRIES;
         if (j->sweep_at_ms == 0)
             j->sweep_at_ms = silt_clock_ms() + SWEEP_AFTER_MS;
         return;
