@@ -125,6 +125,10 @@ test('HEAD tells what GET would, without the bytes', async () => {
 	assert.deepEqual([answer.status, answer.raw.length, answer.headers['content-length'], answer.headers.etag, answer.headers['content-type']], [200, 0, '4', etag, 'text/plain']);
 	assert.equal((await daemon.api('HEAD', url(`${dir}/none`))).status, 404);
 	assert.equal((await daemon.api('HEAD', url(dir))).status, 400);
+	await box.out(`truncate -s 100G ${dir}/endless`); // whoever packed it all would be busy for minutes
+	const tar = await daemon.api('HEAD', url(dir, '&format=tar'));
+	assert.deepEqual([tar.status, tar.headers['content-type'], tar.raw.length], [200, 'application/x-tar', 0]);
+	await until('tar has ended', async () => (await box.out('pgrep -x tar || true')) === '');
 });
 
 test('an upload keeps the mode and the owner, or sets the mode that is asked for', async () => {
