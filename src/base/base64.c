@@ -27,9 +27,11 @@ static char *put_group(char *out, const unsigned char *p)
 
 void silt_base64_encode(struct silt_base64 *x, struct silt_buf *b, silt_slice bytes)
 {
+    if (bytes.len == 0)
+        return;
     const unsigned char *p = (const unsigned char *)bytes.data, *end = p + bytes.len;
     char *at = silt_buf_room(b, (x->len + bytes.len) / 3 * 4 + 4), *from = at;
-    if (at == NULL || bytes.len == 0)
+    if (at == NULL)
         return;
     if (x->len > 0 && x->len + bytes.len >= 3) {
         unsigned char group[3] = {x->part[0], x->len > 1 ? x->part[1] : p[0], 0};

@@ -116,7 +116,7 @@ static int read_sizeless(struct silt_task *t, int fd, struct silt_worker_meta *m
         silt_mime_of(t->path, silt_buf_slice(&all), m->mime);
     struct range r = range_of(t, m->size);
     size_t n = r.left < FIRST_MAX ? (size_t)r.left : FIRST_MAX;
-    bool wanted = say_meta(t, m, (silt_slice){all.data + r.at, n}, r.left == n);
+    bool wanted = say_meta(t, m, n > 0 ? (silt_slice){all.data + r.at, n} : (silt_slice){NULL, 0}, r.left == n);
     for (r.at += n, r.left -= n; wanted && r.left > 0; r.at += n, r.left -= n) {
         n = r.left < SILT_FRAME_BODY_MAX ? (size_t)r.left : SILT_FRAME_BODY_MAX;
         wanted = say_data(t, (silt_slice){all.data + r.at, n}, r.left == n);
