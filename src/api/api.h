@@ -49,6 +49,12 @@ static inline struct silt_api *silt_api_of(const struct silt_http_request *r)
     return r->owner;
 }
 
+/* Whoever streams has said all with the head: what comes behind it is for nobody, and the next request waits. */
+static inline bool silt_api_is_head(const struct silt_http_request *r)
+{
+    return silt_slice_eq(r->head->method, SILT_LIT("HEAD"));
+}
+
 /* A call on one sandbox: lives in the request's arena, from the head to the answer (or until the client
  * leaves). The sandbox is created or woken by it. */
 struct silt_call {

@@ -25,11 +25,6 @@ static silt_slice field(const struct silt_file *f, const char *name)
     return silt_http_field(f->request->head, silt_slice_of(name));
 }
 
-static bool is_head(const struct silt_http_request *r)
-{
-    return silt_slice_eq(r->head->method, SILT_LIT("HEAD"));
-}
-
 static void add_version(struct silt_buf *b, const struct silt_worker_meta *m)
 {
     char etag[SILT_ETAG_SIZE], date[SILT_HTTP_DATE_SIZE];
@@ -218,7 +213,7 @@ static void get_file(struct silt_http_request *r, silt_slice id)
     struct getting *g = silt_native_new(r, id, &read_kind, sizeof(*g));
     if (g == NULL)
         return;
-    g->is_head = is_head(r);
+    g->is_head = silt_api_is_head(r);
     g->part = g->is_head ? SILT_HTTP_WHOLE : silt_http_range_read(field(&g->file, "range"), &g->range);
     g->file.ask.ask.flags = SILT_WORKER_MIME;
     g->state = READING;
@@ -253,8 +248,8 @@ static void tar_said(struct silt_file *f, enum silt_worker_say type, silt_slice 
     g->is_begun = true;
     if (type == SILT_WORKER_SAY_DATA)
         silt_http_write(f->request, body);
-    if (last || is_head(f->request))
-        silt_http_end(silt_file_end(f)); /* nobody hears of the rest of what only HEAD asked for */
+    if (last || silt_api_is_head(f->request))
+        silt_http_end(silt_file_end(f));
     else
         silt_file_mind_client(f);
 }

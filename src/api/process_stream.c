@@ -96,6 +96,11 @@ static void on_opened(struct silt_follow_sink *sink, const struct silt_log_head 
     silt_buf_init(&b, EVENT_MAX);
     t->cursor = t->from_tail ? head->tail : t->cursor;
     silt_sse_begin(&t->sse);
+    if (silt_api_is_head(t->sse.request)) {
+        silt_follow_stop(t->follow);
+        silt_http_end(let_go(t));
+        return;
+    }
     silt_sse_open(&b, "process_info");
     add_process(&b, t);
     silt_json_key(&b, SILT_LIT("command"));

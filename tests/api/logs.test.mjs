@@ -215,6 +215,16 @@ test('a reader that never reads holds nobody else back', async t => {
 	assert.equal((await kill(box, 'p')).status, 200);
 });
 
+test('HEAD of a log stream is over with its head, and the connection takes the next request', async t => {
+	const box = await daemon.box(t);
+	await start(box, 'echo x; sleep 1000', { processId: 'p' });
+	for (const url of [`/sandboxes/${box.id}/api/process/p/stream`, `/v1/sandboxes/${box.id}/processes/p/stream`]) {
+		const answer = await daemon.api('HEAD', url);
+		assert.deepEqual([answer.status, answer.headers['content-type'], answer.raw.length], [200, 'text/event-stream', 0]);
+		assert.equal((await look(box, 'p')).status, 'running');
+	}
+});
+
 test('the thousand newest records are kept, the oldest finished ones go first', { timeout: 180_000 }, async t => {
 	const box = await daemon.box(t);
 	await start(box, 'sleep 1000', { processId: 'runs' });
