@@ -191,6 +191,7 @@ int silt_loop_turn(struct silt_loop *l, int timeout_ms, struct silt_error *e)
     if (n < 0 && errno != EINTR)
         return silt_fail_errno(e, "wait for events");
     l->now_ms = silt_clock_ms();
+    l->turns++;
     for (int i = 0; i < n; i++)
         deliver(l, &events[i]);
     ring(l);

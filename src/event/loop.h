@@ -36,6 +36,7 @@ struct silt_loop {
     int epoll;
     bool stopping;
     int64_t now_ms; /* of this turn */
+    uint64_t turns; /* so far */
     struct silt_timer **heap;
     size_t timers, heap_cap;
     struct silt_grave *graves;

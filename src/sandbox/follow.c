@@ -7,6 +7,7 @@
 
 enum {
     TURN_MAX = 512 << 10,    /* bytes of one log per turn of the loop */
+    ALL_TURN_MAX = 1 << 20,  /* of all logs: hundreds of readers are no reason for others to wait */
     CONFIRM_AT = 1 << 20,    /* bytes read after which a process that waits for us is told */
     LOOK_AGAIN_MS = 20,      /* beside somebody for whom the process waits */
 };
@@ -302,14 +303,25 @@ static void fetch_on_a_thread(struct silt_follow *f, uint64_t at)
     silt_worker_submit(f->process->sandbox->registry->worker, &x->job);
 }
 
+static bool has_time(struct silt_registry *r)
+{
+    if (r->follow_turn != r->loop->turns) {
+        r->follow_turn = r->loop->turns;
+        r->follow_bytes = 0;
+    }
+    return r->follow_bytes < ALL_TURN_MAX;
+}
+
 static void pump(struct silt_follow *f)
 {
+    struct silt_registry *r = f->process->sandbox->registry;
     static char bytes[SILT_LOG_BATCH]; /* for all: a batch is dealt with before the next is read */
     struct silt_log_batch b = {.bytes = bytes};
     size_t done = 0;
     while (f->state == READING && !is_full(f)) {
-        if (done >= TURN_MAX) {
-            silt_loop_after(f->process->sandbox->registry->loop, &f->again, 0);
+        bool late = !has_time(r);
+        if (done >= TURN_MAX || late) {
+            silt_loop_after(r->loop, &f->again, late ? 1 : 0); /* 0 may be in this turn still */
             return;
         }
         uint64_t at = !f->begun && f->options.from_tail ? SILT_LOG_OLDEST : f->at;
@@ -319,6 +331,8 @@ static void pump(struct silt_follow *f)
             fetch_on_a_thread(f, at);
         else
             done += take(f, found, &b);
+        r->follow_bytes += b.used;
+        b.used = 0;
     }
 }
 

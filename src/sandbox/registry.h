@@ -50,6 +50,8 @@ struct silt_registry {
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands that wait to be started */
     uint32_t open_logs;     /* of processes */
+    uint64_t follow_turn;   /* sandbox/follow.c: the turn of the loop that follow_bytes are of */
+    uint64_t follow_bytes;
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     uint64_t lookouts;    /* watches of files so far: a part of their names */

@@ -225,6 +225,22 @@ test('HEAD of a log stream is over with its head, and the connection takes the n
 	}
 });
 
+test('hundreds of readers of a long log leave time for other sandboxes', async t => {
+	const box = await daemon.box(t);
+	const other = await daemon.box(t);
+	await other.run('true');
+	await start(box, `yes ${'x'.repeat(30)} | head -c ${RING}; echo; echo written; sleep 1000`, { processId: 'p' });
+	await until('it is written', async () => (await logs(box, 'p')).stdout.endsWith('written\n'), 30_000);
+	let over = false;
+	const waits = Promise.all(Array.from({ length: 300 }, () => daemon.api('GET', `/v1/sandboxes/${box.id}/processes/p/wait?for=line&text=nowhere&timeoutMs=4000`, undefined, { deadline: 60_000 })));
+	waits.finally(() => { over = true; });
+	let commands = 0;
+	for (; !over; commands++)
+		await other.run('true');
+	assert.ok(commands >= 60, `${commands} commands in another sandbox meanwhile`);
+	assert.ok((await waits).every(a => a.status === 200 && a.body.reached === false));
+});
+
 test('the thousand newest records are kept, the oldest finished ones go first', { timeout: 180_000 }, async t => {
 	const box = await daemon.box(t);
 	await start(box, 'sleep 1000', { processId: 'runs' });
