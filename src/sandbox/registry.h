@@ -52,6 +52,8 @@ struct silt_registry {
     uint32_t open_logs;     /* of processes */
     uint64_t follow_turn;   /* sandbox/follow.c: the turn of the loop that follow_bytes are of */
     uint64_t follow_bytes;
+    uint64_t work_turn;     /* sandbox/work.c: the turn that work_frames are of */
+    uint64_t work_frames;
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     uint64_t lookouts;    /* watches of files so far: a part of their names */

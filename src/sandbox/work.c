@@ -10,7 +10,8 @@ enum {
     IDLE_KEPT = 2,        /* workers that wait for the next operation */
     IDLE_MS = 10000,      /* for so long */
     FRAMES_PER_TURN = 32,
-    EVENTS_PER_TURN = 4, /* of a watch: all watches of a sandbox have one turn, and others wait for its end */
+    FEW_PER_TURN = 4,     /* of a watch, and of the others when many are at it: nobody waits for all of them */
+    ALL_PER_TURN = 48,
     SOCKET_ROOM = 1 << 20, /* for uploads: fewer changes between us and a worker; the kernel gives less */
     WAITING_MAX = 4096,   /* operations of one sandbox that wait for a worker */
     PACED_MAX = SILT_WORKERS_MAX - 4, /* workers for transfers that may stand still */
@@ -231,9 +232,20 @@ static void watch(struct hand *h)
     silt_loop_watch(loop_of(h->sandbox), &h->watch, events);
 }
 
+static int frames_of(struct silt_registry *r, const struct silt_work *w)
+{
+    if (r->work_turn != r->loop->turns) {
+        r->work_turn = r->loop->turns;
+        r->work_frames = 0;
+    }
+    bool few = r->work_frames >= ALL_PER_TURN || (w != NULL && w->kind == SILT_WORK_LONG);
+    return few ? FEW_PER_TURN : FRAMES_PER_TURN;
+}
+
 static void on_ready(struct silt_watch *wt, uint32_t events)
 {
     struct hand *h = silt_container_of(wt, struct hand, watch);
+    struct silt_registry *r = h->sandbox->registry;
     struct silt_work *w = h->work;
     bool more = true;
     if ((events & EPOLLOUT) && w != NULL && w->full) {
@@ -244,10 +256,11 @@ static void on_ready(struct silt_watch *wt, uint32_t events)
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
-    int frames = w != NULL && w->kind == SILT_WORK_LONG ? EVENTS_PER_TURN : FRAMES_PER_TURN;
+    int frames = frames_of(r, w);
     for (int i = 0; i < frames && more && h->watch.fd >= 0 && h->work == w; i++) {
         if (w != NULL && w->paused)
             return;
+        r->work_frames++;
         listen_once(h, &more);
     }
 }
