@@ -23,6 +23,7 @@ struct collect {
     enum state state;
     size_t uncredited;
     struct silt_agent_end end;
+    int64_t started_ms, ended_ms;
     enum silt_api_code refusal; /* SILT_API_CODE_MAX: a normal answer */
     struct silt_error error;    /* of the refusal */
     enum part part;
@@ -114,7 +115,7 @@ static void add_suffix(struct collect *k, struct silt_buf *b)
     silt_json_key(b, SILT_LIT("command"));
     silt_json_string(b, k->command.request.command);
     silt_json_key(b, SILT_LIT("duration"));
-    silt_json_i64(b, 0);
+    silt_json_i64(b, k->ended_ms - k->started_ms);
     silt_api_timestamp(b);
     if (k->command.choice.given) {
         silt_json_key(b, SILT_LIT("sessionId"));
@@ -302,6 +303,7 @@ static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *e
         free_collect(k);
         return;
     }
+    k->ended_ms = silt_clock_ms();
     k->state = SETTLING;
     silt_spool_end(k->spool);
 }
@@ -346,6 +348,7 @@ static void start(struct silt_call *c, const struct silt_command *m, struct silt
         .command = *m,
         .sandbox = c->sandbox,
         .refusal = SILT_API_CODE_MAX,
+        .started_ms = silt_clock_ms(),
     };
     silt_sandbox_hold(k->sandbox);
     k->spool = silt_spool_new(k->sandbox, &k->spool_sink);

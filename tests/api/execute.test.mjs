@@ -15,6 +15,12 @@ const lines = text => text.split('\n').filter(Boolean);
 
 // ---- the answer ----
 
+test('an answer tells how long the command took', async t => {
+	const box = await daemon.box(t);
+	const { duration } = await box.run('sleep 0.3');
+	assert.ok(duration >= 300 && duration < 30_000, String(duration));
+});
+
 test('an answer has its fields in the documented order', async t => {
 	const box = await daemon.box(t);
 	const command = 'echo out; echo err >&2; false';
