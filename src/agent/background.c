@@ -47,6 +47,7 @@ void silt_background_answer(struct silt_session *s)
     silt_shell_name(s->slot, SILT_SHELL_STATE, name);
     if (!silt_folder_ends_with(s->agent->folder, name, SILT_LIT(SILT_STATE_WHOLE "\n"))) {
         silt_session_remove_file(s, SILT_SHELL_STATE);
+        (void)silt_state_install(s->agent->folder, &e); /* the guest may have emptied the folder */
         silt_background_fail(s, SILT_NO_SPACE, "the session's state could not be written");
         return;
     }

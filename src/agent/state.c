@@ -3,6 +3,9 @@
 #include "agent/folder.h"
 #include "base/fd.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 /* Options are written only when they are not the ones that bash 5.2 starts with, and last, because
  * errexit among them would end the loading shell at the first complaint. Functions come after the
  * variables, because one of them may have the name of a builtin; aliases after functions, because a
@@ -42,11 +45,16 @@ static int install(int folder, const char *name, silt_slice text, struct silt_er
     return silt_fd_write_all(fd, text, e);
 }
 
+static int install_missing(int folder, const char *name, silt_slice text, struct silt_error *e)
+{
+    return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : install(folder, name, text, e);
+}
+
 int silt_state_install(int folder, struct silt_error *e)
 {
-    if (install(folder, SILT_STATE_FORK, silt_slice_of(fork_text), e) < 0)
+    if (install_missing(folder, SILT_STATE_FORK, silt_slice_of(fork_text), e) < 0)
         return -1;
-    return install(folder, SILT_STATE_SAVE, silt_slice_of(save_text), e);
+    return install_missing(folder, SILT_STATE_SAVE, silt_slice_of(save_text), e);
 }
 
 static const char *const own_names[] = {

@@ -11,7 +11,7 @@
 #define SILT_STATE_SAVE "save"
 #define SILT_STATE_WHOLE "#whole" /* the last line of what both write */
 
-/* Puts the two into the folder. */
+/* Puts the two into the folder, unless they are there. */
 int silt_state_install(int folder, struct silt_error *e);
 
 /* Leaves out what every shell makes up by itself: a third of the time that loading takes. */

@@ -235,6 +235,19 @@ TEST(background_commands_die_with_their_session)
     rig_stop(r);
 }
 
+TEST(background_commands_come_back_after_the_guest_emptied_our_folder)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "rm /dev/silt/fork /dev/silt/save", "", "");
+    struct rig_exec x = background(s, "echo no");
+    rig_run(r, &x);
+    assert_true(x.failed);
+    check(r, s, "echo yes", "yes\n");
+    rig_free(&x);
+    rig_stop(r);
+}
+
 TEST(background_command_of_a_dead_session_is_refused)
 {
     RIG();
