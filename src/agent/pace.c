@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pace.h"
 
-/* 200 MiB/s in large pieces, 50,000 pieces/s in small ones: each is about a quarter of a processor.
- */
-enum { WINDOW_MS = 10, WINDOW = 2 << 20, PIECE = 4096 };
-
 static void on_window(struct silt_timer *t)
 {
     struct silt_pace *p = silt_container_of(t, struct silt_pace, timer);
-    p->left = WINDOW;
+    p->left = SILT_PACE_WINDOW;
     silt_list_each(it, &p->waits)
     {
         struct silt_channel_wait *w = silt_container_of(it, struct silt_channel_wait, link);
@@ -21,7 +17,7 @@ void silt_pace_init(struct silt_pace *p, struct silt_loop *loop)
 {
     p->loop = loop;
     p->timer.on_time = on_window;
-    p->left = WINDOW;
+    p->left = SILT_PACE_WINDOW;
     silt_list_init(&p->waits);
 }
 
@@ -32,9 +28,9 @@ bool silt_pace_is_over(const struct silt_pace *p)
 
 void silt_pace_spend(struct silt_pace *p, size_t bytes)
 {
-    p->left -= (int64_t)bytes + PIECE;
+    p->left -= (int64_t)bytes + SILT_PACE_PIECE;
     if (p->timer.place == 0)
-        silt_loop_after(p->loop, &p->timer, WINDOW_MS);
+        silt_loop_after(p->loop, &p->timer, SILT_PACE_WINDOW_MS);
 }
 
 void silt_pace_wait(struct silt_pace *p, struct silt_channel_wait *w)

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000, EXECS_MAX = 256, HANDLES_MAX = 176 };
+enum { EXECS_MAX = 256, HANDLES_MAX = 176 };
 
 struct group {
     char path[256];
@@ -490,7 +490,7 @@ static void deal_with(struct rig *r, const struct rig_frame *f)
 
 void rig_hear(struct rig *r, struct rig_frame *ret)
 {
-    if (!rig_hears(r, ret, PATIENCE_MS))
+    if (!rig_hears(r, ret, RIG_PATIENCE_MS))
         fail_msg("waited in vain for a frame");
     deal_with(r, ret);
 }

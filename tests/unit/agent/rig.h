@@ -9,6 +9,9 @@
 
 #include <sys/types.h>
 
+/* For what must come: long enough for the busiest machine, because who gets it does not wait. */
+enum { RIG_PATIENCE_MS = 60000 };
+
 struct rig_options {
     int mode;         /* of cgroups: 1 (default) or 2 */
     unsigned handles; /* at birth; default 4 */
@@ -60,7 +63,7 @@ void rig_stop(struct rig *r);
 void rig_say(struct rig *r, uint32_t type, uint64_t id, const void *body, size_t len);
 void rig_say_frame(struct rig *r, struct silt_frame *f, size_t body_len);
 void rig_say_fds(struct rig *r, uint32_t type, uint64_t id, const int *fds, int count);
-/* The next frame, with a deadline of ten seconds. */
+/* The next frame, with a deadline of RIG_PATIENCE_MS. */
 void rig_hear(struct rig *r, struct rig_frame *ret);
 bool rig_hears(struct rig *r, struct rig_frame *ret, int timeout_ms);
 /* Hears until a frame of that type about that id; other frames are given to their execs. */
