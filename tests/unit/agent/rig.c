@@ -109,6 +109,13 @@ static void lift(int *fds, int count)
             fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 400);
 }
 
+/* As the engine does: a shell that runs us behind `&` has made us ignore some. */
+static void reset_signals(void)
+{
+    for (int i = 1; i < SIGRTMIN; i++)
+        (void)signal(i, SIG_DFL);
+}
+
 static int be_init(void *arg)
 {
     struct birth *b = arg;
@@ -121,6 +128,7 @@ static int be_init(void *arg)
     make_dev();
     if (mount("proc", "/proc", "proc", 0, NULL) < 0)
         die("mount /proc");
+    reset_signals();
     lift(&b->program, 1);
     lift(&b->sock, 1);
     lift(b->counters, 3);
