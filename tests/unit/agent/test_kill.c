@@ -33,7 +33,7 @@ static void check_grace(struct rig *r)
     int64_t from = rig_now_us();
     kill_exec(r, &x, SIGTERM, 300);
     rig_until_ended(r, &x);
-    assert_in_range(rig_now_us() - from, 295000, 3000000);
+    assert_true(rig_now_us() - from >= 295000);
     assert_int_equal(x.end.code, 143);
     assert_int_equal(x.end.signal, SIGTERM);
     assert_int_equal(x.end.flags, 0);
@@ -79,10 +79,8 @@ TEST(kill_with_a_grace_is_over_as_soon_as_all_are_gone)
     rig_until_out(r, &x, "up");
     while (rig_count_all(r) < 51)
         ;
-    int64_t from = rig_now_us();
-    kill_exec(r, &x, SIGTERM, 5000);
+    kill_exec(r, &x, SIGTERM, 10 * RIG_PATIENCE_MS);
     rig_until_ended(r, &x);
-    assert_in_range(rig_now_us() - from, 0, 2000000);
     assert_int_equal(x.end.code, 143);
     assert_int_equal(rig_count_all(r), 0);
     done(r, &x);
@@ -136,15 +134,15 @@ TEST(kill_that_is_harder_ends_the_grace)
     rig_send(r, &x);
     rig_until_out(r, &x, "up");
     int64_t from = rig_now_us();
-    kill_exec(r, &x, SIGTERM, 60000);
+    kill_exec(r, &x, SIGTERM, 10 * RIG_PATIENCE_MS);
     kill_exec(r, &x, SIGTERM, 100);
-    kill_exec(r, &x, SIGTERM, 60000);
+    kill_exec(r, &x, SIGTERM, 10 * RIG_PATIENCE_MS);
     rig_until_ended(r, &x);
-    assert_in_range(rig_now_us() - from, 95000, 5000000);
+    assert_true(rig_now_us() - from >= 95000);
     rig_free(&x);
     rig_send(r, &x);
     rig_until_out(r, &x, "up");
-    kill_exec(r, &x, SIGTERM, 60000);
+    kill_exec(r, &x, SIGTERM, 10 * RIG_PATIENCE_MS);
     kill_exec(r, &x, SIGKILL, 0);
     rig_until_ended(r, &x);
     assert_int_equal(x.end.code, 137);
@@ -241,9 +239,7 @@ TEST(closing_a_session_ends_its_commands_with_all_that_they_started)
         rig_send(r, &x[i]);
         rig_until_out(r, &x[i], "up");
     }
-    int64_t from = rig_now_us();
     rig_close(r, s);
-    assert_in_range(rig_now_us() - from, 0, 3000000);
     for (int i = 0; i < 2; i++) {
         assert_true(x[i].ended); /* said before CLOSED */
         assert_int_equal(x[i].end.code, 137);

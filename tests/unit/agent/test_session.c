@@ -439,11 +439,11 @@ TEST(session_jobs_neither_delay_nor_die_of_the_end_of_their_command)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    int64_t from = rig_now_us();
-    (void)rig_check(r, s, "(sleep 1; echo late; echo lived > /tmp/lived) & echo now", "now\n", "");
-    assert_in_range(rig_now_us() - from, 0, 900000);
+    (void)rig_check(r, s, "mkfifo /tmp/go", "", "");
+    (void)rig_check(r, s, "(read x < /tmp/go; echo late; echo lived > /tmp/lived) & echo now",
+                    "now\n", "");
     (void)rig_check(r, s, "jobs -r | wc -l", "1\n", "");
-    (void)rig_check(r, s, "wait; cat /tmp/lived", "lived\n", "");
+    (void)rig_check(r, s, "echo > /tmp/go; wait; cat /tmp/lived", "lived\n", "");
     (void)rig_check(r, s, "echo clean", "clean\n", "");
     rig_stop(r);
 }
@@ -533,7 +533,9 @@ TEST(session_whose_gate_is_taken_away_from_outside_ends_with_the_next_command)
     struct rig_exec x = foreground(s, "echo b");
     rig_run(r, &x);
     /* If it had not reached the gate yet it has ended already. */
-    assert_true(x.failed ? x.error.code == SILT_GONE : x.end.flags == SILT_END_SHELL);
+    if (x.failed ? x.error.code != SILT_GONE : x.end.flags != SILT_END_SHELL)
+        fail_msg("%s, code %d flags %u", x.failed ? x.error.text : "ended", x.end.code,
+                 x.end.flags);
     rig_free(&plain);
     rig_free(&x);
     rig_stop(r);
@@ -657,9 +659,7 @@ TEST(closing_a_session_ends_all_that_it_started)
     struct rig_exec x = {.command = "sleep 100", .session = s, .mode = SILT_EXEC_BACKGROUND};
     rig_send(r, &x);
     rig_until_started(r, &x);
-    int64_t from = rig_now_us();
     rig_close(r, s);
-    assert_in_range(rig_now_us() - from, 0, 900000);
     assert_true(x.ended);
     assert_int_equal(x.end.code, 137);
     assert_int_equal(rig_count_all(r), 0);
@@ -677,7 +677,7 @@ TEST(closing_a_session_kills_a_shell_that_does_not_go)
     (void)rig_check(r, s, "trap 'while :; do :; done' TERM EXIT", "", "");
     int64_t from = rig_now_us();
     rig_close(r, s);
-    assert_in_range(rig_now_us() - from, 900000, 3000000);
+    assert_true(rig_now_us() - from >= 900000);
     assert_int_equal(rig_count_all(r), 0);
     rig_stop(r);
 }
@@ -686,11 +686,13 @@ TEST(closing_a_session_does_not_wait_for_a_shell_that_ignores_signals)
 {
     RIG();
     uint64_t s = rig_open(r, "/tmp", NULL);
-    (void)rig_check(r, s, "trap '' TERM HUP", "", "");
-    int64_t from = rig_now_us();
+    (void)rig_check(r, s, "trap '' TERM HUP; trap 'echo went > /tmp/how' EXIT", "", "");
     rig_close(r, s);
-    assert_in_range(rig_now_us() - from, 0, 900000);
     assert_int_equal(rig_count_all(r), 0);
+    struct rig_exec x = {.command = "cat /tmp/how", .mode = SILT_EXEC_PLAIN, .cwd = "/"};
+    rig_run(r, &x);
+    assert_string_equal(x.out, "went\n"); /* by itself: it was not killed */
+    rig_free(&x);
     rig_stop(r);
 }
 
