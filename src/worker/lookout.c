@@ -58,9 +58,9 @@ static void relocate(struct silt_lookout *l, struct silt_folder *f, struct silt_
 {
     if (f->parent == NULL)
         return; /* the root, by way of a mount */
+    if (l->moving == f)
+        l->moving = NULL;
     if (f->parent != parent || strcmp(f->name, name) != 0) {
-        if (l->moving == f)
-            l->moving = NULL;
         l->repaired = true;
         silt_lookout_mark(l, parent);
         f = silt_tree_move(&l->tree, f, parent, name);
@@ -223,7 +223,7 @@ void silt_lookout_forget(struct silt_lookout *l)
     l->moving = NULL;
     l->dirty_count = 0;
     l->events = 0;
-    l->stale = false;
+    l->stale = l->repaired = false;
     if (l->tree.root != NULL)
         silt_tree_remove(&l->tree, l->tree.root, ignore, NULL);
 }

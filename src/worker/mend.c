@@ -60,17 +60,35 @@ static void look_at(struct silt_lookout *l, int wd)
     int fd = f != NULL ? silt_lookout_open(l, f) : -1;
     if (fd < 0)
         return;
-    f->dirty = false;
     for (struct silt_folder *c = f->first; c != NULL; c = c->next)
         c->lost = true;
+    l->stale = false;
     silt_lookout_read(l, f, fd, true);
+    f->is_new = false;
+    f->dirty = l->stale; /* what is in it stands above it in the picture: when more is known */
 }
 
-static void drop_lost(struct silt_lookout *l, int wd)
+static bool is_reachable(struct silt_lookout *l, struct silt_folder *f)
 {
-    struct silt_folder *f = silt_tree_find(&l->tree, wd), *next;
-    if (f != NULL && f->dirty && f->parent != NULL) { /* not reachable by its name */
-        silt_lookout_unfollow(l, f);
+    silt_auto_fd fd = silt_lookout_open(l, f);
+    return fd >= 0;
+}
+
+/* It may only have been on its way with a folder above it, whose events come later and say nothing
+ * of it: the folder it was in is looked at once more. */
+static void give_up(struct silt_lookout *l, struct silt_folder *f, int *slot)
+{
+    f->parent->again = true;
+    *slot = f->parent->wd;
+    l->repaired = true;
+    silt_lookout_unfollow(l, f);
+}
+
+static void drop_lost(struct silt_lookout *l, int *slot)
+{
+    struct silt_folder *f = silt_tree_find(&l->tree, *slot), *next;
+    if (f != NULL && f->dirty && f->parent != NULL && !is_reachable(l, f)) {
+        give_up(l, f, slot);
         return;
     }
     for (struct silt_folder *c = f != NULL ? f->first : NULL; c != NULL; c = next) {
@@ -89,29 +107,47 @@ static void look_at_all(struct silt_lookout *l, struct place *places)
             look_at(l, places[i].wd);
     }
     for (size_t i = 0; i < l->dirty_count; i++)
-        drop_lost(l, l->dirty[i]);
-    if (l->repaired) /* what happened in it meanwhile was told of another path */
-        silt_teller_say(&l->teller, SILT_WATCH_OVERFLOW, true, l->task->path);
-    l->repaired = false;
+        drop_lost(l, &l->dirty[i]);
+}
+
+/* Only those that are wanted once more stay marked. */
+static void unmark(struct silt_lookout *l)
+{
+    size_t kept = 0;
+    struct silt_folder *f;
+    for (size_t i = 0; i < l->dirty_count; i++)
+        if ((f = silt_tree_find(&l->tree, l->dirty[i])) != NULL)
+            f->dirty = false;
+    for (size_t i = 0; i < l->dirty_count; i++) {
+        f = silt_tree_find(&l->tree, l->dirty[i]);
+        if (f == NULL || !f->again)
+            continue;
+        f->again = false;
+        f->dirty = true;
+        l->dirty[kept++] = f->wd;
+    }
+    l->dirty_count = kept;
+    l->stale = kept > 0;
+    l->events = 0;
 }
 
 bool silt_lookout_mend(struct silt_lookout *l)
 {
-    bool is_full = l->dirty_count == SILT_LOOKOUT_DIRTY_MAX;
     bool is_needed = l->stale || l->repaired || l->events > FEW;
     struct place *places = is_needed ? malloc(l->dirty_count * sizeof(*places)) : NULL;
+    if (l->dirty_count == SILT_LOOKOUT_DIRTY_MAX || (is_needed && places == NULL)) {
+        free(places);
+        return false;
+    }
     l->mending = true;
-    if (places != NULL && !is_full)
+    if (places != NULL)
         look_at_all(l, places);
     l->mending = false;
-    for (size_t i = 0; i < l->dirty_count; i++) {
-        struct silt_folder *f = silt_tree_find(&l->tree, l->dirty[i]);
-        if (f != NULL)
-            f->dirty = false;
-    }
     free(places);
-    l->dirty_count = 0;
-    l->events = 0;
-    l->stale = false;
-    return !is_full;
+    unmark(l);
+    if (l->repaired && l->dirty_count == 0) { /* what happened meanwhile was told of another path */
+        silt_teller_say(&l->teller, SILT_WATCH_OVERFLOW, true, l->task->path);
+        l->repaired = false;
+    }
+    return true;
 }

@@ -19,6 +19,7 @@ struct silt_folder {
     bool is_new; /* what is found inside is told */
     bool waits;  /* to be read */
     bool dirty;  /* what is in it must be looked at again */
+    bool again;  /* once more after that: something below it was given up */
     bool lost;   /* was not where it should be when its parent was looked at */
     char name[]; /* the root: empty */
 };

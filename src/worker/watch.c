@@ -12,6 +12,7 @@
 
 enum {
     MOVE_WAIT_MS = 10, /* the second half of a rename follows at once */
+    MENDS_MAX = 16,    /* in a row, without anything that happens */
 };
 
 static void end(struct silt_lookout *l)
@@ -41,6 +42,14 @@ static void drop_moving(struct silt_lookout *l)
         silt_lookout_unfollow(l, l->moving);
 }
 
+/* Where it went is not what the picture has: it is found again from where it was. */
+static void lose_moving(struct silt_lookout *l)
+{
+    silt_lookout_mark(l, l->moving->parent);
+    l->stale = l->repaired = true;
+    drop_moving(l);
+}
+
 static void on_folder_from(struct silt_lookout *l, const struct inotify_event *v)
 {
     drop_moving(l);
@@ -57,10 +66,12 @@ static void on_folder_here(struct silt_lookout *l, struct silt_folder *f,
     bool was_moved = (v->mask & IN_MOVED_TO) != 0;
     struct silt_folder *m = l->moving;
     if (was_moved && m != NULL && l->cookie == v->cookie) {
-        if (!silt_teller_is_excluded(&l->teller, path)
-            && silt_tree_move(&l->tree, m, f, v->name) != NULL)
+        if (silt_teller_is_excluded(&l->teller, path))
+            drop_moving(l);
+        else if (silt_tree_move(&l->tree, m, f, v->name) != NULL)
             l->moving = NULL;
-        drop_moving(l);
+        else
+            lose_moving(l);
         return;
     }
     silt_auto_fd dir = silt_lookout_open(l, f);
@@ -202,6 +213,18 @@ static void look_again(struct silt_lookout *l)
         silt_lookout_read_unread(l);
 }
 
+/* Looking again can show that more is to be looked at; no event need come for that. */
+static void settle(struct silt_lookout *l)
+{
+    for (int n = 0; !l->over && !l->task->gone && l->dirty_count > 0 && is_quiet(l); n++) {
+        if (n == MENDS_MAX) {
+            begin_anew(l);
+            return;
+        }
+        look_again(l);
+    }
+}
+
 static void serve(struct silt_lookout *l)
 {
     while (!l->over && !l->task->gone) {
@@ -218,8 +241,7 @@ static void serve(struct silt_lookout *l)
         } else {
             drop_moving(l);
         }
-        if (!l->over && l->dirty_count > 0 && is_quiet(l))
-            look_again(l);
+        settle(l);
         if (!l->over)
             silt_teller_flush(&l->teller, 0);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker in a process of its own, asked to watch a folder below /tmp. */
 #include "worker/task.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "unit/base/unit.h"
 
@@ -269,6 +270,17 @@ static size_t hear(void)
     return found;
 }
 
+/* Now that nothing moves any more, each folder is followed. */
+static void hear_of_all(void)
+{
+    folder_count = 0;
+    (void)nftw(rig.dir, note_folder, 8, FTW_PHYS);
+    memset(seen, 0, sizeof(seen));
+    put_markers();
+    for (size_t left = folder_count; left > 0;)
+        left -= hear();
+}
+
 TEST(whatever_happens_each_folder_is_followed_under_the_name_it_has)
 {
     for (unsigned seed = 1; seed <= 5; seed++) {
@@ -278,14 +290,64 @@ TEST(whatever_happens_each_folder_is_followed_under_the_name_it_has)
         expect(SILT_WATCH_READY, "");
         for (int i = 0; i < 300; i++)
             churn(&s);
-        folder_count = 0;
-        (void)nftw(rig.dir, note_folder, 8, FTW_PHYS);
-        memset(seen, 0, sizeof(seen));
-        put_markers();
-        for (size_t left = folder_count; left > 0;)
-            left -= hear();
+        hear_of_all();
         end();
     }
+}
+
+/* By descriptor: the paths change all the time. */
+static int make_folder(int at, const char *name)
+{
+    assert_int_equal(mkdirat(at, name, 0755), 0);
+    int fd = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void spin(unsigned us)
+{
+    int64_t until = silt_clock_us() + us;
+    while (silt_clock_us() < until)
+        continue;
+}
+
+/* Whatever was told before this name was. */
+static void hear_until(const char *name)
+{
+    struct silt_worker_event v;
+    silt_slice path;
+    touch(name);
+    do {
+        if (rig.at == rig.len)
+            receive();
+        memcpy(&v, rig.bytes + rig.at, sizeof(v));
+        path = (silt_slice){rig.bytes + rig.at + sizeof(v), v.path_len};
+        rig.at += (sizeof(v) + v.path_len + 7) & ~(size_t)7;
+    } while (v.what != SILT_WATCH_CREATE || !silt_slice_eq(path, silt_slice_of(in(name))));
+    assert_int_equal(unlink(in(name)), 0);
+}
+
+/* The last rename comes sooner or later after the others: sometimes just when these are looked at
+ * again. */
+TEST(a_folder_is_not_lost_when_one_far_above_it_moves_while_it_is_looked_at)
+{
+    begin();
+    int top = make_folder(AT_FDCWD, in("a")), mid = make_folder(top, "m");
+    int one = make_folder(mid, "one"), two = make_folder(mid, "two");
+    (void)close(make_folder(one, "x"));
+    ask(rig.dir, SILT_WORKER_RECURSIVE, (silt_slice){NULL, 0});
+    expect(SILT_WATCH_READY, "");
+    for (unsigned i = 0; i < 400; i++) {
+        assert_int_equal(renameat(one, "x", two, "x"), 0);
+        assert_int_equal(renameat(two, "x", one, "x"), 0);
+        spin(i % 100 * 3);
+        assert_int_equal(rename(in(i % 2 == 0 ? "a" : "b"), in(i % 2 == 0 ? "b" : "a")), 0);
+        hear_until("sync");
+    }
+    hear_of_all();
+    for (int fd[] = {top, mid, one, two}, i = 0; i < 4; i++)
+        (void)close(fd[i]);
+    end();
 }
 
 TEST(a_missing_path_fails_with_its_errno)
