@@ -51,16 +51,15 @@ test('watch keeps to the patterns', async t => {
 test('watch prints events as JSON, one a line', async t => {
 	const box = await daemon.box(t);
 	await box.run('mkdir -p /workspace/src');
-	let begun = false;
+	let touched;
 	const end = await silt(['watch', box.id, 'src', '--json'], {
 		onOutput: (text, child) => {
-			if (!begun)
-				box.run('touch /workspace/src/a');
-			begun = true;
+			touched ??= box.run('touch /workspace/src/a');
 			if (text.includes('"create"'))
 				child.kill('SIGINT');
 		},
 	});
+	await touched;
 	const events = end.stdout.trim().split('\n').map(line => JSON.parse(line));
 	assert.equal(events[0].type, 'watching');
 	assert.deepEqual([events[1].eventType, events[1].path], ['create', '/workspace/src/a']);
