@@ -39,6 +39,11 @@ struct silt_config {
     uint64_t disk_pool;
     char cgroup[PATH_MAX];
     enum silt_log_level log_level;
+    char network[8];
+    char network_ipv4[32];
+    char network_ipv6[64];
+    char network_open[1024];
+    uint32_t network_connections;
     uint32_t http_connections;
     uint32_t http_head_timeout_ms;
     uint32_t http_body_timeout_ms;

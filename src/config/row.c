@@ -53,6 +53,19 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "Where the control groups are mounted."},
     {"log.level", SILT_ROW_LEVEL, "info", 0, 0, "debug|info|warn|error", FIELD(log_level),
      "The least important events that are logged."},
+    {"network", SILT_ROW_CHOICE, "auto", 0, 0, "auto|off", FIELD(network),
+     "Whether sandboxes get a way out. `auto`: where nftables is there. It needs a link "
+     "`<instance>-up`, a table `silt_<instance>` and forwarding on the interfaces with a default "
+     "route; all of it goes when the instance ends."},
+    {"network.ipv4", SILT_ROW_TEXT, "10.210.0.0/16", 9, 31, NULL, FIELD(network_ipv4),
+     "Addresses of the sandboxes, seen by them only: /8 to /24. Choose others when sandboxes shall "
+     "reach a network that overlaps."},
+    {"network.ipv6", SILT_ROW_TEXT, "fd73:696c:7400::/64", 4, 63, NULL, FIELD(network_ipv6),
+     "The same for IPv6, at most /96."},
+    {"network.open", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(network_open),
+     "Private networks that sandboxes may reach all the same, like 10.1.2.0/24, with commas."},
+    {"network.connections", SILT_ROW_NUMBER, "2500", 16, 60000, NULL, FIELD(network_connections),
+     "Connections that one sandbox may have open to the world."},
     {"http.connections", SILT_ROW_NUMBER, "10000", 16, 1000000, NULL, FIELD(http_connections),
      "Open connections of the API; more are closed at once."},
     {"http.head_timeout_ms", SILT_ROW_NUMBER, "10000", 100, 3600000, NULL,

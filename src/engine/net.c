@@ -1,33 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/net.h"
 #include "base/fd.h"
+#include "engine/cut.h"
 #include "engine/mnt.h"
 #include "engine/without.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
-static int raise_loopback(struct silt_error *e)
+#define INSIDE "eth0"
+
+enum { TRIES_MAX = 65536, LOOPBACK = 1 /* its index */ };
+
+static void go_home(const struct silt_net_gate *g)
 {
-    silt_auto_fd sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    if (sock < 0 || ioctl(sock, SIOCSIFFLAGS, &lo) < 0)
-        return silt_fail_errno(e, "bring loopback up");
+    if (setns(g->home, CLONE_NEWNET) < 0)
+        abort(); /* in a stranger's namespace nothing of ours may go on */
+}
+
+/* Numbers come back late, so that the world has forgotten the one before; workers begin at
+ * different places, so that they rarely want the same. */
+int silt_net_gate_open(struct silt_net_gate *g, struct silt_error *e)
+{
+    struct silt_rtnl_counters up = {0};
+    if (g->ns < 0)
+        return 0;
+    if (getrandom(&g->next, sizeof(g->next), 0) != sizeof(g->next))
+        return silt_fail_errno(e, "get a random number");
+    if (setns(g->ns, CLONE_NEWNET) < 0)
+        return silt_fail_errno(e, "enter the gate");
+    int done = silt_rtnl_open(&g->inside, e);
+    if (done == 0)
+        done = silt_rtnl_counters(&g->inside, if_nametoindex(SILT_PLAN_UPLINK), &up, e);
+    go_home(g);
+    g->mtu = up.mtu;
+    return done;
+}
+
+/* In the new namespace */
+
+/* The kernel refuses a number that is taken: that is how it is given out. */
+static int make_link(struct silt_net_gate *g, struct silt_rtnl *here, enum silt_net_mode mode,
+                     uint32_t *ret_number, struct silt_error *e)
+{
+    for (int i = 0; i < TRIES_MAX; i++) {
+        char name[IF_NAMESIZE];
+        uint32_t number = SILT_PLAN_LINK_FIRST + g->next++ % (g->plan.links - SILT_PLAN_LINK_FIRST);
+        uint32_t index = silt_plan_link_index(number);
+        silt_plan_link_name(number, name);
+        struct silt_rtnl_end ends[2] = {
+            {.name = INSIDE, .index = index, .ns = -1},
+            {.name = name, .index = index, .group = mode, .ns = g->ns},
+        };
+        if (silt_rtnl_pair(here, ends, g->mtu, e) == 0) {
+            *ret_number = number;
+            return 0;
+        }
+        if (e->sys != EEXIST && e->sys != EBUSY)
+            return -1;
+    }
+    return silt_fail(e, SILT_LIMIT, "no address is left for a link");
+}
+
+static int address_link(struct silt_net_gate *g, struct silt_rtnl *here, uint32_t number,
+                        int family, struct silt_error *e)
+{
+    uint32_t index = silt_plan_link_index(number);
+    silt_ip own = silt_plan_ip(&g->plan, family, number);
+    silt_ip gateway = silt_plan_ip(&g->plan, family, 1);
+    if (silt_rtnl_address(here, index, own, (unsigned)silt_ip_bits(family), e) < 0)
+        return -1;
+    if (silt_rtnl_route(here, index, NULL, &gateway, e) < 0)
+        return -1;
+    return silt_rtnl_route(&g->inside, index, &own, NULL, e);
+}
+
+static int add_link(struct silt_net_gate *g, struct silt_rtnl *here, enum silt_net_mode mode,
+                    struct silt_net *n, struct silt_error *e)
+{
+    uint32_t number;
+    if (g->plan.ipv6
+        && (silt_fd_put(AT_FDCWD, "/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1", e) < 0
+            || silt_fd_put(AT_FDCWD, "/proc/sys/net/ipv6/conf/default/accept_ra", "0", e) < 0))
+        return -1;
+    if (make_link(g, here, mode, &number, e) < 0)
+        return -1;
+    if (silt_rtnl_raise(&g->inside, silt_plan_link_index(number), e) < 0)
+        return -1;
+    if (address_link(g, here, number, AF_INET, e) < 0)
+        return -1;
+    if (g->plan.ipv6 && address_link(g, here, number, AF_INET6, e) < 0)
+        return -1;
+    n->index = silt_plan_link_index(number);
     return 0;
 }
 
+static int raise_links(struct silt_net_gate *g, enum silt_net_mode mode, struct silt_net *n,
+                       struct silt_error *e)
+{
+    struct silt_rtnl here;
+    if (silt_rtnl_open(&here, e) < 0)
+        return -1;
+    int done = silt_rtnl_raise(&here, LOOPBACK, e);
+    if (done == 0 && g->ns >= 0)
+        done = add_link(g, &here, mode, n, e);
+    silt_rtnl_close(&here);
+    return done;
+}
+
 /* /proc/sys/net shows the namespace of whoever asks. */
-static int furnish(struct silt_net *n, struct silt_error *e)
+static int furnish(struct silt_net_gate *g, enum silt_net_mode mode, struct silt_net *n,
+                   struct silt_error *e)
 {
     unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
     if (!silt_without("masks"))
         attributes |= MOUNT_ATTR_RDONLY;
-    if (raise_loopback(e) < 0)
+    if (raise_links(g, mode, n, e) < 0)
         return -1;
     if (silt_fd_put(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", e) < 0)
         return -1;
@@ -36,19 +129,19 @@ static int furnish(struct silt_net *n, struct silt_error *e)
     return silt_mnt_make("sysfs", attributes, NULL, &n->sysfs, e);
 }
 
-int silt_net_make(int home, struct silt_net *ret, struct silt_error *e)
+int silt_net_make(struct silt_net_gate *g, enum silt_net_mode mode, struct silt_net *ret,
+                  struct silt_error *e)
 {
     struct silt_net n = {.ns = -1, .sysfs = -1};
     if (unshare(CLONE_NEWNET) < 0)
         return silt_fail_errno(e, "make a network namespace");
-    int done = furnish(&n, e);
+    int done = furnish(g, mode, &n, e);
     if (done == 0) {
         n.ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
         if (n.ns < 0)
             done = silt_fail_errno(e, "open the network namespace");
     }
-    if (setns(home, CLONE_NEWNET) < 0)
-        abort(); /* in a stranger's namespace nothing of ours may go on */
+    go_home(g);
     if (done < 0) {
         silt_net_close(&n);
         return silt_because(e, "make a network namespace");
@@ -61,4 +154,59 @@ void silt_net_close(struct silt_net *n)
 {
     silt_close_fd(&n->ns);
     silt_close_fd(&n->sysfs);
+    n->index = 0;
+}
+
+int silt_net_set_mode(struct silt_net_gate *g, const struct silt_net *n, enum silt_net_mode mode,
+                      struct silt_error *e)
+{
+    return n->index == 0 ? 0 : silt_rtnl_set_group(&g->inside, n->index, mode, e);
+}
+
+/* Running sandboxes. While we are inside, the namespace cannot end, and so the link's number cannot
+ * become that of another: whatever happens to the process, we never touch a stranger. */
+
+static int enter(struct silt_net_gate *g, int pidfd, uint32_t *ret_index, struct silt_error *e)
+{
+    if (g->ns < 0)
+        return silt_fail(e, SILT_UNAVAILABLE, "there is no network on this machine");
+    if (setns(pidfd, CLONE_NEWNET) < 0)
+        return silt_fail_errno(e, "enter the sandbox's network");
+    *ret_index = if_nametoindex(INSIDE);
+    if (*ret_index > SILT_PLAN_INDEX_BASE)
+        return 0;
+    go_home(g);
+    return silt_fail(e, SILT_UNAVAILABLE, "the sandbox has no network link");
+}
+
+int silt_net_change_mode(struct silt_net_gate *g, int pidfd, enum silt_net_mode mode,
+                         struct silt_error *e)
+{
+    uint32_t index;
+    if (enter(g, pidfd, &index, e) < 0)
+        return -1;
+    int done = silt_rtnl_set_group(&g->inside, index, mode, e);
+    if (done == 0 && mode == SILT_NET_NONE)
+        silt_cut_connections();
+    go_home(g);
+    return done;
+}
+
+int silt_net_counters(struct silt_net_gate *g, int pidfd, struct silt_priv_netstat *ret,
+                      struct silt_error *e)
+{
+    struct silt_rtnl_counters c;
+    uint32_t index;
+    if (enter(g, pidfd, &index, e) < 0)
+        return -1;
+    int done = silt_rtnl_counters(&g->inside, index, &c, e);
+    go_home(g);
+    if (done < 0)
+        return -1;
+    *ret = (struct silt_priv_netstat){.mode = c.group, /* what the gate receives is sent by it */
+                                      .sent_bytes = c.rx_bytes,
+                                      .sent_packets = c.rx_packets,
+                                      .received_bytes = c.tx_bytes,
+                                      .received_packets = c.tx_packets};
+    return 0;
 }

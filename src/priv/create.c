@@ -46,6 +46,13 @@ int silt_priv_check_hostname(const char name[SILT_HOSTNAME_SIZE], struct silt_er
     return 0;
 }
 
+int silt_priv_check_network(uint32_t mode, struct silt_error *e)
+{
+    if (mode >= SILT_NET_MODE_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "unknown network mode %u", mode);
+    return 0;
+}
+
 static int check(const struct silt_priv_create *c, struct silt_error *e)
 {
     uint32_t known = SILT_CREATE_FRESH | SILT_CREATE_EPHEMERAL | SILT_CREATE_HOST_USR;
@@ -54,7 +61,7 @@ static int check(const struct silt_priv_create *c, struct silt_error *e)
     if (c->handles > HANDLES_MAX)
         return silt_fail(e, SILT_INVALID, "%u handles at birth, at most %d", c->handles,
                          HANDLES_MAX);
-    if (silt_priv_check_limits(&c->limits, e) < 0)
+    if (silt_priv_check_limits(&c->limits, e) < 0 || silt_priv_check_network(c->network, e) < 0)
         return -1;
     return silt_priv_check_hostname(c->hostname, e);
 }
@@ -143,10 +150,14 @@ static int mount_root(struct making *m, struct silt_error *e)
 static int take_net(struct making *m, struct silt_error *e)
 {
     struct silt_priv_unit *u = m->unit;
+    enum silt_net_mode mode = m->wanted->network;
     if (u->nnets == 0)
-        return silt_net_make(u->home_net, &m->net, e);
+        return silt_net_make(&u->gate, mode == SILT_NET_DEFAULT ? SILT_NET_PUBLIC : mode, &m->net,
+                             e);
     m->net = u->nets[--u->nnets];
-    return 0;
+    if (mode == SILT_NET_DEFAULT || mode == SILT_NET_PUBLIC) /* as those of the pool */
+        return 0;
+    return silt_net_set_mode(&u->gate, &m->net, mode, e);
 }
 
 void silt_priv_refill(struct silt_priv_unit *u)
@@ -154,7 +165,7 @@ void silt_priv_refill(struct silt_priv_unit *u)
     struct silt_error e;
     if (u->nnets >= u->nets_wanted)
         return;
-    if (silt_net_make(u->home_net, &u->nets[u->nnets], &e) == 0)
+    if (silt_net_make(&u->gate, SILT_NET_PUBLIC, &u->nets[u->nnets], &e) == 0)
         u->nnets++;
     else
         silt_log(SILT_LOG_WARN, "priv.no_net", "error=\"%s\"", e.text);

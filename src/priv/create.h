@@ -5,6 +5,7 @@
 #include "priv/unit.h"
 
 int silt_priv_check_limits(const struct silt_priv_limits *l, struct silt_error *e);
+int silt_priv_check_network(uint32_t mode, struct silt_error *e);
 int silt_priv_check_hostname(const char name[SILT_HOSTNAME_SIZE], struct silt_error *e);
 
 /* `channel` is borrowed. On failure nothing is left, beside the files of a sandbox that had some.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/image.h"
 #include "engine/rlimit.h"
+#include "engine/track.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,9 @@ enum {
      * others wait for the file system's commit; after the first the rest have nothing to write. */
     DROP_AFTER_MS = 2000,
     DROP_AT = 256, /* a dead root still costs 50 KB */
+    /* A namespace is taken down some time after its last process, when the kernel gets to it. */
+    TRACK_AFTER_MS = 1000,
+    TRACK_ROUNDS = 3,
 };
 
 /* In a worker */
@@ -59,6 +63,9 @@ struct janitor {
     int64_t drop_at_ms;  /* 0: nothing to drop */
     int hurries;
     int64_t sweep_at_ms; /* 0: nothing to sweep */
+    struct silt_track track;
+    int64_t track_at_ms; /* 0: nobody has ended lately */
+    int track_rounds;
 };
 
 static void drop_all(struct janitor *j)
@@ -93,6 +100,25 @@ static void sweep(struct janitor *j)
     }
 }
 
+/* Twice as long between one round and the next. */
+static void forget_connections(struct janitor *j)
+{
+    uint32_t dropped = silt_track_sweep(&j->track);
+    if (dropped > 0)
+        silt_log(SILT_LOG_DEBUG, "janitor.connections", "dropped=%u", dropped);
+    j->track_rounds--;
+    j->track_at_ms = j->track_rounds == 0 ? 0
+                                          : silt_clock_ms()
+                                                + (TRACK_AFTER_MS << (TRACK_ROUNDS - j->track_rounds));
+}
+
+static void note_end(struct janitor *j)
+{
+    if (j->track_at_ms == 0)
+        j->track_at_ms = silt_clock_ms() + TRACK_AFTER_MS;
+    j->track_rounds = TRACK_ROUNDS;
+}
+
 static void obey(struct janitor *j, const struct silt_janitor_note *note, struct silt_parcel *in)
 {
     if (note->slot >= j->slots)
@@ -105,6 +131,7 @@ static void obey(struct janitor *j, const struct silt_janitor_note *note, struct
         return;
     case SILT_JANITOR_DROP:
         put_off(j, note->slot);
+        note_end(j);
         return;
     case SILT_JANITOR_RELEASE:
         silt_close_fd(&j->held[note->slot]);
@@ -126,13 +153,18 @@ static void work(struct janitor *j)
         sweep(j);
     if (j->drop_at_ms != 0 && j->drop_at_ms <= now)
         drop_all(j);
+    if (j->track_at_ms != 0 && j->track_at_ms <= now)
+        forget_connections(j);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 static int wait_ms(const struct janitor *j)
 {
-    int64_t at = j->sweep_at_ms;
-    if (j->drop_at_ms != 0 && (at == 0 || j->drop_at_ms < at))
-        at = j->drop_at_ms;
+    int64_t at = sooner(sooner(j->sweep_at_ms, j->drop_at_ms), j->track_at_ms);
     if (at == 0)
         return -1;
     int64_t left = at - silt_clock_ms();
@@ -169,15 +201,22 @@ static void serve(struct janitor *j)
     }
 }
 
-void silt_janitor_run(int channel, const struct silt_volumes *volumes, int images, uint32_t slots)
+void silt_janitor_run(int channel, const struct silt_janitor_place *place)
 {
     static struct janitor j;
-    j = (struct janitor){.channel = channel, .volumes = volumes, .images = images, .slots = slots};
-    j.held = malloc(slots * sizeof(int));
+    struct silt_error e;
+    j = (struct janitor){.channel = channel,
+                         .volumes = place->volumes,
+                         .images = place->images,
+                         .slots = place->slots};
+    j.held = malloc(j.slots * sizeof(int));
     if (j.held == NULL)
         abort();
-    for (uint32_t i = 0; i < slots; i++)
+    for (uint32_t i = 0; i < j.slots; i++)
         j.held[i] = -1;
+    if (silt_track_open(&j.track, place->gate, &e) < 0)
+        silt_log(SILT_LOG_WARN, "janitor.track", "error=\"%s\"", e.text);
+    note_end(&j); /* an earlier janitor may have died with this before it */
     silt_rlimit_many_files();
     sweep(&j); /* what an earlier janitor did not get to */
     serve(&j);

@@ -14,12 +14,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -86,7 +89,11 @@ static _Noreturn void be_janitor(struct priv *p)
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->lock);
-    silt_janitor_run(p->janitor_end, &p->unit.volumes, p->unit.images, p->unit.slots);
+    struct silt_janitor_place place = {.volumes = &p->unit.volumes,
+                                       .gate = &p->unit.gate,
+                                       .images = p->unit.images,
+                                       .slots = p->unit.slots};
+    silt_janitor_run(p->janitor_end, &place);
     _exit(0);
 }
 
@@ -302,15 +309,25 @@ static int own_folder(char path[PATH_MAX], struct silt_error *e)
     return 0;
 }
 
+/* Asked before anything is opened that could take its number. */
+static int find_gate(void)
+{
+    if (ioctl(SILT_SUPER_FD_GATE, NS_GET_NSTYPE) != CLONE_NEWNET)
+        return -1;
+    (void)fcntl(SILT_SUPER_FD_GATE, F_SETFD, FD_CLOEXEC);
+    return SILT_SUPER_FD_GATE;
+}
+
 static int start(struct priv *p, const struct silt_config *c, struct silt_error *e)
 {
     static char programs[PATH_MAX];
+    int gate = find_gate();
     p->workers_wanted = c->workers < WORKERS_MAX ? c->workers : WORKERS_MAX;
     if (fcntl(p->super, F_SETFD, FD_CLOEXEC) < 0 || fcntl(p->siltd, F_SETFD, FD_CLOEXEC) < 0)
         return silt_fail_errno(e, "descriptors 3 and 4 of silt-super");
     if (own_folder(programs, e) < 0 || open_signals(p, e) < 0)
         return -1;
-    if (silt_priv_unit_open(&p->unit, c, programs, e) < 0)
+    if (silt_priv_unit_open(&p->unit, c, programs, gate, e) < 0)
         return -1;
     if (take_lock(p, e) < 0)
         return -1;

@@ -51,6 +51,7 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
     uint32_t slot = job->request.slot;
     silt_auto_fd volume = -1, pidfd = -1;
     if ((!c->keep_limits && silt_priv_check_limits(&c->limits, e) < 0)
+        || silt_priv_check_network(c->network, e) < 0
         || silt_priv_check_hostname(c->hostname, e) < 0)
         return -1;
     if (silt_volume_open(&u->volumes, slot, &volume, e) < 0)
@@ -61,7 +62,38 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
         && (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0
             || silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0))
         return -1;
+    if (c->network != SILT_NET_DEFAULT && u->gate.ns >= 0
+        && silt_net_change_mode(&u->gate, pidfd, c->network, e) < 0)
+        return -1;
     return set_hostname(u, pidfd, c->hostname, e);
+}
+
+static int open_running(struct silt_priv_unit *u, uint32_t slot, int *ret_pidfd,
+                        struct silt_error *e)
+{
+    silt_auto_fd volume = -1;
+    if (silt_volume_open(&u->volumes, slot, &volume, e) < 0)
+        return -1;
+    return silt_priv_find_init(u, slot, volume, ret_pidfd, e);
+}
+
+static int run_network(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t mode = job->request.body.network;
+    silt_auto_fd pidfd = -1;
+    if (mode == SILT_NET_DEFAULT || silt_priv_check_network(mode, e) < 0)
+        return silt_fail(e, SILT_PROTOCOL, "network mode %u", mode);
+    if (open_running(u, job->request.slot, &pidfd, e) < 0)
+        return -1;
+    return silt_net_change_mode(&u->gate, pidfd, mode, e);
+}
+
+static int run_netstat(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    silt_auto_fd pidfd = -1;
+    if (open_running(u, job->request.slot, &pidfd, e) < 0)
+        return -1;
+    return silt_net_counters(&u->gate, pidfd, &job->answer.body.netstat, e);
 }
 
 static int run_stop(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -214,6 +246,8 @@ static const struct op {
     [SILT_PRIV_COMMIT] = {"commit", 0, run_commit},
     [SILT_PRIV_DISCARD] = {"discard", 0, run_discard},
     [SILT_PRIV_FORGET] = {"forget", 0, run_forget},
+    [SILT_PRIV_NETWORK] = {"network of", 0, run_network},
+    [SILT_PRIV_NETSTAT] = {"counters of", 0, run_netstat},
 };
 
 static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)

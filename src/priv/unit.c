@@ -49,6 +49,14 @@ static int open_homes(struct silt_priv_unit *u, struct silt_error *e)
     return 0;
 }
 
+static int open_gate(struct silt_priv_unit *u, const struct silt_config *c, int gate,
+                     struct silt_error *e)
+{
+    u->gate = (struct silt_net_gate){.ns = gate, .home = u->home_net, .inside = {.fd = -1}};
+    return silt_plan_make(c->network_ipv4, c->network_ipv6, c->ids_base / SILT_CONFIG_BLOCK_IDS,
+                          &u->gate.plan, e);
+}
+
 static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, struct silt_error *e)
 {
     char pool[PATH_MAX];
@@ -72,7 +80,7 @@ static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, stru
 }
 
 int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, const char *programs,
-                        struct silt_error *e)
+                        int gate, struct silt_error *e)
 {
     *u = (struct silt_priv_unit){
         .ids_base = c->ids_base,
@@ -91,7 +99,9 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         return -1;
     if (set_stage(u, c, e) < 0)
         return -1;
-    return open_homes(u, e);
+    if (open_homes(u, e) < 0)
+        return -1;
+    return open_gate(u, c, gate, e);
 }
 
 int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e)

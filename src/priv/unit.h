@@ -21,6 +21,7 @@ struct silt_priv_unit {
     int init;  /* program silt-init, sealed */
     int fetch; /* program silt-fetch */
     int home_net, home_uts;
+    struct silt_net_gate gate;
     int janitor;                              /* channel */
     int later;                                /* to be closed when the answer is out; -1: nothing */
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
@@ -29,8 +30,9 @@ struct silt_priv_unit {
 
 /* `programs` is the folder of silt-init and silt-fetch. Sets the stage: afterwards the machine's
  * files are out of reach. */
+/* `gate`: the routing namespace, or -1. */
 int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, const char *programs,
-                        struct silt_error *e);
+                        int gate, struct silt_error *e);
 /* At the start of an instance: ends and removes what an earlier one has left. */
 int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e);
 

@@ -56,7 +56,8 @@ int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_worker_desk
                     struct silt_error *e)
 {
     static struct silt_priv_job job;
-    if (silt_launch_prepare(e) < 0 || silt_fd_nonblock(siltd, e) < 0)
+    if (silt_launch_prepare(e) < 0 || silt_fd_nonblock(siltd, e) < 0
+        || silt_net_gate_open(&u->gate, e) < 0)
         return -1;
     for (;;) {
         prepare(u, siltd);

@@ -2,6 +2,7 @@
 /* silt-super: the one program an instance is started by. Prepares folders, locks, token, pool and
  * listening socket, then keeps silt-priv and siltd running. Root, one thread. */
 #include "base/own.h"
+#include "engine/gate.h"
 #include "engine/pool.h"
 #include "super/listen.h"
 #include "super/place.h"
@@ -82,7 +83,23 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
     return leave_mounts(e) < 0 ? -1 : silt_pool_mount(c->state, c->disk_pool, e);
 }
 
-static int run(const struct silt_config *c, struct silt_starter *starter, int *ret_status,
+/* Without it sandboxes run all the same, with loopback only. */
+static void open_gate(const struct silt_config *c, struct silt_gate *gate)
+{
+    struct silt_gate_config config = {.instance = c->instance,
+                                      .pool4 = c->network_ipv4,
+                                      .pool6 = c->network_ipv6,
+                                      .open = c->network_open,
+                                      .run = c->run,
+                                      .block = c->ids_base / SILT_CONFIG_BLOCK_IDS,
+                                      .connections = c->network_connections};
+    struct silt_error e;
+    *gate = (struct silt_gate){.ns = -1};
+    if (strcmp(c->network, "off") != 0 && silt_gate_open(gate, &config, &e) < 0)
+        silt_log(SILT_LOG_WARN, "super.no_network", "error=\"%s\"", e.text);
+}
+
+static int run(const struct silt_config *c, struct silt_starter *starter, int gate, int *ret_status,
                struct silt_error *e)
 {
     char address[SILT_LISTEN_TEXT], pid[16];
@@ -94,7 +111,7 @@ static int run(const struct silt_config *c, struct silt_starter *starter, int *r
     if (silt_place_tell(c, "pid", pid, e) < 0)
         return -1;
     struct silt_super_birth birth = {
-        .config = c, .starter = starter, .listen = listen, .address = address};
+        .config = c, .starter = starter, .listen = listen, .address = address, .gate = gate};
     int got = silt_super_run(&birth, ret_status, e);
     silt_place_untell(c, "address");
     silt_place_untell(c, "pid");
@@ -105,6 +122,7 @@ static int run(const struct silt_config *c, struct silt_starter *starter, int *r
 int main(int argc, char **argv)
 {
     static struct silt_config config;
+    static struct silt_gate gate = {.ns = -1};
     struct silt_starter starter = {.config = &config, .channel = -1};
     struct silt_error e;
     int status = EXIT_FAILURE;
@@ -123,10 +141,16 @@ int main(int argc, char **argv)
     if (config.help || config.reference || config.version)
         return EXIT_SUCCESS;
     silt_log_open("silt-super", config.log_level);
-    if (prepare(&config, &starter, &e) < 0 || run(&config, &starter, &status, &e) < 0) {
+    int done = prepare(&config, &starter, &e);
+    if (done == 0) {
+        open_gate(&config, &gate);
+        done = run(&config, &starter, gate.ns, &status, &e);
+    }
+    if (done < 0) {
         silt_log(SILT_LOG_ERROR, "super.failed", "error=\"%s\"", e.text);
         status = EXIT_FAILURE;
     }
+    silt_gate_close(&gate);
     silt_starter_close(&starter); /* last: it shares our mounts, which end with the two of us */
     return status;
 }

@@ -63,6 +63,8 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
         order.fresh = s->state != SILT_INSTANCE_SERVING;
     }
     order.fds[order.count++] = p->end;
+    if (p->which == SILT_PROGRAM_PRIV && s->birth->gate >= 0)
+        order.fds[order.count++] = s->birth->gate;
     return silt_starter_start(s->birth->starter, &order, &p->pid, e);
 }
 

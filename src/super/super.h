@@ -10,6 +10,7 @@ struct silt_super_birth {
     const struct silt_config *config; /* borrowed */
     struct silt_starter *starter;     /* borrowed, open */
     int listen;                       /* borrowed */
+    int gate;                         /* borrowed: the routing namespace, or -1 */
     const char *address;              /* borrowed: of the listening socket */
 };
 

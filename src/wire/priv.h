@@ -34,7 +34,17 @@ enum silt_priv_op {
     SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists */
     SILT_PRIV_DISCARD,      /* body.import: the staging folder goes */
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
+    SILT_PRIV_NETWORK,      /* body.network: a running sandbox's mode; what it forbids is cut off */
+    SILT_PRIV_NETSTAT,      /* Answer: body.netstat of a running sandbox, or SILT_UNAVAILABLE */
     SILT_PRIV_OP_MAX
+};
+
+/* What a sandbox's link may carry; also the number of its interface group, which the rules match. */
+enum silt_net_mode {
+    SILT_NET_DEFAULT, /* a sandbox that is made or claimed: the instance's own choice; else no change */
+    SILT_NET_NONE,    /* nothing but loopback */
+    SILT_NET_PUBLIC,  /* the internet; not the host, not its networks, not other sandboxes */
+    SILT_NET_MODE_MAX
 };
 
 enum {
@@ -55,12 +65,14 @@ struct silt_priv_create {
     struct silt_priv_limits limits;
     uint32_t flags;
     uint32_t handles; /* how many silt-init gets at birth */
+    uint32_t network; /* enum silt_net_mode */
     char hostname[SILT_HOSTNAME_SIZE];
 };
 
 struct silt_priv_claim {
     struct silt_priv_limits limits; /* with `keep_limits`: not looked at */
     uint32_t keep_limits;           /* those it was made with are right */
+    uint32_t network;               /* enum silt_net_mode */
     char hostname[SILT_HOSTNAME_SIZE];
 };
 
@@ -72,6 +84,12 @@ struct silt_priv_import {
 struct silt_priv_log {
     uint64_t number;
     uint32_t fresh;
+};
+
+struct silt_priv_netstat {
+    uint64_t sent_bytes, sent_packets; /* by the sandbox */
+    uint64_t received_bytes, received_packets;
+    uint32_t mode; /* enum silt_net_mode */
 };
 
 struct silt_priv_stat {
@@ -93,6 +111,7 @@ struct silt_priv_request {
         struct silt_priv_import import;
         struct silt_priv_log log;
         uint32_t count;
+        uint32_t network; /* enum silt_net_mode */
     } body;
 };
 
@@ -103,6 +122,7 @@ struct silt_priv_answer {
     union {
         struct silt_error error; /* ok == 0 */
         struct silt_priv_stat stat;
+        struct silt_priv_netstat netstat;
     } body;
 };
 

@@ -3,7 +3,7 @@
  *
  * silt-super starts siltd with:  3 = this channel (seqpacket), 4 = the listening socket, 5 = the token
  * file (read), 6 = siltd's end of the channel to silt-priv; and silt-priv with: 3 = its channel to
- * silt-super, 4 = its end of the channel to siltd. After a restart of either, the survivor gets its end
+ * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
  * of a new pair as a SILT_SUPER_PEER message.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number), and
  * hands all of them to a new siltd right after its start: KEPT messages, then KEPT_ALL. */
@@ -17,6 +17,7 @@ enum {
     SILT_SUPER_FD_TOKEN = 5,   /* siltd */
     SILT_SUPER_FD_PRIV = 6,    /* siltd */
     SILT_SUPER_FD_SILTD = 4,   /* silt-priv */
+    SILT_SUPER_FD_GATE = 5,    /* silt-priv: the routing namespace; another thing or nothing: there is none */
 };
 
 enum silt_super_message {

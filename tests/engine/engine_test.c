@@ -25,7 +25,8 @@ void complain_said(const char *file, int line, const char *question, const char 
                    line, question, said, wanted);
 }
 
-static const struct test *const lists[] = {sandbox_tests, life_tests, image_tests, cgroup_tests};
+static const struct test *const lists[] = {sandbox_tests, life_tests, image_tests, cgroup_tests,
+                                         net_tests};
 
 static bool run(struct world *w, const struct test *t, int number)
 {

@@ -75,6 +75,25 @@ static void install(const struct world *w, const char *build, const char *from, 
         give_up(source);
 }
 
+static void open_network(struct world *w)
+{
+    static char run_folder[128];
+    (void)snprintf(run_folder, sizeof(run_folder), "%s/run", w->folder);
+    struct silt_gate_config c = {.instance = w->instance,
+                                 .pool4 = "10.210.0.0/16",
+                                 .pool6 = "fd73:696c:7400::/64",
+                                 .open = "10.77.0.0/24, fd77::/64",
+                                 .run = run_folder,
+                                 .block = w->ids_base / BLOCK_IDS,
+                                 .connections = CONNECTIONS};
+    if (!internet_open(&w->internet))
+        give_up("make an internet");
+    if (silt_gate_open(&w->gate, &c, &error) < 0 && error.code != SILT_UNAVAILABLE) {
+        printf("Bail out! %s\n", error.text);
+        exit(1);
+    }
+}
+
 void world_open(struct world *w, const char *build)
 {
     char path[512];
@@ -95,6 +114,7 @@ void world_open(struct world *w, const char *build)
         if (mkdir(path, 0755) < 0)
             give_up(path);
     }
+    open_network(w);
     install(w, build, "silt-priv", "silt-priv");
     install(w, build, "silt-fetch", "silt-fetch");
     install(w, build, "tests/unit/engine/puppet", "silt-init");
@@ -148,9 +168,10 @@ static void be_priv(const struct world *w, bool fresh, int super, int siltd)
                           fresh ? "--fresh" : NULL,
                           NULL};
     int a = fcntl(super, F_DUPFD, 10), b = fcntl(siltd, F_DUPFD, 10);
-    if (a < 0 || b < 0 || dup2(a, 3) < 0 || dup2(b, 4) < 0)
+    int gate = w->gate.ns >= 0 ? fcntl(w->gate.ns, F_DUPFD, 10) : -1;
+    if (a < 0 || b < 0 || dup2(a, 3) < 0 || dup2(b, 4) < 0 || (gate >= 0 && dup2(gate, 5) < 0))
         _exit(126);
-    (void)close_range(5, ~0U, 0);
+    (void)close_range(gate >= 0 ? 6 : 5, ~0U, 0);
     (void)execv(program, (char **)(uintptr_t)args);
     _exit(127);
 }
@@ -230,6 +251,8 @@ void world_close(struct world *w)
     world_end_priv(w);
     silt_close_fd(&w->super);
     silt_close_fd(&w->siltd);
+    silt_gate_close(&w->gate);
+    internet_close(&w->internet);
     (void)snprintf(path, sizeof(path), "%s/state/pool", w->folder);
     (void)umount2(path, MNT_DETACH);
     if (run((const char *[]){"rm", "-rf", "--one-file-system", w->folder, NULL}) != 0)

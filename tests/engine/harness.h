@@ -5,11 +5,13 @@
 #pragma once
 
 #include "base/fd.h"
+#include "engine/gate.h"
+#include "internet.h"
 #include "wire/priv.h"
 
 #include <stdbool.h>
 
-enum { IMAGE_PLAIN = 1, SLOTS = 256 }; /* an image's digest is its number, repeated */
+enum { IMAGE_PLAIN = 1, SLOTS = 256, CONNECTIONS = 64 }; /* an image's digest is its number, repeated */
 
 struct world {
     char folder[64];   /* everything of this world lies below */
@@ -17,6 +19,8 @@ struct world {
     char instance[8];
     uint32_t ids_base, ids_images;
     const char *cgroup;
+    struct internet internet;
+    struct silt_gate gate; /* ns -1: this machine has no nftables */
     pid_t priv;
     int super; /* our end: silt-super's */
     int siltd; /* our end: siltd's */

@@ -2,12 +2,16 @@
 /* puppet: the PID 1 of the engine's tests, in the place of silt-init. It obeys one line of text per
  * message on descriptor 3 and answers with one message of text. Static: the images of the tests
  * hold no program. */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +231,145 @@ static void do_socket(int family, int type, int protocol)
         (void)close(fd);
 }
 
+/* The network. Addresses are numbers, IPv4 or IPv6. */
+
+enum { HELD_MAX = 512, PATIENCE_MS = 3000 };
+static int held[HELD_MAX], nheld;
+
+static long long now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+static socklen_t to_address(const char *text, int port, struct sockaddr_storage *out)
+{
+    struct sockaddr_in *four = (void *)out;
+    struct sockaddr_in6 *six = (void *)out;
+    memset(out, 0, sizeof(*out));
+    if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons((uint16_t)port);
+        return sizeof(*four);
+    }
+    six->sin6_family = AF_INET6;
+    six->sin6_port = htons((uint16_t)port);
+    return inet_pton(AF_INET6, text, &six->sin6_addr) == 1 ? sizeof(*six) : 0;
+}
+
+/* A connected socket, or minus the errno. */
+static int dial(int type, const char *text, int port)
+{
+    struct sockaddr_storage to;
+    socklen_t len = to_address(text, port, &to);
+    int fd = socket(to.ss_family, type | SOCK_NONBLOCK, 0), why = 0;
+    if (connect(fd, (struct sockaddr *)&to, len) < 0)
+        why = errno;
+    if (why == EINPROGRESS) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        socklen_t size = sizeof(why);
+        why = ETIMEDOUT;
+        if (poll(&p, 1, PATIENCE_MS) > 0)
+            (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &size);
+    }
+    if (why == 0)
+        return fd;
+    (void)close(fd);
+    return -why;
+}
+
+/* What comes next, or the reason why nothing does. */
+static void hear(int fd)
+{
+    char text[256];
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (poll(&p, 1, PATIENCE_MS) == 0) {
+        say("silence");
+        return;
+    }
+    ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
+    if (n < 0)
+        say("errno %d", errno);
+    else if (n == 0)
+        say("end");
+    text[n > 0 ? n : 0] = 0;
+    say("%s", text);
+}
+
+static void do_dial(int type, const char *text, int port)
+{
+    long long begun = now_ms();
+    int fd = dial(type, text, port);
+    if (fd < 0) {
+        say("errno %d", -fd);
+    } else {
+        if (type == SOCK_DGRAM)
+            (void)send(fd, "x", 1, 0);
+        hear(fd);
+        (void)close(fd);
+    }
+    if (now_ms() - begun > 1000)
+        say(" slow");
+}
+
+static void do_hold(const char *text, int port, int count)
+{
+    int made = 0, why = 0;
+    for (; made < count && nheld < HELD_MAX && why == 0; made++) {
+        int fd = dial(SOCK_STREAM, text, port);
+        if (fd < 0)
+            why = -fd;
+        else
+            held[nheld++] = fd;
+        made -= fd < 0;
+    }
+    say("%d errno %d", made, why);
+}
+
+static void do_release(void)
+{
+    while (nheld > 0)
+        (void)close(held[--nheld]);
+    say("ok");
+}
+
+static void do_listen(int port)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0)
+        say("errno %d", errno);
+    else
+        say("ok");
+}
+
+static bool obey_network(const char *line, char *rest)
+{
+    char text[64] = "";
+    int port = 0, count = 1;
+    int n = sscanf(rest, "%63s %d %d", text, &port, &count);
+    if (strcmp(line, "tcp") == 0 && n >= 2)
+        do_dial(SOCK_STREAM, text, port);
+    else if (strcmp(line, "udp") == 0 && n >= 2)
+        do_dial(SOCK_DGRAM, text, port);
+    else if (strcmp(line, "hold") == 0 && n >= 2)
+        do_hold(text, port, count);
+    else if (strcmp(line, "release") == 0)
+        do_release();
+    else if (strcmp(line, "hear") == 0 && nheld > 0)
+        hear(held[nheld - 1]);
+    else if (strcmp(line, "talk") == 0 && nheld > 0 && send(held[nheld - 1], "abc", 3, MSG_NOSIGNAL) < 0)
+        say("errno %d", errno);
+    else if (strcmp(line, "talk") == 0 && nheld > 0)
+        hear(held[nheld - 1]);
+    else if (strcmp(line, "listen") == 0)
+        do_listen((int)strtol(rest, NULL, 10));
+    else
+        return false;
+    return true;
+}
+
 static void do_name(void)
 {
     struct utsname u;
@@ -250,6 +393,8 @@ static void obey(char *line)
     else
         rest = line + strlen(line);
     char *second = strchr(rest, ' ');
+    if (obey_network(line, rest))
+        return;
     if (strcmp(line, "ping") == 0) {
         say("pong %d %d %d %d %d", getpid(), getppid(), version, joins, handles);
     } else if (strcmp(line, "read") == 0) {

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/gate.h"
+#include "base/fd.h"
+#include "engine/nft.h"
+#include "engine/rules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum { RULES_MAX = 64 << 10 };
+
+struct making {
+    struct silt_gate *gate;
+    const struct silt_gate_config *config;
+    struct silt_plan plan;
+    int home;
+};
+
+/* In the gate */
+
+struct setting {
+    const char *path, *value;
+    bool must;
+};
+
+/* Refusals must come at once, each of them: the kernel's limits on ICMP errors are for routers that
+ * talk to strangers. Interfaces have no addresses but those that we give them. */
+static const struct setting settings4[] = {
+    {"/proc/sys/net/ipv4/ip_forward", "1", true},
+    {"/proc/sys/net/ipv4/conf/all/send_redirects", "0", false},
+    {"/proc/sys/net/ipv4/conf/default/send_redirects", "0", false},
+    {"/proc/sys/net/ipv4/icmp_ratelimit", "0", false},
+};
+static const struct setting settings6[] = {
+    {"/proc/sys/net/ipv6/conf/all/forwarding", "1", true},
+    {"/proc/sys/net/ipv6/conf/default/accept_ra", "0", false},
+    {"/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1", false},
+    {"/proc/sys/net/ipv6/icmp/ratelimit", "0", false},
+};
+
+static int put_settings(const struct setting *list, size_t count, struct silt_error *e)
+{
+    for (size_t i = 0; i < count; i++)
+        if (silt_fd_put(AT_FDCWD, list[i].path, list[i].value, e) < 0
+            && (list[i].must || e->sys != ENOENT))
+            return -1;
+    return 0;
+}
+
+static int load_rules(const struct making *m, struct silt_error *e)
+{
+    silt_auto_buf text;
+    silt_buf_init(&text, RULES_MAX);
+    silt_rules_gate(&text, m->config->open, m->config->connections);
+    if (text.broken)
+        return silt_fail(e, SILT_LIMIT, "rules of more than %d bytes", RULES_MAX);
+    return silt_nft_load(silt_buf_slice(&text), e);
+}
+
+/* The gateway of every link is one address, on loopback: the kernel answers for it everywhere. */
+static int give_address(struct silt_rtnl *r, const struct making *m, struct silt_error *e)
+{
+    if (silt_rtnl_raise(r, 1, e) < 0)
+        return -1;
+    if (silt_rtnl_address(r, 1, silt_plan_ip(&m->plan, AF_INET, 1), 32, e) < 0)
+        return -1;
+    return m->plan.ipv6 ? silt_rtnl_address(r, 1, silt_plan_ip(&m->plan, AF_INET6, 1), 128, e) : 0;
+}
+
+static int furnish(const struct making *m, struct silt_error *e)
+{
+    struct silt_rtnl r;
+    if (put_settings(settings4, SILT_COUNT(settings4), e) < 0)
+        return -1;
+    if (m->plan.ipv6 && put_settings(settings6, SILT_COUNT(settings6), e) < 0)
+        return -1;
+    if (load_rules(m, e) < 0 || silt_rtnl_open(&r, e) < 0)
+        return -1;
+    int done = give_address(&r, m, e);
+    silt_rtnl_close(&r);
+    return done;
+}
+
+static int connect_family(struct silt_rtnl *r, const struct making *m, int family,
+                          struct silt_error *e)
+{
+    uint32_t up = if_nametoindex(SILT_PLAN_UPLINK);
+    unsigned bits = family == AF_INET ? SILT_PLAN_UPLINK_BITS4 : SILT_PLAN_UPLINK_BITS6;
+    silt_ip outside = silt_plan_uplink(&m->plan, family, true);
+    if (silt_rtnl_address(r, up, silt_plan_uplink(&m->plan, family, false), bits, e) < 0)
+        return -1;
+    return silt_rtnl_route(r, up, NULL, &outside, e);
+}
+
+static int connect_uplink(const struct making *m, struct silt_error *e)
+{
+    struct silt_rtnl r;
+    if (silt_rtnl_open(&r, e) < 0)
+        return -1;
+    int done = silt_rtnl_raise(&r, if_nametoindex(SILT_PLAN_UPLINK), e);
+    if (done == 0)
+        done = connect_family(&r, m, AF_INET, e);
+    if (done == 0 && m->plan.ipv6)
+        done = connect_family(&r, m, AF_INET6, e);
+    silt_rtnl_close(&r);
+    return done;
+}
+
+/* From outside */
+
+static void go_home(const struct making *m)
+{
+    if (setns(m->home, CLONE_NEWNET) < 0)
+        abort(); /* what follows is meant for the machine's own network */
+}
+
+static int make_namespace(struct making *m, struct silt_error *e)
+{
+    if (unshare(CLONE_NEWNET) < 0)
+        return silt_fail_errno(e, "make a network namespace");
+    int done = furnish(m, e);
+    if (done == 0) {
+        m->gate->ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+        if (m->gate->ns < 0)
+            done = silt_fail_errno(e, "open the network namespace");
+    }
+    go_home(m);
+    return done;
+}
+
+static int make_uplink(struct making *m, struct silt_error *e)
+{
+    struct silt_gate *g = m->gate;
+    struct silt_rtnl_end ends[2] = {{.name = g->outside.uplink, .ns = -1},
+                                    {.name = SILT_PLAN_UPLINK, .ns = g->ns}};
+    struct silt_rtnl r;
+    if (silt_rtnl_open(&r, e) < 0)
+        return -1;
+    int done = silt_rtnl_pair(&r, ends, g->outside.mtu, e);
+    silt_rtnl_close(&r);
+    if (done < 0)
+        return -1;
+    if (setns(g->ns, CLONE_NEWNET) < 0)
+        return silt_fail_errno(e, "enter the gate");
+    done = connect_uplink(m, e);
+    go_home(m);
+    return done;
+}
+
+static int make(struct making *m, struct silt_error *e)
+{
+    const struct silt_gate_config *c = m->config;
+    struct silt_gate *g = m->gate;
+    if (silt_plan_make(c->pool4, c->pool6, c->block, &m->plan, e) < 0)
+        return -1;
+    if (silt_rules_check_open(c->open, e) < 0)
+        return -1;
+    silt_outside_clear(&g->outside); /* of an instance that was killed */
+    silt_outside_look(&g->outside);
+    if (make_namespace(m, e) < 0)
+        return -1;
+    if (make_uplink(m, e) < 0)
+        return -1;
+    return silt_outside_open(&g->outside, &m->plan, e);
+}
+
+int silt_gate_open(struct silt_gate *g, const struct silt_gate_config *c, struct silt_error *e)
+{
+    silt_auto_fd home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    struct making m = {.gate = g, .config = c, .home = home};
+    *g = (struct silt_gate){.ns = -1};
+    if (home < 0)
+        return silt_fail_errno(e, "open our own network namespace");
+    silt_outside_init(&g->outside, c->instance, c->run);
+    if (make(&m, e) == 0)
+        return 0;
+    silt_gate_close(g);
+    return silt_because(e, "make the gate of the network");
+}
+
+void silt_gate_close(struct silt_gate *g)
+{
+    if (g->outside.uplink[0] != 0)
+        silt_outside_clear(&g->outside);
+    silt_close_fd(&g->ns);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/nft.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+static _Noreturn void be_nft(int in, int out)
+{
+    char *env[] = {(char[]){"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, NULL};
+    char *args[] = {(char[]){"nft"}, (char[]){"-f"}, (char[]){"-"}, NULL};
+    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0
+        && dup2(out, STDERR_FILENO) >= 0)
+        (void)execvpe("nft", args, env);
+    _exit(127);
+}
+
+static int await(pid_t pid, int *ret_status, struct silt_error *e)
+{
+    while (waitpid(pid, ret_status, 0) < 0)
+        if (errno != EINTR)
+            return silt_fail_errno(e, "wait for nft");
+    return 0;
+}
+
+/* Its first line tells most. */
+static int fail_refused(int said, int status, struct silt_error *e)
+{
+    char text[256];
+    ssize_t n = pread(said, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return silt_fail(e, SILT_INTERNAL, "nft ended with status 0x%x: %s", (unsigned)status, text);
+}
+
+int silt_nft_load(silt_slice text, struct silt_error *e)
+{
+    silt_auto_fd in = memfd_create("rules", MFD_CLOEXEC);
+    silt_auto_fd out = memfd_create("nft", MFD_CLOEXEC);
+    int status = 0;
+    if (in < 0 || out < 0)
+        return silt_fail_errno(e, "make files for nft");
+    if (silt_fd_write_all(in, text, e) < 0)
+        return -1;
+    if (lseek(in, 0, SEEK_SET) < 0)
+        return silt_fail_errno(e, "rewind the rules");
+    pid_t pid = fork();
+    if (pid < 0)
+        return silt_fail_errno(e, "fork for nft");
+    if (pid == 0)
+        be_nft(in, out);
+    if (await(pid, &status, e) < 0)
+        return -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        return silt_fail(e, SILT_UNAVAILABLE, "nft is missing (package nftables)");
+    return status == 0 ? 0 : fail_refused(out, status, e);
+}

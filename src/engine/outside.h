@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outside: what the gate needs of the network namespace the daemon was started in, usually the
+ * machine's own: rules and switches, all of them named or noted, so that they can be removed, also
+ * by a successor. */
+#pragma once
+
+#include "engine/rtnl.h"
+
+#include <limits.h>
+
+enum { SILT_OUTSIDE_DEVICES = 8 };
+
+struct silt_outside {
+    char uplink[IF_NAMESIZE]; /* our end of the link to the gate */
+    char table[32];
+    char note[PATH_MAX + 16];                         /* path: which switches we turned on */
+    char devices[SILT_OUTSIDE_DEVICES][IF_NAMESIZE];  /* with a default route */
+    char opened[SILT_OUTSIDE_DEVICES * IF_NAMESIZE];  /* those that forward only because of us */
+    size_t ndevices;
+    uint32_t mtu; /* the least of theirs */
+};
+
+void silt_outside_init(struct silt_outside *o, const char *instance, const char *run);
+void silt_outside_look(struct silt_outside *o); /* for devices and mtu */
+/* The link is there. */
+int silt_outside_open(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e);
+/* Link, table and switches go, whoever of that name made them. */
+void silt_outside_clear(const struct silt_outside *o);

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/rules.h"
+#include "engine/without.h"
+#include "wire/priv.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+/* Everything that is not the internet: RFC 6890 and its successors in IANA's registries of special
+ * addresses. 168.63.129.16 is a public address behind which a cloud answers its machines. */
+static const char closed[] =
+    "add set inet silt closed4 { type ipv4_addr; flags interval; elements = {"
+    " 0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 168.63.129.16, 169.254.0.0/16,"
+    " 172.16.0.0/12, 192.0.0.0/24, 192.0.2.0/24, 192.88.99.0/24, 192.168.0.0/16, 198.18.0.0/15,"
+    " 198.51.100.0/24, 203.0.113.0/24, 224.0.0.0/4, 240.0.0.0/4 } }\n"
+    "add set inet silt closed6 { type ipv6_addr; flags interval; elements = {"
+    " ::/3, 2001::/23, 2001:db8::/32, 2002::/16, 3fff::/20, 4000::/2, 8000::/1 } }\n";
+
+/* Every question about mode and destination comes before "established": a change of mode cuts what
+ * runs already, and nothing has to be searched for and ended. */
+static const char gate[] =
+    /* The source must be the address that is routed to this very link. Fragments have been put
+     * together before; what has an extension header nevertheless has no business here. */
+    "add chain inet silt arrive { type filter hook prerouting priority raw; policy accept; }\n"
+    "add rule inet silt arrive iifname \"v*\" fib saddr . iif oif missing counter drop\n"
+    "add rule inet silt arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 }"
+    " counter drop\n"
+    "add rule inet silt arrive iifname \"v*\" meta nfproto ipv4 ip protocol != { tcp, udp, icmp }"
+    " counter drop\n"
+
+    /* A reset is heard at once, by a new connection and by an old one; an ICMP error is not while
+     * the caller is still inside connect. */
+    "add chain inet silt refuse\n"
+    "add rule inet silt refuse counter\n"
+    "add rule inet silt refuse meta l4proto tcp reject with tcp reset\n"
+    "add rule inet silt refuse reject with icmpx admin-prohibited\n"
+
+    "add chain inet silt reach\n" /* may this destination be talked to? */
+    "add rule inet silt reach ip daddr @open4 return\n"
+    "add rule inet silt reach ip6 daddr @open6 return\n"
+    "add rule inet silt reach ip daddr @closed4 goto refuse\n"
+    "add rule inet silt reach ip6 daddr @closed6 goto refuse\n"
+
+    "add chain inet silt begin\n" /* a new connection */
+    "add rule inet silt begin icmp type != echo-request goto refuse\n"
+    "add rule inet silt begin icmpv6 type != echo-request goto refuse\n"
+
+    "add chain inet silt out\n"
+    "add rule inet silt out oifname != \"up\" goto refuse\n" /* another sandbox */
+    "add rule inet silt out iifgroup != $public goto refuse\n"
+    "add rule inet silt out jump reach\n"
+    "add rule inet silt out ct state established,related accept\n"
+    "add rule inet silt out ct state new goto begin\n"
+    "add rule inet silt out drop\n"
+
+    "add chain inet silt back\n"
+    "add rule inet silt back iifname != \"up\" drop\n"
+    "add rule inet silt back oifgroup != $public drop\n"
+    "add rule inet silt back ct state established,related accept\n"
+    "add rule inet silt back drop\n"
+
+    "add chain inet silt forward { type filter hook forward priority filter; policy drop; }\n"
+    "add rule inet silt forward iifname \"v*\" goto out\n"
+    "add rule inet silt forward oifname \"v*\" goto back\n"
+
+    /* The gate itself is no host: it answers pings of its own sandboxes. */
+    "add chain inet silt ask\n"
+    "add rule inet silt ask iifgroup != $public goto refuse\n"
+    "add rule inet silt ask icmp type echo-request accept\n"
+    "add rule inet silt ask icmpv6 type echo-request accept\n"
+    "add rule inet silt ask goto refuse\n"
+    "add chain inet silt input { type filter hook input priority filter; policy drop; }\n"
+    "add rule inet silt input iifname \"v*\" goto ask\n"
+    "add rule inet silt input ct state established,related accept\n"
+
+    "add chain inet silt leave { type nat hook postrouting priority srcnat; policy accept; }\n"
+    "add rule inet silt leave oifname \"up\" masquerade\n";
+
+static void add_network(struct silt_buf *out, const silt_ip *ip, unsigned bits)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    (void)inet_ntop(ip->family, ip->bytes, text, sizeof(text));
+    silt_buf_addf(out, "add element inet silt open%d { %s/%u }\n", ip->family == AF_INET ? 4 : 6,
+                  text, bits);
+}
+
+/* out NULL: only looks. */
+static int each_open(struct silt_buf *out, const char *open, struct silt_error *e)
+{
+    silt_slice rest = silt_slice_of(open), one;
+    char text[64];
+    silt_ip ip;
+    unsigned bits;
+    while (silt_slice_split(&rest, ',', &one)) {
+        one = silt_slice_trim(one);
+        if (one.len == 0)
+            continue;
+        if (silt_slice_to_cstr(one, text, sizeof(text), e) < 0)
+            return -1;
+        int family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
+        if (silt_plan_network(text, family, &ip, &bits, e) < 0)
+            return -1;
+        if (out != NULL)
+            add_network(out, &ip, bits);
+    }
+    return 0;
+}
+
+int silt_rules_check_open(const char *open, struct silt_error *e)
+{
+    return each_open(NULL, open, e);
+}
+
+void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connections)
+{
+    struct silt_error ignored;
+    silt_buf_addf(out, "define public = %d\n", SILT_NET_PUBLIC);
+    silt_buf_addf(out,
+                  "add table inet silt\n"
+                  "add set inet silt connections { type ifname; size 65535; flags dynamic; }\n"
+                  "add set inet silt open4 { type ipv4_addr; flags interval; auto-merge; }\n"
+                  "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
+    silt_buf_add(out, silt_slice_of(closed));
+    (void)each_open(out, open, &ignored);
+    silt_buf_add(out, silt_slice_of(gate));
+    silt_buf_addf(out,
+                  "add rule inet silt begin add @connections { iifname ct count over %u }"
+                  " goto refuse\n"
+                  "add rule inet silt begin accept\n",
+                  connections); /* nft takes no name for this number */
+}
+
+/* What comes in on an interface that forwards only because of us, and is no answer to anything, is
+ * not forwarded elsewhere: this machine is no more of a router than it was. A port that somebody
+ * redirects on purpose is left alone. */
+static void add_guards(struct silt_buf *out, const struct silt_rules_outside *r)
+{
+    silt_slice rest = silt_slice_of(r->opened), one;
+    while (silt_slice_split(&rest, ' ', &one)) {
+        if (one.len == 0)
+            continue;
+        silt_buf_addf(out, "add rule inet %s forward iifname \"%.*s\" ct state new", r->table,
+                      (int)one.len, one.data);
+        silt_buf_addf(out, " ct status & dnat == 0 drop\n");
+    }
+}
+
+void silt_rules_no_outside(struct silt_buf *out, const char *table)
+{
+    silt_buf_addf(out, "add table inet %s\ndelete table inet %s\n", table, table);
+}
+
+static void add_masquerade(struct silt_buf *out, const struct silt_rules_outside *r, int family)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    silt_ip ip = silt_plan_uplink(r->plan, family, false);
+    (void)inet_ntop(family, ip.bytes, text, sizeof(text));
+    silt_buf_addf(out, "add rule inet %s leave %s saddr %s oifname != \"%s\" masquerade\n",
+                  r->table, family == AF_INET ? "ip" : "ip6", text, r->uplink);
+}
+
+void silt_rules_outside(struct silt_buf *out, const struct silt_rules_outside *r)
+{
+    const char *t = r->table, *up = r->uplink;
+    silt_rules_no_outside(out, t);
+    silt_buf_addf(out, "add table inet %s\n", t);
+    silt_buf_addf(out,
+                  "add chain inet %s input { type filter hook input priority filter; "
+                  "policy accept; }\n"
+                  "add rule inet %s input iifname \"%s\" meta l4proto tcp reject with tcp reset\n"
+                  "add rule inet %s input iifname \"%s\" reject with icmpx admin-prohibited\n",
+                  t, t, up, t, up);
+    silt_buf_addf(out,
+                  "add chain inet %s forward { type filter hook forward priority filter; "
+                  "policy accept; }\n"
+                  "add rule inet %s forward oifname \"%s\" ct state established,related accept\n"
+                  "add rule inet %s forward oifname \"%s\" drop\n",
+                  t, t, up, t, up);
+    add_guards(out, r);
+    silt_buf_addf(out,
+                  "add chain inet %s leave { type nat hook postrouting priority srcnat; "
+                  "policy accept; }\n",
+                  t);
+    add_masquerade(out, r, AF_INET);
+    if (r->plan->ipv6)
+        add_masquerade(out, r, AF_INET6);
+}

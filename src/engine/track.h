@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* track: forgets the connections of sandboxes that are gone. The gate would remember them for days,
+ * and one sandbox after the other could fill its memory. */
+#pragma once
+
+#include "engine/net.h"
+
+struct silt_track {
+    const struct silt_net_gate *gate; /* borrowed */
+    int list, drop; /* sockets to the gate's conntrack; -1: there is no gate */
+    int look;       /* to ask whether a link is there */
+    uint32_t number, gone; /* the last one that was looked for: entries come in runs */
+};
+
+int silt_track_open(struct silt_track *t, const struct silt_net_gate *g, struct silt_error *e);
+/* Every connection whose link is not there any more. Answers how many. */
+uint32_t silt_track_sweep(struct silt_track *t);
