@@ -121,7 +121,8 @@ static void put_end(struct nlmsghdr *h, const struct silt_rtnl_end *end, uint32_
 static void set_flags(struct ifinfomsg *i, uint32_t index, unsigned flags)
 {
     i->ifi_index = (int)index;
-    i->ifi_flags = i->ifi_change = flags;
+    i->ifi_flags = flags;
+    i->ifi_change = flags | IFF_MULTICAST;
 }
 
 int silt_rtnl_pair(struct silt_rtnl *r, const struct silt_rtnl_end ends[2], uint32_t mtu,
