@@ -71,6 +71,7 @@ export class Daemon {
 			'ids.count': 512,
 			'disk.pool': '8G',
 			'pool.sandboxes': 2,
+			network: 'off', // the machine's own network is left alone: network tests make one of their own
 			...(process.env.SILT_TEST_IMAGES && options.images !== false && { images: process.env.SILT_TEST_IMAGES }),
 			...(process.env.SILT_TEST_IMAGE && { image: process.env.SILT_TEST_IMAGE }),
 			...(options.home && savedFlags(home)),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Out to the world, under control: the whole daemon in a network of the test's own.
+import '../lib/inside.mjs';
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/daemon.mjs';
+import { HOST, Internet, PUBLIC, ip } from '../lib/internet.mjs';
+import { until } from '../lib/wait.mjs';
+
+let internet, daemon;
+before(async () => {
+	internet = await Internet.start();
+	daemon = await startDaemon({ flags: { network: 'auto' } });
+});
+after(async () => {
+	await daemon?.stop();
+	internet?.stop();
+});
+
+const tables = () => spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout;
+const forwarding = name => fs.readFileSync(`/proc/sys/net/ipv4/conf/${name}/forwarding`, 'utf8').trim();
+
+/** HTTP by bash alone: whatever the image has, it has bash. */
+const get = (address, port = 80) => `exec 3<>/dev/tcp/${address}/${port} && printf 'GET / HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3 && cat <&3`;
+
+async function killAndWait(name, pid) {
+	process.kill(pid, 'SIGKILL');
+	await until(`another ${name}`, () => daemon.programs(name).some(p => p !== pid) && !daemon.programs(name).includes(pid), 15_000);
+	await daemon.healthy();
+}
+
+test('a sandbox reaches the internet by the address of the host', async t => {
+	const box = await daemon.box(t);
+	assert.match(await box.out(get(PUBLIC[4])), new RegExp(`world ::ffff:${HOST[4]} x`));
+	assert.match(await box.out(get(PUBLIC[6])), new RegExp(`world ${HOST[6]} x`));
+});
+
+test('host, private networks and metadata are refused within a second', async t => {
+	const box = await daemon.box(t);
+	const api = daemon.address.split(':').at(-1);
+	for (const [address, port] of [[HOST[4], 80], [HOST[4], api], [HOST[6], 80], ['169.254.169.254', 80], ['10.1.2.3', 80], ['192.168.7.7', 80], ['fd00:ec2::254', 80], ['::ffff:169.254.169.254', 80]]) {
+		const begun = Date.now();
+		assert.notEqual((await box.run(`(${get(address, port)})`)).exitCode, 0, address);
+		assert.ok(Date.now() - begun < 1_000, `${address} was refused after ${Date.now() - begun} ms`);
+	}
+});
+
+test('a connection outlives kill -9 of siltd and of silt-priv', async t => {
+	const box = await daemon.box(t);
+	await box.out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read line <&5; [ $line = one ]`);
+	for (const name of ['siltd', 'silt-priv']) {
+		await killAndWait(name, daemon.programs(name)[0]);
+		assert.equal(await box.out(`echo ${name} >&5; read -t 5 line <&5; echo $line`), `${name}\n`);
+	}
+	const other = await daemon.box(t);
+	assert.match(await other.out(get(PUBLIC[4])), /world/, 'and new sandboxes have a network too');
+});
+
+test('while it runs the host has one link, one table and one switch more, afterwards none', async () => {
+	assert.match(ip('-brief', 'link'), new RegExp(`^${daemon.instance}-up`, 'm'));
+	assert.equal(tables(), `table inet silt_${daemon.instance}\n`);
+	assert.equal(forwarding('eth0'), '1');
+	assert.equal(forwarding('all'), '0');
+	await daemon.stop();
+	assert.doesNotMatch(ip('-brief', 'link'), new RegExp(daemon.instance));
+	assert.equal(tables(), '');
+	assert.equal(forwarding('eth0'), '0');
+	daemon = await startDaemon({ flags: { network: 'auto' } });
+});
+
+test('after kill -9 of silt-super the link goes by itself and the next start removes the rest', async t => {
+	const flags = { network: 'auto', instance: 'tkill' };
+	const first = await startDaemon({ flags });
+	const link = () => ip('-brief', 'link').includes('tkill-up');
+	const box = await first.box();
+	assert.match(await box.out(get(PUBLIC[4])), /world/);
+	process.kill(first.pid, 'SIGKILL');
+	await until('the link of a dead instance goes', () => !link(), 10_000);
+	assert.match(tables(), /silt_tkill/);
+	const second = await startDaemon({ flags: { ...flags, run: first.run } });
+	assert.ok(link());
+	await second.stop();
+	assert.ok(!link());
+	assert.doesNotMatch(tables(), /silt_tkill/);
+	t.after(() => fs.rmSync(first.home, { recursive: true, force: true }));
+});
+
+test('switched off, sandboxes run with loopback only', async t => {
+	const off = await startDaemon({ flags: { network: 'off' } });
+	t.after(() => off.stop());
+	const box = await off.box();
+	assert.equal(await box.out('ls /sys/class/net'), 'lo\n');
+	assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
+});

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The internet of the network tests: the test's own namespace (see inside.mjs) is the host, with one interface; another namespace is the world, which owns
+// every address that a test tries. Nothing else is reachable, so nothing can leave the machine, also when a protection fails.
+
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { until, within } from './wait.mjs';
+
+export const PUBLIC = { 4: '93.184.215.14', 6: '2606:4700::1111' };
+export const HOST = { 4: '192.0.2.2', 6: '2001:db8:1::2' };
+const WORLD = { 4: '192.0.2.1', 6: '2001:db8:1::1' };
+const CLOSED = ['169.254.169.254', '10.1.2.3', '192.168.7.7', 'fd00:ec2::254'];
+
+function run(command, ...words) {
+	const done = spawnSync(command, words, { encoding: 'utf8' });
+	assert.equal(done.status, 0, `${command} ${words.join(' ')}: ${done.error ?? done.stderr}`);
+	return done.stdout;
+}
+
+export const ip = (...words) => run('ip', ...words);
+
+export class Internet {
+	#holder;
+	#server;
+
+	static async start() {
+		assert.deepEqual(fs.readFileSync('/proc/net/dev', 'utf8').match(/\w+(?=:)/g), ['lo'], 'the test is in a network namespace of its own (inside.mjs)');
+		const internet = new Internet();
+		internet.#holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] }); // ends with us, however we end
+		const own = fs.readlinkSync('/proc/self/ns/net');
+		await until('the world', () => fs.readlinkSync(`/proc/${internet.#holder.pid}/ns/net`) !== own);
+		try {
+			internet.#connect();
+			await internet.#serve();
+		} catch (error) {
+			internet.stop();
+			throw error;
+		}
+		return internet;
+	}
+
+	/** A command in the world. */
+	world(...words) {
+		return run('nsenter', `--net=/proc/${this.#holder.pid}/ns/net`, ...words);
+	}
+
+	#connect() {
+		ip('link', 'set', 'lo', 'up');
+		ip('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(this.#holder.pid));
+		for (const name of ['lo', 'eth0'])
+			this.world('ip', 'link', 'set', name, 'up');
+		ip('link', 'set', 'eth0', 'up');
+		for (const family of [4, 6]) {
+			const bits = family === 4 ? 24 : 64;
+			const flags = family === 4 ? [] : ['nodad'];
+			ip('address', 'add', `${HOST[family]}/${bits}`, 'dev', 'eth0', ...flags);
+			this.world('ip', 'address', 'add', `${WORLD[family]}/${bits}`, 'dev', 'eth0', ...flags);
+			ip(`-${family}`, 'route', 'add', 'default', 'via', WORLD[family]);
+		}
+		for (const address of [PUBLIC[4], PUBLIC[6], ...CLOSED])
+			this.world('ip', 'address', 'add', address, 'dev', 'lo');
+	}
+
+	async #serve() {
+		this.#server = spawn('nsenter', [`--net=/proc/${this.#holder.pid}/ns/net`, process.execPath, path.join(import.meta.dirname, 'world.mjs')], { stdio: ['pipe', 'pipe', 'inherit'] });
+		await within(10_000, 'the servers of the world', new Promise(resolve => this.#server.stdout.once('data', resolve)));
+	}
+
+	stop() {
+		this.#server?.kill('SIGKILL');
+		this.#holder?.kill('SIGKILL');
+	}
+}
