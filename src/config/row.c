@@ -66,6 +66,9 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "Private networks that sandboxes may reach all the same, like 10.1.2.0/24, with commas."},
     {"network.connections", SILT_ROW_NUMBER, "2500", 16, 60000, NULL, FIELD(network_connections),
      "Connections that one sandbox may have open to the world."},
+    {"network.resolvers", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(network_resolvers),
+     "Addresses of the DNS servers that sandboxes' questions go to, with commas; those of this "
+     "machine's /etc/resolv.conf when not set."},
     {"http.connections", SILT_ROW_NUMBER, "10000", 16, 1000000, NULL, FIELD(http_connections),
      "Open connections of the API; more are closed at once."},
     {"http.head_timeout_ms", SILT_ROW_NUMBER, "10000", 100, 3600000, NULL,

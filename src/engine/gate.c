@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -70,7 +71,47 @@ static int give_address(struct silt_rtnl *r, const struct making *m, struct silt
     return m->plan.ipv6 ? silt_rtnl_address(r, 1, silt_plan_ip(&m->plan, AF_INET6, 1), 128, e) : 0;
 }
 
-static int furnish(const struct making *m, struct silt_error *e)
+static int listen_at(const struct making *m, int family, int type, int *ret_fd,
+                     struct silt_error *e)
+{
+    silt_ip ip = silt_plan_ip(&m->plan, family, 1);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } at = {.any = {.sa_family = (sa_family_t)family}};
+    silt_auto_fd fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (family == AF_INET) {
+        at.four.sin_port = htons(SILT_GATE_DNS_PORT);
+        memcpy(&at.four.sin_addr, ip.bytes, 4);
+    } else {
+        at.six.sin6_port = htons(SILT_GATE_DNS_PORT);
+        memcpy(&at.six.sin6_addr, ip.bytes, 16);
+    }
+    if (fd < 0 || bind(fd, &at.any, family == AF_INET ? sizeof(at.four) : sizeof(at.six)) < 0
+        || (type == SOCK_STREAM && listen(fd, SOMAXCONN) < 0))
+        return silt_fail_errno(e, "listen at the gateway");
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+static int listen_dns(struct making *m, struct silt_error *e)
+{
+    static const struct {
+        int family, type;
+    } wanted[SILT_GATE_SOCKETS] = {{AF_INET, SOCK_DGRAM},
+                                   {AF_INET, SOCK_STREAM},
+                                   {AF_INET6, SOCK_DGRAM},
+                                   {AF_INET6, SOCK_STREAM}};
+    struct silt_gate *g = m->gate;
+    int count = m->plan.ipv6 ? SILT_GATE_SOCKETS : SILT_GATE_SOCKETS / 2;
+    for (int i = 0; i < count; i++, g->nsockets++)
+        if (listen_at(m, wanted[i].family, wanted[i].type, &g->sockets[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+static int furnish(struct making *m, struct silt_error *e)
 {
     struct silt_rtnl r;
     if (put_settings(settings4, SILT_COUNT(settings4), e) < 0)
@@ -81,7 +122,7 @@ static int furnish(const struct making *m, struct silt_error *e)
         return -1;
     int done = give_address(&r, m, e);
     silt_rtnl_close(&r);
-    return done;
+    return done < 0 ? -1 : listen_dns(m, e);
 }
 
 static int connect_family(struct silt_rtnl *r, const struct making *m, int family,
@@ -185,5 +226,7 @@ void silt_gate_close(struct silt_gate *g)
 {
     if (g->outside.uplink[0] != 0)
         silt_outside_clear(&g->outside);
+    for (; g->nsockets > 0; g->nsockets--)
+        silt_close_fd(&g->sockets[g->nsockets - 1]);
     silt_close_fd(&g->ns);
 }

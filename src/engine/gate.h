@@ -17,8 +17,12 @@ struct silt_gate_config {
     uint32_t connections;      /* of one sandbox */
 };
 
+enum { SILT_GATE_SOCKETS = 4, SILT_GATE_DNS_PORT = 53 };
+
 struct silt_gate {
-    int ns; /* -1: there is none */
+    int ns;                         /* -1: there is none */
+    int sockets[SILT_GATE_SOCKETS]; /* on the gateway's addresses: UDP and TCP of IPv4, of IPv6 */
+    int nsockets;
     struct silt_outside outside;
 };
 

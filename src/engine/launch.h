@@ -7,6 +7,8 @@
 #include "engine/net.h"
 #include "engine/seccomp.h"
 
+#include <stdbool.h>
+
 /* All borrowed. */
 struct silt_launch {
     uint32_t slot;
@@ -22,6 +24,7 @@ struct silt_launch {
     uint32_t handles;
     const struct silt_net *net;
     int home_net; /* the caller's own network namespace */
+    bool resolver; /* it gets the stage's resolv.conf */
     const struct silt_seccomp *seccomp;
     int init; /* the program */
     uint64_t shm_bytes;

@@ -232,6 +232,17 @@ static int mount_usr(const struct silt_launch *l, int root, struct silt_error *e
     return silt_mnt_attach(l->usr, at, "", e);
 }
 
+/* An image that has another thing in this place, or no place for it, does without names. */
+static int mount_resolver(const struct silt_launch *l, int root, struct silt_error *e)
+{
+    silt_auto_fd at = -1, file = -1;
+    if (!l->resolver || silt_mnt_target_file(root, "etc/resolv.conf", &at, e) < 0)
+        return 0;
+    if (silt_mnt_clone(AT_FDCWD, SILT_STAGE_RESOLV, &file, e) < 0)
+        return -1;
+    return silt_mnt_attach(file, at, "", e);
+}
+
 static int build_root(const struct silt_launch *l, struct silt_error *e)
 {
     if (silt_unsafe_prepare(l->slot, e) < 0)
@@ -243,6 +254,8 @@ static int build_root(const struct silt_launch *l, struct silt_error *e)
     if (mount_dev(l, l->root, e) < 0)
         return -1;
     if (mount_sys(l, l->root, e) < 0)
+        return -1;
+    if (mount_resolver(l, l->root, e) < 0)
         return -1;
     return mount_proc(l->root, e); /* the last: it ends with limit_user */
 }

@@ -94,6 +94,25 @@ int silt_mnt_target(int root, const char *name, int *ret_fd, struct silt_error *
     return 0;
 }
 
+int silt_mnt_target_file(int root, const char *path, int *ret_fd, struct silt_error *e)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
+    struct stat st;
+    silt_auto_fd fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+    if (fd < 0 && errno == ENOENT) {
+        how.flags = O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+        how.mode = 0644;
+        fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+    }
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return silt_fail_errno(e, "open /%s of the image", path);
+    if (!S_ISREG(st.st_mode))
+        return silt_fail(e, SILT_INVALID, "image: /%s is not a file", path);
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
 int silt_mnt_pivot(struct silt_error *e)
 {
     if (syscall(SYS_pivot_root, ".", ".") < 0)

@@ -27,4 +27,6 @@ int silt_mnt_set(int mount, uint64_t attributes, struct silt_error *e);
 int silt_mnt_attach(int mount, int dir, const char *path, struct silt_error *e);
 /* The folder `name` (one part, no slash) of a root that is not trusted; made when it is missing. */
 int silt_mnt_target(int root, const char *name, int *ret_fd, struct silt_error *e);
+/* The file `path` of such a root, made when only it is missing; links inside are followed. */
+int silt_mnt_target_file(int root, const char *path, int *ret_fd, struct silt_error *e);
 int silt_mnt_pivot(struct silt_error *e); /* the current folder becomes /, the old root goes */

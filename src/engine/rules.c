@@ -63,9 +63,11 @@ static const char gate[] =
     "add rule inet silt forward iifname \"v*\" goto out\n"
     "add rule inet silt forward oifname \"v*\" goto back\n"
 
-    /* The gate itself is no host: it answers pings of its own sandboxes. */
+    /* The gate itself is no host: it answers questions about names, and pings. */
     "add chain inet silt ask\n"
     "add rule inet silt ask iifgroup != $public goto refuse\n"
+    "add rule inet silt ask ct state established,related accept\n"
+    "add rule inet silt ask meta l4proto { tcp, udp } th dport 53 accept\n"
     "add rule inet silt ask icmp type echo-request accept\n"
     "add rule inet silt ask icmpv6 type echo-request accept\n"
     "add rule inet silt ask goto refuse\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/stage.h"
-#include "base/own.h"
+#include "base/fd.h"
 #include "engine/mnt.h"
 #include "engine/unsafe.h"
 #include "engine/without.h"
@@ -67,7 +67,15 @@ static int copy_usr_links(int root, struct silt_error *e)
     return 0;
 }
 
-static int furnish(int root, struct silt_error *e)
+static int write_file(int root, const char *name, const char *text, struct silt_error *e)
+{
+    silt_auto_fd fd = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (fd < 0)
+        return silt_fail_errno(e, "make file %s", name);
+    return silt_fd_write_all(fd, silt_slice_of(text), e);
+}
+
+static int furnish(const struct silt_stage *s, int root, struct silt_error *e)
 {
     for (size_t i = 0; i < SILT_COUNT(folders); i++)
         if (mkdirat(root, folders[i], 0755) < 0)
@@ -75,9 +83,8 @@ static int furnish(int root, struct silt_error *e)
     for (size_t i = 0; i < SILT_COUNT(links); i++)
         if (symlinkat(links[i].to, root, links[i].name) < 0)
             return silt_fail_errno(e, "make link %s", links[i].name);
-    silt_auto_fd mask = openat(root, "mask", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-    if (mask < 0)
-        return silt_fail_errno(e, "make file mask");
+    if (write_file(root, "mask", "", e) < 0 || write_file(root, "resolv.conf", s->resolver, e) < 0)
+        return -1;
     if (make_nodes(root, nodes, SILT_COUNT(nodes), e) < 0)
         return -1;
     if (silt_without("devices") && make_nodes(root, unsafe_nodes, SILT_COUNT(unsafe_nodes), e) < 0)
@@ -139,7 +146,7 @@ static int build(const struct silt_stage *s, const struct parts *p, int root, st
     if (fchdir(root) < 0)
         return silt_fail_errno(e, "enter the stage");
     mode_t old = umask(0);
-    int done = furnish(root, e);
+    int done = furnish(s, root, e);
     (void)umask(old);
     if (done < 0)
         return -1;

@@ -14,12 +14,14 @@
     "/empty"                    /* covers folders of proc and sysfs that are nobody's business     \
                                  */
 #define SILT_STAGE_MASK "/mask" /* covers files of them */
+#define SILT_STAGE_RESOLV "/resolv.conf"
 #define SILT_STAGE_NEW "/new"   /* a mount point for the moment */
 
 struct silt_stage {
     const char *pool; /* folders of the machine */
     const char *images;
     const char *cgroup; /* of the instance's memory groups: test builds only */
+    const char *resolver; /* text of every sandbox's /etc/resolv.conf */
 };
 
 /* Cannot be undone. Descriptors that are open stay usable. */

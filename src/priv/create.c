@@ -188,6 +188,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .handles = m->wanted->handles,
         .net = &m->net,
         .home_net = u->home_net,
+        .resolver = m->net.index != 0,
         .seccomp = &u->seccomp,
         .init = u->init,
         .shm_bytes = m->wanted->limits.memory_bytes / 2,

@@ -10,7 +10,10 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+
+enum { RESOLVER_SIZE = 64 };
 
 static int open_programs(struct silt_priv_unit *u, const char *folder, struct silt_error *e)
 {
@@ -46,15 +49,23 @@ static int open_homes(struct silt_priv_unit *u, struct silt_error *e)
     u->home_uts = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
     if (u->home_net < 0 || u->home_uts < 0)
         return silt_fail_errno(e, "open our own namespaces");
+    u->gate.home = u->home_net;
     return 0;
 }
 
-static int open_gate(struct silt_priv_unit *u, const struct silt_config *c, int gate,
+static int find_gate(struct silt_priv_unit *u, const struct silt_config *c, int gate,
                      struct silt_error *e)
 {
-    u->gate = (struct silt_net_gate){.ns = gate, .home = u->home_net, .inside = {.fd = -1}};
+    u->gate = (struct silt_net_gate){.ns = gate, .inside = {.fd = -1}};
     return silt_plan_make(c->network_ipv4, c->network_ipv6, c->ids_base / SILT_CONFIG_BLOCK_IDS,
                           &u->gate.plan, e);
+}
+
+static void write_resolver(const struct silt_priv_unit *u, char out[RESOLVER_SIZE])
+{
+    silt_ip ip = silt_plan_ip(&u->gate.plan, AF_INET, 1);
+    (void)snprintf(out, RESOLVER_SIZE, "nameserver %u.%u.%u.%u\n", ip.bytes[0], ip.bytes[1],
+                   ip.bytes[2], ip.bytes[3]);
 }
 
 static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, struct silt_error *e)
@@ -67,7 +78,10 @@ static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, stru
     if (snprintf(groups, sizeof(groups), "%s%s/%s", c->cgroup, memory, c->instance)
         >= (int)sizeof(groups))
         return silt_fail(e, SILT_INVALID, "folder name too long");
-    struct silt_stage stage = {.pool = pool, .images = c->images, .cgroup = groups};
+    char resolver[RESOLVER_SIZE];
+    write_resolver(u, resolver);
+    struct silt_stage stage = {
+        .pool = pool, .images = c->images, .cgroup = groups, .resolver = resolver};
     int qgroups = silt_volumes_find_qgroups(pool);
     if (silt_stage_enter(&stage, e) < 0)
         return -1;
@@ -97,11 +111,11 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         return -1;
     if (silt_seccomp_compile(&u->seccomp, u->cgroups.version == 2, e) < 0)
         return -1;
+    if (find_gate(u, c, gate, e) < 0)
+        return -1;
     if (set_stage(u, c, e) < 0)
         return -1;
-    if (open_homes(u, e) < 0)
-        return -1;
-    return open_gate(u, c, gate, e);
+    return open_homes(u, e);
 }
 
 int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e)

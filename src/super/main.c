@@ -75,6 +75,7 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
         return silt_fail(e, SILT_DENIED, "silt-super must be started as root");
     (void)umask(0022);
     if (silt_without_check(e) < 0 || silt_place_user(c, &starter->uid, &starter->gid, e) < 0
+        || silt_place_proxy_user(c, starter->uid, &starter->proxy, e) < 0
         || silt_place_folders(c, starter->uid, starter->gid, e) < 0 || silt_place_lock(c, e) < 0
         || silt_token_prepare(c->token_file, e) < 0)
         return -1;
@@ -99,8 +100,8 @@ static void open_gate(const struct silt_config *c, struct silt_gate *gate)
         silt_log(SILT_LOG_WARN, "super.no_network", "error=\"%s\"", e.text);
 }
 
-static int run(const struct silt_config *c, struct silt_starter *starter, int gate, int *ret_status,
-               struct silt_error *e)
+static int run(const struct silt_config *c, struct silt_starter *starter,
+               const struct silt_gate *gate, int *ret_status, struct silt_error *e)
 {
     char address[SILT_LISTEN_TEXT], pid[16];
     silt_auto_fd listen = -1;
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
     int done = prepare(&config, &starter, &e);
     if (done == 0) {
         open_gate(&config, &gate);
-        done = run(&config, &starter, gate.ns, &status, &e);
+        done = run(&config, &starter, &gate, &status, &e);
     }
     if (done < 0) {
         silt_log(SILT_LOG_ERROR, "super.failed", "error=\"%s\"", e.text);

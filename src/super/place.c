@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 
 enum {
-    FALLBACK_UID = 64998
+    FALLBACK_UID = 64998,
+    PROXY_UID = 64997,
 }; /* in Debian's range for local allocation that adduser leaves alone */
 
 static const char locks[] = "/run/lock/silt";
@@ -54,6 +55,17 @@ int silt_place_user(const struct silt_config *c, uid_t *ret_uid, gid_t *ret_gid,
                          uid);
     *ret_uid = uid;
     *ret_gid = gid;
+    return 0;
+}
+
+int silt_place_proxy_user(const struct silt_config *c, uid_t siltd, uid_t *ret,
+                          struct silt_error *e)
+{
+    const struct passwd *pw = getpwnam("silt-proxy");
+    uid_t uid = pw != NULL ? pw->pw_uid : PROXY_UID;
+    if (uid == 0 || uid == siltd || is_ours(c, uid))
+        return silt_fail(e, SILT_INVALID, "silt-proxy needs another uid than %u", uid);
+    *ret = uid;
     return 0;
 }
 

@@ -11,6 +11,9 @@
  * an id of a sandbox or an image. */
 int silt_place_user(const struct silt_config *c, uid_t *ret_uid, gid_t *ret_gid,
                     struct silt_error *e);
+/* silt-proxy's uid and gid: neither root's nor siltd's nor a sandbox's. */
+int silt_place_proxy_user(const struct silt_config *c, uid_t siltd, uid_t *ret,
+                          struct silt_error *e);
 /* Makes what is missing and sets owners and modes right. */
 int silt_place_folders(const struct silt_config *c, uid_t uid, gid_t gid, struct silt_error *e);
 /* Holds the instance's name, its id blocks and its state folder until the process ends. */

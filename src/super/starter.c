@@ -34,6 +34,7 @@ struct answer {
 static const char *const programs[SILT_PROGRAM_MAX] = {
     [SILT_PROGRAM_SILTD] = "siltd",
     [SILT_PROGRAM_PRIV] = "silt-priv",
+    [SILT_PROGRAM_PROXY] = "silt-proxy",
 };
 
 /* The starter's memory of what it may start: made once, so that nothing is allocated after clone.
@@ -49,6 +50,7 @@ struct book {
     char *env[ENV_MAX + 1];
     uid_t uid;
     gid_t gid;
+    uid_t proxy;
 };
 
 /* All programs lie in one folder, installed or in the build folder. */
@@ -87,7 +89,7 @@ static void fill_env(struct book *b)
 
 static int fill_book(const struct silt_starter *s, struct book *b, struct silt_error *e)
 {
-    *b = (struct book){.uid = s->uid, .gid = s->gid};
+    *b = (struct book){.uid = s->uid, .gid = s->gid, .proxy = s->proxy};
     for (int p = 0; p < SILT_PROGRAM_MAX; p++) {
         if (find_program((enum silt_program)p, b->recipes[p].path, e) < 0)
             return -1;
@@ -141,7 +143,7 @@ static int set_limits(enum silt_program program, struct silt_error *e)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return silt_fail_errno(e, "read RLIMIT_NOFILE");
-    files.rlim_cur = program == SILT_PROGRAM_SILTD ? files.rlim_max : 1024;
+    files.rlim_cur = program == SILT_PROGRAM_PRIV ? 1024 : files.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &files) < 0)
         return silt_fail_errno(e, "set RLIMIT_NOFILE");
     return 0;
@@ -163,6 +165,8 @@ static int prepare_child(const struct book *b, enum silt_program program,
         (void)umask(0077);
         return lose_rights(b->uid, b->gid, e);
     }
+    if (program == SILT_PROGRAM_PROXY)
+        return lose_rights(b->proxy, b->proxy, e);
     return 0;
 }
 

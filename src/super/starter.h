@@ -9,9 +9,9 @@
 
 #include <sys/types.h>
 
-enum silt_program { SILT_PROGRAM_SILTD, SILT_PROGRAM_PRIV, SILT_PROGRAM_MAX };
+enum silt_program { SILT_PROGRAM_SILTD, SILT_PROGRAM_PRIV, SILT_PROGRAM_PROXY, SILT_PROGRAM_MAX };
 
-enum { SILT_STARTER_FDS_MAX = 4, SILT_STARTER_FIRST_FD = 3 };
+enum { SILT_STARTER_FDS_MAX = 8, SILT_STARTER_FIRST_FD = 3 };
 
 struct silt_starter_order {
     enum silt_program program;
@@ -24,6 +24,7 @@ struct silt_starter {
     const struct silt_config *config; /* borrowed */
     uid_t uid;                        /* of siltd */
     gid_t gid;
+    uid_t proxy; /* of silt-proxy, uid and gid */
     pid_t pid;   /* of the starter; 0: none */
     int channel; /* -1: none */
 };

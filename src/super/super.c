@@ -26,8 +26,11 @@ enum {
 
 static void enter(struct silt_super *s, enum silt_instance_state next);
 
+/* siltd's is silt-priv and the other way round. silt-proxy has none. */
 static struct silt_child *other(struct silt_child *p)
 {
+    if (p->which == SILT_PROGRAM_PROXY)
+        return NULL;
     bool siltd = p->which == SILT_PROGRAM_SILTD;
     return &p->super->programs[siltd ? SILT_PROGRAM_PRIV : SILT_PROGRAM_SILTD];
 }
@@ -37,14 +40,24 @@ static struct silt_child *other(struct silt_child *p)
 static int connect_them(struct silt_child *p, struct silt_error *e)
 {
     int pair[2];
-    if (p->end >= 0)
+    struct silt_child *o = other(p);
+    if (o == NULL || p->end >= 0)
         return 0; /* the other one was born with the far end of it */
     if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
-    silt_close_fd(&other(p)->end);
+    silt_close_fd(&o->end);
     p->end = pair[0];
-    other(p)->end = pair[1];
+    o->end = pair[1];
     return 0;
+}
+
+static int order_proxy(struct silt_child *p, int theirs, struct silt_error *e)
+{
+    const struct silt_gate *g = p->super->birth->gate;
+    struct silt_starter_order order = {.program = p->which, .fds = {theirs}, .count = 1};
+    for (int i = 0; i < g->nsockets; i++)
+        order.fds[order.count++] = g->sockets[i];
+    return silt_starter_start(p->super->birth->starter, &order, &p->pid, e);
 }
 
 /* Descriptors as in wire/super.h, in the order of their numbers. */
@@ -53,6 +66,8 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
     struct silt_super *s = p->super;
     struct silt_starter_order order = {.program = p->which, .fds = {theirs}, .count = 1};
     silt_auto_fd token = -1;
+    if (p->which == SILT_PROGRAM_PROXY)
+        return order_proxy(p, theirs, e);
     if (p->which == SILT_PROGRAM_SILTD) {
         if (silt_token_open(s->birth->config->token_file, &token, e) < 0)
             return -1;
@@ -63,8 +78,8 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
         order.fresh = s->state != SILT_INSTANCE_SERVING;
     }
     order.fds[order.count++] = p->end;
-    if (p->which == SILT_PROGRAM_PRIV && s->birth->gate >= 0)
-        order.fds[order.count++] = s->birth->gate;
+    if (p->which == SILT_PROGRAM_PRIV && s->birth->gate->ns >= 0)
+        order.fds[order.count++] = s->birth->gate->ns;
     return silt_starter_start(s->birth->starter, &order, &p->pid, e);
 }
 
@@ -86,7 +101,8 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
 static void try_again(struct silt_child *p)
 {
     struct silt_super *s = p->super;
-    if (s->state == SILT_INSTANCE_STARTING && ++p->early_deaths > EARLY_DEATHS_MAX) {
+    if (s->state == SILT_INSTANCE_STARTING && other(p) != NULL
+        && ++p->early_deaths > EARLY_DEATHS_MAX) {
         silt_log(SILT_LOG_ERROR, "super.give_up", "program=%s deaths=%u", p->name, p->early_deaths);
         s->status = EXIT_FAILURE;
         enter(s, SILT_INSTANCE_DRAINING);
@@ -110,8 +126,9 @@ static void start(struct silt_child *p)
     }
     silt_log(SILT_LOG_INFO, "program.start", "program=%s pid=%d", p->name, p->pid);
     silt_child_greet(p);
-    if (other(p)->pid > 0)
-        silt_child_pump(other(p));
+    struct silt_child *o = other(p);
+    if (o != NULL && o->pid > 0)
+        silt_child_pump(o);
 }
 
 static void on_restart(struct silt_timer *t)
@@ -131,7 +148,9 @@ static void on_death(struct silt_child *p, int status)
              WIFSIGNALED(status) ? WTERMSIG(status) : 0, (long long)lived_ms);
     p->pid = 0;
     silt_child_hang_up(p);
-    silt_close_fd(&other(p)->end); /* its far end died with p */
+    struct silt_child *o = other(p);
+    if (o != NULL)
+        silt_close_fd(&o->end); /* its far end died with p */
     if (lived_ms >= STEADY_MS)
         p->backoff_ms = BACKOFF_FIRST_MS;
     if (s->state <= SILT_INSTANCE_SERVING)
@@ -204,6 +223,7 @@ static void settle(struct silt_super *s)
 
 static void sweep(struct silt_super *s)
 {
+    silt_child_signal(&s->programs[SILT_PROGRAM_PROXY], SIGTERM);
     silt_child_signal(&s->programs[SILT_PROGRAM_PRIV], SIGTERM);
     silt_loop_after(&s->loop, &s->deadline, SWEEP_MS);
 }
@@ -216,6 +236,8 @@ static void enter(struct silt_super *s, enum silt_instance_state next)
     case SILT_INSTANCE_STARTING:
         start(&s->programs[SILT_PROGRAM_PRIV]);
         start(&s->programs[SILT_PROGRAM_SILTD]);
+        if (s->birth->gate->ns >= 0)
+            start(&s->programs[SILT_PROGRAM_PROXY]);
         return;
     case SILT_INSTANCE_SERVING:
         tell_address(s);
@@ -289,6 +311,7 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
     static const char *const names[SILT_PROGRAM_MAX] = {
         [SILT_PROGRAM_SILTD] = "siltd",
         [SILT_PROGRAM_PRIV] = "silt-priv",
+        [SILT_PROGRAM_PROXY] = "silt-proxy",
     };
     *s = (struct silt_super){.birth = birth, .deadline = {.on_time = on_deadline}};
     silt_keep_init(&s->keep, birth->config->ids_count);

@@ -4,13 +4,14 @@
  */
 #pragma once
 
+#include "engine/gate.h"
 #include "super/starter.h"
 
 struct silt_super_birth {
     const struct silt_config *config; /* borrowed */
     struct silt_starter *starter;     /* borrowed, open */
     int listen;                       /* borrowed */
-    int gate;                         /* borrowed: the routing namespace, or -1 */
+    const struct silt_gate *gate;     /* borrowed: the way out, if there is one */
     const char *address;              /* borrowed: of the listening socket */
 };
 

@@ -17,6 +17,7 @@ enum {
     SILT_SUPER_FD_TOKEN = 5,   /* siltd */
     SILT_SUPER_FD_PRIV = 6,    /* siltd */
     SILT_SUPER_FD_SILTD = 4,   /* silt-priv */
+    SILT_SUPER_FD_DNS = 4,     /* silt-proxy: UDP and TCP sockets of the gate, IPv4, then IPv6 */
     SILT_SUPER_FD_GATE = 5,    /* silt-priv: the routing namespace; another thing or nothing: there is none */
 };
 

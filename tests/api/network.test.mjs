@@ -6,13 +6,14 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
-import { HOST, Internet, PUBLIC, ip } from '../lib/internet.mjs';
+import { HOST, Internet, PUBLIC, WORLD, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
+const FLAGS = { network: 'auto', 'network.resolvers': `${WORLD[4]},${WORLD[6]}` };
 let internet, daemon;
 before(async () => {
 	internet = await Internet.start();
-	daemon = await startDaemon({ flags: { network: 'auto' } });
+	daemon = await startDaemon({ flags: FLAGS });
 });
 after(async () => {
 	await daemon?.stop();
@@ -47,6 +48,38 @@ test('host, private networks and metadata are refused within a second', async t 
 	}
 });
 
+test('names are resolved as on any machine', async t => {
+	const box = await daemon.box(t);
+	assert.match(await box.out('getent ahostsv4 www.example.test'), new RegExp(`^${PUBLIC[4]} `));
+	assert.match(await box.out('getent ahostsv6 www.example.test'), new RegExp(`^${PUBLIC[6]} `));
+	assert.match(await box.out('getent ahosts four.example.test'), new RegExp(`^${PUBLIC[4]} `));
+	assert.match(await box.out(get('www.example.test')), /world/);
+	assert.match(await box.out('getent ahosts localhost'), /^(127\.0\.0\.1|::1) /);
+	assert.equal((await box.run('getent ahosts missing.example.test')).exitCode, 2);
+	assert.equal(new Set((await box.out('getent ahostsv4 long.example.test')).match(/^\S+/gm)).size, 100, 'by TCP, because it does not fit into a datagram');
+});
+
+test('many questions at once are all answered', async t => {
+	const box = await daemon.box(t);
+	assert.equal(await box.out('for i in $(seq 50); do getent ahostsv4 www.example.test > /tmp/a$i & done; wait; cat /tmp/a* | grep -c STREAM'), '50\n');
+});
+
+test('a killed silt-proxy comes back and names are resolved again', async t => {
+	const box = await daemon.box(t);
+	await killAndWait('silt-proxy', daemon.programs('silt-proxy')[0]);
+	assert.match(await box.out('getent ahostsv4 www.example.test'), new RegExp(`^${PUBLIC[4]} `));
+});
+
+test('silt-proxy has a user of its own and no rights', () => {
+	const status = fs.readFileSync(`/proc/${daemon.programs('silt-proxy')[0]}/status`, 'utf8');
+	assert.match(status, /^Uid:\t64997\t64997\t64997\t64997$/m);
+	assert.match(status, /^Groups:\t *$/m);
+	for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+		assert.match(status, new RegExp(`^${set}:\\t0+$`, 'm'));
+	assert.match(status, /^NoNewPrivs:\t1$/m);
+	assert.match(status, /^Seccomp:\t2$/m);
+});
+
 test('a connection outlives kill -9 of siltd and of silt-priv', async t => {
 	const box = await daemon.box(t);
 	await box.out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read line <&5; [ $line = one ]`);
@@ -67,11 +100,11 @@ test('while it runs the host has one link, one table and one switch more, afterw
 	assert.doesNotMatch(ip('-brief', 'link'), new RegExp(daemon.instance));
 	assert.equal(tables(), '');
 	assert.equal(forwarding('eth0'), '0');
-	daemon = await startDaemon({ flags: { network: 'auto' } });
+	daemon = await startDaemon({ flags: FLAGS });
 });
 
 test('after kill -9 of silt-super the link goes by itself and the next start removes the rest', async () => {
-	const flags = { network: 'auto', instance: 'tkill' };
+	const flags = { ...FLAGS, instance: 'tkill' };
 	const first = await startDaemon({ flags });
 	const link = () => ip('-brief', 'link').includes('tkill-up');
 	const box = await first.box();

@@ -167,7 +167,7 @@ export class Daemon {
 
 	/** What this instance occupies on the machine, for comparing before and after. */
 	counters() {
-		const daemons = [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv')];
+		const daemons = [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv'), ...this.programs('silt-proxy')];
 		const inside = host.processesOf(this.instance);
 		return {
 			processes: inside.length,

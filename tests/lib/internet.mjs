@@ -10,7 +10,7 @@ import { until, within } from './wait.mjs';
 
 export const PUBLIC = { 4: '93.184.215.14', 6: '2606:4700::1111' };
 export const HOST = { 4: '192.0.2.2', 6: '2001:db8:1::2' };
-const WORLD = { 4: '192.0.2.1', 6: '2001:db8:1::1' };
+export const WORLD = { 4: '192.0.2.1', 6: '2001:db8:1::1' };
 const CLOSED = ['169.254.169.254', '10.1.2.3', '192.168.7.7', 'fd00:ec2::254'];
 
 function run(command, ...words) {

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/confine.h"
+#include "base/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+static const int allowed[] = {
+    SCMP_SYS(accept4),       SCMP_SYS(brk),          SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_nanosleep), SCMP_SYS(close),      SCMP_SYS(connect),
+    SCMP_SYS(epoll_ctl),     SCMP_SYS(epoll_pwait),  SCMP_SYS(epoll_pwait2),
+    SCMP_SYS(epoll_wait),    SCMP_SYS(exit),         SCMP_SYS(exit_group),
+    SCMP_SYS(fcntl),         SCMP_SYS(fstat),        SCMP_SYS(futex),
+    SCMP_SYS(getpid),        SCMP_SYS(getrandom),    SCMP_SYS(getsockopt),
+    SCMP_SYS(gettid),        SCMP_SYS(lseek),        SCMP_SYS(madvise),
+    SCMP_SYS(mmap),          SCMP_SYS(mprotect),     SCMP_SYS(mremap),
+    SCMP_SYS(munmap),        SCMP_SYS(newfstatat),   SCMP_SYS(pread64),
+    SCMP_SYS(read),          SCMP_SYS(recvfrom),     SCMP_SYS(recvmsg),
+    SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),  SCMP_SYS(sendmsg),      SCMP_SYS(sendto),
+    SCMP_SYS(shutdown),      SCMP_SYS(statx),        SCMP_SYS(tgkill),
+    SCMP_SYS(write),         SCMP_SYS(writev),
+};
+
+/* Sockets to the world, files to read. */
+static int allow_some(scmp_filter_ctx filter)
+{
+    int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                              SCMP_A0(SCMP_CMP_EQ, AF_INET));
+    if (rc == 0)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+                              SCMP_A0(SCMP_CMP_EQ, AF_INET6));
+    if (rc == 0)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                              SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
+    return rc;
+}
+
+int silt_proxy_confine(struct silt_error *e)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (filter == NULL)
+        return silt_fail(e, SILT_INTERNAL, "make a seccomp filter");
+    int rc = allow_some(filter);
+    for (size_t i = 0; i < SILT_COUNT(allowed) && rc == 0; i++)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    if (rc == 0)
+        rc = seccomp_load(filter);
+    seccomp_release(filter);
+    if (rc < 0)
+        return silt_fail(e, SILT_UNAVAILABLE, "load silt-proxy's seccomp filter: error %d", -rc);
+    return 0;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* confine: what silt-proxy may ask of the kernel: to talk, to wait, to read a file, and to end. */
+#pragma once
+
+#include "base/error.h"
+
+int silt_proxy_confine(struct silt_error *e);
