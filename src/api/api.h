@@ -154,6 +154,8 @@ SILT_HANDLER(silt_api_sandbox_list);
 SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);
 SILT_HANDLER(silt_api_sandbox_destroy);
+SILT_HANDLER(silt_api_network_get);
+SILT_HANDLER(silt_api_network_put);
 SILT_HANDLER(silt_api_git_checkout);
 SILT_HANDLER(silt_api_git_clone);
 SILT_HANDLER(silt_api_port_watch);

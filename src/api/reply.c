@@ -60,6 +60,8 @@ static const struct {
     [SILT_API_PROCESS_FINISHED] = {"COMMAND_NOT_FOUND", 404, "The process has ended already; its record has its exit code."},
     [SILT_API_PROCESS_BUSY] = {"RESOURCE_BUSY", 409, "Kill the process first, or choose another id."},
     [SILT_API_PROCESS_FAILED] = {"PROCESS_ERROR", 500, NULL},
+    [SILT_API_NETWORK_UNAVAILABLE] = {"NETWORK_UNAVAILABLE", 503,
+                                      "Install nftables on the machine; `silt doctor` tells more."},
     [SILT_API_STDIN_CLOSED] = {"STDIN_CLOSED", 409, "Start the process with stdin: true, and write while it reads."},
     [SILT_API_INVALID_GIT_URL] = {"INVALID_GIT_URL", 400, "Use http(s)://, ssh://, git:// or user@host:path."},
     [SILT_API_GIT_REPOSITORY_NOT_FOUND] = {"GIT_REPOSITORY_NOT_FOUND", 404, "Check the address of the repository; a private one needs credentials."},

@@ -16,6 +16,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes", silt_api_sandbox_create, 0},
     {"GET", "/v1/sandboxes/{id}", silt_api_sandbox_get, 0},
     {"DELETE", "/v1/sandboxes/{id}", silt_api_sandbox_destroy, 0},
+    {"GET", "/v1/sandboxes/{id}/network", silt_api_network_get, 0},
+    {"PUT", "/v1/sandboxes/{id}/network", silt_api_network_put, 0},
     {"GET", "/v1/sandboxes/{id}/files", silt_api_native_get, 0},
     {"PUT", "/v1/sandboxes/{id}/files", silt_api_native_put, 0},
     {"DELETE", "/v1/sandboxes/{id}/files", silt_api_native_delete, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sandboxes: list, create with options, look at, destroy. */
 #include "sandbox/sandbox.h"
-#include "api/api.h"
+#include "api/network.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -464,7 +464,9 @@ static void parse_create(struct silt_call *c)
     if (!read_id(c, q) || !silt_body_string(c, "image", &q->options.image) || !read_type(c, &q->options)
         || !read_limits(c, &q->options) || !silt_body_env(c, "env", SILT_SANDBOX_ENV_MAX, &q->options.env)
         || !read_labels(c, &q->options) || !read_sleep(c, &q->options)
-        || !silt_body_bool(c, "ephemeral", &q->options.ephemeral))
+        || !silt_body_bool(c, "ephemeral", &q->options.ephemeral)
+        || !silt_api_network_read(c, silt_json_get(c->body, SILT_LIT("network")),
+                                  &q->options.network))
         return;
     if (q->options.image.data != NULL && silt_id_check_image(q->options.image, &e) < 0) {
         silt_api_refuse_field(c->request, "image", e.text);

@@ -205,6 +205,7 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     s->keep_limits = claimed && memcmp(&s->row.limits, &o->limits, sizeof(o->limits)) == 0;
     s->row.limits = o->limits;
     s->row.ephemeral = o->ephemeral;
+    s->row.network = o->network;
     s->row.sleep_after_s = o->sleep_after_s;
     s->row.created_ms = silt_clock_wall_ms();
     s->row.used_ms = s->row.created_ms;

@@ -72,6 +72,7 @@ struct silt_sandbox_options {
     silt_slice labels; /* JSON object or empty */
     int64_t sleep_after_s;
     bool ephemeral;
+    enum silt_net_mode network;
 };
 
 /* Waits until a sandbox runs. Embedded in the request; silt_waiter_leave when that goes. */

@@ -73,6 +73,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->execs);
     silt_list_init(&s->processes);
     silt_work_init(s);
+    silt_network_init(s);
     silt_list_init(&s->lookouts);
     silt_list_init(&s->waiters);
     silt_list_init(&s->destroyers);
@@ -151,6 +152,7 @@ static void is_running(struct silt_sandbox *s)
     enter(s, SILT_SANDBOX_RUNNING);
     if (s->row.sleep_after_s > 0 && s->requests == 0)
         silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
+    silt_network_on_running(s);
     wake_waiters(s, NULL);
 }
 
@@ -276,6 +278,7 @@ void silt_sandbox_start(struct silt_sandbox *s)
     memcpy(c->digest, s->row.digest, sizeof(c->digest));
     c->limits = s->row.limits;
     c->handles = HANDLES_AT_BIRTH;
+    c->network = s->row.network;
     c->flags = (s->fresh ? SILT_CREATE_FRESH : 0U) | (s->row.ephemeral ? SILT_CREATE_EPHEMERAL : 0U)
                | (s->row.host_usr ? SILT_CREATE_HOST_USR : 0U);
     silt_id_hostname(s->row.id[0] != 0 ? silt_slice_of(s->row.id) : SILT_LIT("silt"), c->hostname);
@@ -312,6 +315,7 @@ static void ask_claim(struct silt_sandbox *s)
     struct silt_priv_request q = {.op = SILT_PRIV_CLAIM, .slot = s->row.slot};
     q.body.claim.limits = s->row.limits;
     q.body.claim.keep_limits = s->keep_limits;
+    q.body.claim.network = s->row.network;
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
     ask(s, &q, NULL, 0, on_claimed);
 }
@@ -329,6 +333,7 @@ void silt_sandbox_claim(struct silt_sandbox *s)
 
 void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
 {
+    s->network.stale = true; /* the siltd before us may have died in a change */
     enter(s, SILT_SANDBOX_STARTING);
     s->adopted = true;
     s->coming = s->row.id[0] == 0;
@@ -491,6 +496,7 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     enter(s, SILT_SANDBOX_DESTROYING);
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);
+    silt_network_end(s);
     ask_end(s);
     wake_waiters(s, &e);
 }

@@ -6,6 +6,7 @@
  *   any --destroy--> DESTROYING --empty--> (gone)                                            */
 #pragma once
 
+#include "sandbox/network.h"
 #include "sandbox/registry.h"
 #include "wire/agent.h"
 
@@ -64,6 +65,7 @@ struct silt_sandbox {
     struct silt_link processes; /* struct silt_process, in the order of their numbers */
     uint32_t process_count;
     struct silt_works work;
+    struct silt_network network;
     struct silt_link lookouts; /* sandbox/watch.c */
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */

@@ -25,11 +25,13 @@ static const char *const migrations[] = {
     " auto_cleanup INTEGER NOT NULL, pid INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,"
     " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, log_bytes INTEGER NOT NULL, cause TEXT,"
     " PRIMARY KEY(slot, number)) WITHOUT ROWID;",
+
+    "ALTER TABLE sandbox ADD COLUMN network INTEGER NOT NULL DEFAULT 0;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
-                     "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+                     "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
     [SILT_DB_EACH_SANDBOX] = "SELECT * FROM sandbox",
     [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
@@ -175,6 +177,7 @@ int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *
     (void)sqlite3_bind_int(st, i++, r->death.signal);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.limit_bytes);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.peak_bytes);
+    (void)sqlite3_bind_int(st, i++, (int)r->network);
     return silt_db_finish(s, st, e, "remember sandbox");
 }
 
@@ -243,6 +246,9 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     r->death.signal = sqlite3_column_int(st, i++);
     r->death.limit_bytes = (uint64_t)sqlite3_column_int64(st, i++);
     r->death.peak_bytes = (uint64_t)sqlite3_column_int64(st, i++);
+    int network = sqlite3_column_int(st, i++);
+    r->network = network >= 0 && network < SILT_NET_MODE_MAX ? (enum silt_net_mode)network
+                                                             : SILT_NET_NONE;
 }
 
 int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct silt_sandbox_row *),

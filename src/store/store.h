@@ -29,6 +29,7 @@ struct silt_sandbox_row {
     uint8_t digest[SILT_DIGEST_SIZE];
     bool host_usr;
     bool ephemeral;
+    enum silt_net_mode network;
     bool running; /* as far as we know: checked against silt-super's descriptors at start */
     char type[SILT_TYPE_SIZE]; /* empty: own numbers */
     struct silt_priv_limits limits;

@@ -80,6 +80,76 @@ test('silt-proxy has a user of its own and no rights', () => {
 	assert.match(status, /^Seccomp:\t2$/m);
 });
 
+const network = (box, method = 'GET', body = undefined) => daemon.api(method, `/v1/sandboxes/${box.id}/network`, body);
+
+test('the mode changes while it runs: none cuts what is open, public opens again', async t => {
+	const box = await daemon.box(t);
+	await box.out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read line <&5; [ $line = one ]`);
+	assert.equal((await network(box)).body.mode, 'public');
+	const waits = box.run('read -t 10 line <&5; echo "$? $line"');
+	const changed = await network(box, 'PUT', { mode: 'none' });
+	assert.deepEqual([changed.status, changed.body.mode, changed.body.connected], [200, 'none', true]);
+	assert.match((await waits).stdout, /^1 /, 'a reader that only waited has noticed');
+	for (const command of [get(PUBLIC[4]), get(PUBLIC[6]), 'timeout 5 getent ahosts www.example.test']) {
+		const begun = Date.now();
+		assert.notEqual((await box.run(`(${command})`)).exitCode, 0, command);
+		assert.ok(Date.now() - begun < 1_000, `${command} took ${Date.now() - begun} ms`);
+	}
+	assert.equal((await network(box, 'PUT', { mode: 'public' })).body.mode, 'public');
+	assert.match(await box.out(get(PUBLIC[4])), /world/);
+});
+
+test('a sandbox can be created without a network and keeps that over restarts', async t => {
+	const box = await daemon.box(t, { network: { mode: 'none' } });
+	const closed = async () => assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
+	await closed();
+	await killAndWait('siltd', daemon.siltd());
+	await closed();
+	process.kill(await box.init(), 'SIGKILL'); // the next use starts a new incarnation
+	await until('its end', async () => (await box.info()).state === 'stopped');
+	assert.deepEqual((await network(box)).body, { mode: 'none', connected: false, counters: null });
+	await closed();
+	assert.equal((await network(box)).body.mode, 'none');
+});
+
+test('the mode of a stopped sandbox is in force when it starts', async t => {
+	const box = await daemon.box(t);
+	process.kill(await box.init(), 'SIGKILL');
+	await until('its end', async () => (await box.info()).state === 'stopped');
+	assert.equal((await network(box, 'PUT', { mode: 'none' })).status, 200);
+	assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
+});
+
+test('traffic is counted', async t => {
+	const box = await daemon.box(t, {});
+	const { counters: before } = (await network(box)).body;
+	await box.out(`(${get(PUBLIC[4])})`);
+	const { counters: after } = (await network(box)).body;
+	for (const name of ['sentBytes', 'sentPackets', 'receivedBytes', 'receivedPackets'])
+		assert.ok(after[name] > before[name], name);
+});
+
+test('bad policies are refused and the old one stays', async t => {
+	const box = await daemon.box(t, { network: { mode: 'none' } });
+	for (const body of [{}, { mode: 'open' }, { mode: 7 }, { mode: null }, { mode: 'PUBLIC' }, [], { mode: ['public'] }]) {
+		const answer = await network(box, 'PUT', body);
+		assert.equal(answer.status, 400, JSON.stringify(body));
+		assert.equal(answer.body.code, 'VALIDATION_FAILED');
+	}
+	assert.equal((await network(box)).body.mode, 'none');
+	assert.equal((await daemon.api('PUT', '/v1/sandboxes/nobody/network', { mode: 'none' })).status, 404);
+	assert.equal((await daemon.api('GET', '/v1/sandboxes/nobody/network')).status, 404);
+	assert.equal((await daemon.api('POST', '/v1/sandboxes', { id: 'never', network: { mode: 'x' } })).status, 400);
+});
+
+test('many changes at once end in the last one', async t => {
+	const box = await daemon.box(t, {});
+	const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => network(box, 'PUT', { mode: i % 2 ? 'none' : 'public' })));
+	assert.deepEqual(answers.map(a => a.status), Array(40).fill(200));
+	const now = (await network(box)).body.mode;
+	assert.equal((await box.run(`(${get(PUBLIC[4])})`)).exitCode === 0, now === 'public', 'what is told is what is');
+});
+
 test('a connection outlives kill -9 of siltd and of silt-priv', async t => {
 	const box = await daemon.box(t);
 	await box.out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read line <&5; [ $line = one ]`);
@@ -123,6 +193,11 @@ test('switched off, sandboxes run with loopback only', async t => {
 	const off = await startDaemon({ flags: { network: 'off' } });
 	t.after(() => off.stop());
 	const box = await off.box();
+	await box.out('true');
+	const change = mode => off.api('PUT', `/v1/sandboxes/${box.id}/network`, { mode });
+	const refused = await change('public');
+	assert.deepEqual([refused.status, refused.body.code], [503, 'NETWORK_UNAVAILABLE']);
+	assert.equal((await change('none')).status, 200);
 	assert.equal(await box.out('ls /sys/class/net'), 'lo\n');
 	assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
 });

@@ -22,6 +22,8 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/files/readlink'],
 	['POST', '/v1/sandboxes/{id}/files/truncate'],
 	['POST', '/v1/sandboxes/{id}/files/search'],
+	['GET', '/v1/sandboxes/{id}/network'],
+	['PUT', '/v1/sandboxes/{id}/network'],
 	['GET', '/v1/images'],
 	['PUT', '/v1/images/{name}'],
 	['DELETE', '/v1/images/{name}'],
