@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/rules.h"
+#include "base/own.h"
 #include "engine/without.h"
 #include "wire/priv.h"
 
@@ -16,67 +17,96 @@ static const char closed[] =
     "add set inet silt closed6 { type ipv6_addr; flags interval; elements = {"
     " ::/3, 2001::/23, 2001:db8::/32, 2002::/16, 3fff::/20, 4000::/2, 8000::/1 } }\n";
 
+/* A line, and the switch of test builds that takes it away. */
+struct line {
+    const char *rule, *protection;
+};
+
 /* Every question about mode and destination comes before "established": a change of mode cuts what
  * runs already, and nothing has to be searched for and ended. */
-static const char gate[] =
+static const struct line gate[] = {
     /* The source must be the address that is routed to this very link. Fragments have been put
      * together before; what has an extension header nevertheless has no business here. */
-    "add chain inet silt arrive { type filter hook prerouting priority raw; policy accept; }\n"
-    "add rule inet silt arrive iifname \"v*\" fib saddr . iif oif missing counter drop\n"
-    "add rule inet silt arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 }"
-    " counter drop\n"
-    "add rule inet silt arrive iifname \"v*\" meta nfproto ipv4 ip protocol != { tcp, udp, icmp }"
-    " counter drop\n"
+    {"chain arrive { type filter hook prerouting priority raw; policy accept; }", NULL},
+    {"rule arrive iifname \"v*\" fib saddr . iif oif missing counter drop", "net_source"},
+    {"rule arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 } counter drop",
+     NULL},
+    {"rule arrive iifname \"v*\" meta nfproto ipv4 ip protocol != { tcp, udp, icmp } counter drop",
+     NULL},
 
     /* A reset is heard at once, by a new connection and by an old one; an ICMP error is not while
      * the caller is still inside connect. */
-    "add chain inet silt refuse\n"
-    "add rule inet silt refuse counter\n"
-    "add rule inet silt refuse meta l4proto tcp reject with tcp reset\n"
-    "add rule inet silt refuse reject with icmpx admin-prohibited\n"
+    {"chain refuse", NULL},
+    {"rule refuse counter", NULL},
+    {"rule refuse meta l4proto tcp reject with tcp reset", NULL},
+    {"rule refuse reject with icmpx admin-prohibited", NULL},
 
-    "add chain inet silt reach\n" /* may this destination be talked to? */
-    "add rule inet silt reach ip daddr @open4 return\n"
-    "add rule inet silt reach ip6 daddr @open6 return\n"
-    "add rule inet silt reach ip daddr @closed4 goto refuse\n"
-    "add rule inet silt reach ip6 daddr @closed6 goto refuse\n"
+    /* May this destination be talked to? */
+    {"chain reach", NULL},
+    {"rule reach ip daddr @open4 return", NULL},
+    {"rule reach ip6 daddr @open6 return", NULL},
+    {"rule reach ip daddr @closed4 goto refuse", "net_closed"},
+    {"rule reach ip6 daddr @closed6 goto refuse", "net_closed"},
 
-    "add chain inet silt begin\n" /* a new connection */
-    "add rule inet silt begin icmp type != echo-request goto refuse\n"
-    "add rule inet silt begin icmpv6 type != echo-request goto refuse\n"
+    /* A new connection. */
+    {"chain begin", NULL},
+    {"rule begin icmp type != echo-request goto refuse", NULL},
+    {"rule begin icmpv6 type != echo-request goto refuse", NULL},
 
-    "add chain inet silt out\n"
-    "add rule inet silt out oifname != \"up\" goto refuse\n" /* another sandbox */
-    "add rule inet silt out iifgroup != $public goto refuse\n"
-    "add rule inet silt out jump reach\n"
-    "add rule inet silt out ct state established,related accept\n"
-    "add rule inet silt out ct state new goto begin\n"
-    "add rule inet silt out drop\n"
+    {"chain out", NULL},
+    {"rule out oifname != \"up\" goto refuse", "net_neighbours"},
+    {"rule out iifgroup != $public goto refuse", "net_modes"},
+    {"rule out jump reach", NULL},
+    {"rule out ct state established,related accept", NULL},
+    {"rule out ct state new goto begin", NULL},
+    {"rule out drop", NULL},
 
-    "add chain inet silt back\n"
-    "add rule inet silt back iifname != \"up\" drop\n"
-    "add rule inet silt back oifgroup != $public drop\n"
-    "add rule inet silt back ct state established,related accept\n"
-    "add rule inet silt back drop\n"
+    {"chain back", NULL},
+    {"rule back iifname != \"up\" drop", NULL},
+    {"rule back oifgroup != $public drop", "net_modes"},
+    {"rule back ct state established,related accept", NULL},
+    {"rule back drop", NULL},
 
-    "add chain inet silt forward { type filter hook forward priority filter; policy drop; }\n"
-    "add rule inet silt forward iifname \"v*\" goto out\n"
-    "add rule inet silt forward oifname \"v*\" goto back\n"
+    {"chain forward { type filter hook forward priority filter; policy drop; }", NULL},
+    {"rule forward iifname \"v*\" goto out", NULL},
+    {"rule forward oifname \"v*\" goto back", NULL},
 
     /* The gate itself is no host: it answers questions about names, and pings. */
-    "add chain inet silt ask\n"
-    "add rule inet silt ask iifgroup != $public goto refuse\n"
-    "add rule inet silt ask ct state established,related accept\n"
-    "add rule inet silt ask meta l4proto { tcp, udp } th dport 53 accept\n"
-    "add rule inet silt ask icmp type echo-request accept\n"
-    "add rule inet silt ask icmpv6 type echo-request accept\n"
-    "add rule inet silt ask goto refuse\n"
-    "add chain inet silt input { type filter hook input priority filter; policy drop; }\n"
-    "add rule inet silt input iifname \"v*\" goto ask\n"
-    "add rule inet silt input ct state established,related accept\n"
+    {"chain ask", NULL},
+    {"rule ask iifgroup != $public goto refuse", "net_modes"},
+    {"rule ask ct state established,related accept", NULL},
+    {"rule ask meta l4proto { tcp, udp } th dport 53 accept", NULL},
+    {"rule ask icmp type echo-request accept", NULL},
+    {"rule ask icmpv6 type echo-request accept", NULL},
+    {"rule ask goto refuse", NULL},
+    {"chain input { type filter hook input priority filter; policy drop; }", NULL},
+    {"rule input iifname \"v*\" goto ask", NULL},
+    {"rule input ct state established,related accept", NULL},
 
-    "add chain inet silt leave { type nat hook postrouting priority srcnat; policy accept; }\n"
-    "add rule inet silt leave oifname \"up\" masquerade\n";
+    /* A router tells its neighbours which groups it listens to. Here nobody wants to know, and a
+     * link shall be silent until its sandbox speaks. */
+    {"chain speak { type filter hook output priority filter; policy accept; }", NULL},
+    {"rule speak icmpv6 type { mld-listener-report, mld2-listener-report } drop", NULL},
+
+    {"chain leave { type nat hook postrouting priority srcnat; policy accept; }", NULL},
+    {"rule leave oifname \"up\" masquerade", NULL},
+};
+
+/* "chain NAME ..." becomes "add chain inet TABLE NAME ...". */
+static void add_line(struct silt_buf *out, const char *table, const char *rule)
+{
+    silt_slice rest = silt_slice_of(rule), word;
+    (void)silt_slice_split(&rest, ' ', &word);
+    silt_buf_addf(out, "add %.*s inet %s %.*s\n", (int)word.len, word.data, table, (int)rest.len,
+                  rest.data);
+}
+
+static void add_lines(struct silt_buf *out)
+{
+    for (size_t i = 0; i < SILT_COUNT(gate); i++)
+        if (gate[i].protection == NULL || !silt_without(gate[i].protection))
+            add_line(out, "silt", gate[i].rule);
+}
 
 static void add_network(struct silt_buf *out, const silt_ip *ip, unsigned bits)
 {
@@ -124,12 +154,13 @@ void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connection
                   "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
     silt_buf_add(out, silt_slice_of(closed));
     (void)each_open(out, open, &ignored);
-    silt_buf_add(out, silt_slice_of(gate));
-    silt_buf_addf(out,
-                  "add rule inet silt begin add @connections { iifname ct count over %u }"
-                  " goto refuse\n"
-                  "add rule inet silt begin accept\n",
-                  connections); /* nft takes no name for this number */
+    add_lines(out);
+    if (!silt_without("net_limit"))
+        silt_buf_addf(out,
+                      "add rule inet silt begin add @connections { iifname ct count over %u }"
+                      " goto refuse\n",
+                      connections); /* nft takes no name for this number */
+    add_line(out, "silt", "rule begin accept");
 }
 
 /* What comes in on an interface that forwards only because of us, and is no answer to anything, is
@@ -161,28 +192,32 @@ static void add_masquerade(struct silt_buf *out, const struct silt_rules_outside
                   r->table, family == AF_INET ? "ip" : "ip6", text, r->uplink);
 }
 
-void silt_rules_outside(struct silt_buf *out, const struct silt_rules_outside *r)
+/* Packets for the machine itself never come in by the uplink, and none but answers go out by it. */
+static void add_outside(struct silt_buf *out, const struct silt_rules_outside *r)
 {
     const char *t = r->table, *up = r->uplink;
-    silt_rules_no_outside(out, t);
-    silt_buf_addf(out, "add table inet %s\n", t);
-    silt_buf_addf(out,
-                  "add chain inet %s input { type filter hook input priority filter; "
-                  "policy accept; }\n"
-                  "add rule inet %s input iifname \"%s\" meta l4proto tcp reject with tcp reset\n"
-                  "add rule inet %s input iifname \"%s\" reject with icmpx admin-prohibited\n",
-                  t, t, up, t, up);
-    silt_buf_addf(out,
-                  "add chain inet %s forward { type filter hook forward priority filter; "
-                  "policy accept; }\n"
-                  "add rule inet %s forward oifname \"%s\" ct state established,related accept\n"
-                  "add rule inet %s forward oifname \"%s\" drop\n",
-                  t, t, up, t, up);
+    add_line(out, t, "chain input { type filter hook input priority filter; policy accept; }");
+    if (!silt_without("net_host")) {
+        silt_buf_addf(out,
+                      "add rule inet %s input iifname \"%s\" meta l4proto tcp reject with tcp reset\n",
+                      t, up);
+        silt_buf_addf(out, "add rule inet %s input iifname \"%s\" reject with icmpx admin-prohibited\n",
+                      t, up);
+    }
+    add_line(out, t, "chain forward { type filter hook forward priority filter; policy accept; }");
+    silt_buf_addf(out, "add rule inet %s forward oifname \"%s\" ct state established,related accept\n",
+                  t, up);
+    silt_buf_addf(out, "add rule inet %s forward oifname \"%s\" drop\n", t, up);
+}
+
+void silt_rules_outside(struct silt_buf *out, const struct silt_rules_outside *r)
+{
+    silt_rules_no_outside(out, r->table);
+    silt_buf_addf(out, "add table inet %s\n", r->table);
+    add_outside(out, r);
     add_guards(out, r);
-    silt_buf_addf(out,
-                  "add chain inet %s leave { type nat hook postrouting priority srcnat; "
-                  "policy accept; }\n",
-                  t);
+    add_line(out, r->table,
+             "chain leave { type nat hook postrouting priority srcnat; policy accept; }");
     add_masquerade(out, r, AF_INET);
     if (r->plan->ipv6)
         add_masquerade(out, r, AF_INET6);

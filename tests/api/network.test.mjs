@@ -6,10 +6,10 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
-import { HOST, Internet, PUBLIC, WORLD, ip } from '../lib/internet.mjs';
+import { HOST, Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
-const FLAGS = { network: 'auto', 'network.resolvers': `${WORLD[4]},${WORLD[6]}` };
+const FLAGS = NETWORK.flags;
 let internet, daemon;
 before(async () => {
 	internet = await Internet.start();
@@ -22,9 +22,6 @@ after(async () => {
 
 const tables = () => spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout;
 const forwarding = name => fs.readFileSync(`/proc/sys/net/ipv4/conf/${name}/forwarding`, 'utf8').trim();
-
-/** HTTP by bash alone: whatever the image has, it has bash. */
-const get = (address, port = 80) => `exec 3<>/dev/tcp/${address}/${port} && printf 'GET / HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3 && cat <&3`;
 
 async function killAndWait(name, pid) {
 	process.kill(pid, 'SIGKILL');

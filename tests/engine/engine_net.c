@@ -174,6 +174,11 @@ static bool cannot_use_a_neighbours_address(struct world *w)
     (void)close(home);
     (void)close(sock);
     CHECK(given == 0 && bound == 0 && answered == 0);
+    struct silt_priv_request q = {.op = SILT_PRIV_NETSTAT, .slot = a.slot};
+    struct silt_priv_answer stat;
+    struct silt_parcel fds;
+    ask(w, &q, NULL, 0, &stat, &fds);
+    CHECK(stat.ok && stat.body.netstat.received_packets == 0); /* the owner got no answer to it */
     CHECK_SAYS(&a, "udp " PUBLIC4 " 9000", "world ::ffff:" HOST4 "\n");
     return end(w, &a) && end(w, &b);
 }

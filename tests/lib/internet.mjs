@@ -19,6 +19,17 @@ function run(command, ...words) {
 	return done.stdout;
 }
 
+/** Options of a daemon that uses this internet. */
+export const NETWORK = { flags: { network: 'auto', 'network.resolvers': `${WORLD[4]},${WORLD[6]}` } };
+
+/** HTTP by bash alone: whatever the image has, it has bash. */
+export const get = (address, port = 80) => `exec 3<>/dev/tcp/${address}/${port} && printf 'GET / HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3 && timeout 5 cat <&3`;
+
+/** Of the link of a sandbox, by its first process. */
+export function addresses(pid) {
+	return run('nsenter', '--target', String(pid), '--net', 'ip', '-brief', 'address', 'show', 'dev', 'eth0').match(/[0-9a-f.:]+(?=\/)/g);
+}
+
 export const ip = (...words) => run('ip', ...words);
 
 export class Internet {
