@@ -84,14 +84,16 @@ static void add_counters(struct silt_buf *b, const struct silt_priv_netstat *n)
     silt_json_close(b, '}');
 }
 
+/* A sandbox that nobody chose a mode for has what there is. */
 static void answer(struct silt_http_request *r, const struct silt_sandbox *s,
-                   const struct silt_priv_netstat *n)
+                   const struct silt_priv_netstat *n, bool available)
 {
+    bool nothing = !available && s->row.network == SILT_NET_DEFAULT;
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("mode"));
-    silt_json_string(&b, silt_slice_of(names[s->row.network]));
+    silt_json_string(&b, silt_slice_of(names[nothing ? SILT_NET_NONE : s->row.network]));
     silt_json_key(&b, SILT_LIT("connected"));
     silt_json_bool(&b, n != NULL);
     add_counters(&b, n);
@@ -99,21 +101,24 @@ static void answer(struct silt_http_request *r, const struct silt_sandbox *s,
     silt_api_answer(r, 200, &b);
 }
 
-static void on_counted(void *context, const struct silt_priv_netstat *n)
+static void on_counted(void *context, const struct silt_priv_netstat *n,
+                       const struct silt_error *failure)
 {
     struct visit *v = context;
     struct silt_http_request *r = v->request;
     struct silt_sandbox *s = silt_registry_find(v->api->registry, silt_slice_of(v->id));
-    struct silt_error e;
-    if (r != NULL)
-        r->on_gone = NULL;
-    if (r != NULL && s == NULL) {
-        (void)silt_fail(&e, SILT_GONE, "the sandbox was destroyed");
-        silt_api_refuse_error(r, &e);
-    } else if (r != NULL) {
-        answer(r, s, n);
-    }
+    struct silt_error gone;
+    (void)silt_fail(&gone, SILT_GONE, "the sandbox was destroyed");
     free(v);
+    if (r == NULL)
+        return;
+    r->on_gone = NULL;
+    if (s == NULL)
+        silt_api_refuse_error(r, &gone);
+    else if (failure != NULL && failure->code != SILT_UNAVAILABLE)
+        silt_api_refuse_error(r, failure);
+    else
+        answer(r, s, n, failure == NULL);
 }
 
 static void look(struct silt_call *c)

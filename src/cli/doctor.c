@@ -361,6 +361,30 @@ static struct finding check_daemon(const struct silt_config *c)
     return found(OK, "", "answers at %s", client.address);
 }
 
+/* The network */
+
+static bool has_nft(void)
+{
+    static const char *const places[] = {"/usr/sbin/nft", "/usr/bin/nft", "/sbin/nft", "/bin/nft"};
+    for (size_t i = 0; i < SILT_COUNT(places); i++)
+        if (access(places[i], X_OK) == 0)
+            return true;
+    return false;
+}
+
+static struct finding check_network(const struct silt_config *c)
+{
+    if (strcmp(c->network, "off") == 0)
+        return found(OK, "", "switched off by the setting network");
+    if (!has_nft())
+        return found(WARN, "apt-get install nftables, then start the daemon again",
+                     "no program nft: sandboxes have no network, their mode is none");
+    if (access("/proc/sys/net/netfilter/nf_conntrack_max", F_OK) < 0 && !can_load("../net"))
+        return found(WARN, "The kernel needs CONFIG_NF_TABLES and CONFIG_NF_CONNTRACK.",
+                     "no connection tracking in this kernel");
+    return found(OK, "", "nftables");
+}
+
 static const struct check {
     const char *name;
     struct finding (*run)(const struct silt_config *c);
@@ -373,7 +397,7 @@ static const struct check {
     {"disk space", check_disk},        {"open files", check_files},
     {"files of all", check_all_files},
     {"process ids", check_pids},       {"user ids", check_ids},
-    {"daemon", check_daemon},
+    {"network", check_network},        {"daemon", check_daemon},
 };
 
 static void print_finding(const char *name, const struct finding *f)

@@ -148,6 +148,8 @@ void silt_network_end(struct silt_sandbox *s)
 /* Counters */
 
 struct counting {
+    struct silt_registry *registry; /* borrowed */
+    uint32_t slot;
     silt_network_counted *on_counted;
     void *context;
 };
@@ -158,7 +160,9 @@ static void on_counters(void *context, const struct silt_priv_answer *a, int *fd
     (void)fds;
     (void)nfds;
     free(context);
-    c.on_counted(c.context, a->ok ? &a->body.netstat : NULL);
+    const struct silt_sandbox *s = c.registry->by_slot[c.slot];
+    bool failed = !a->ok && s != NULL && is_up(s);
+    c.on_counted(c.context, a->ok ? &a->body.netstat : NULL, failed ? &a->body.error : NULL);
 }
 
 void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted, void *context)
@@ -166,7 +170,10 @@ void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted
     struct counting *c = calloc(1, sizeof(*c));
     if (c == NULL)
         abort();
-    *c = (struct counting){.on_counted = on_counted, .context = context};
+    *c = (struct counting){.registry = s->registry,
+                           .slot = s->row.slot,
+                           .on_counted = on_counted,
+                           .context = context};
     struct silt_priv_request q = {.op = SILT_PRIV_NETSTAT, .slot = s->row.slot};
     silt_priv_ask(s->registry->priv, &q, NULL, 0, on_counters, c);
 }

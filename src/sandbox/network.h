@@ -30,6 +30,8 @@ void silt_network_leave(struct silt_network_change *c);
 void silt_network_on_running(struct silt_sandbox *s);
 void silt_network_end(struct silt_sandbox *s); /* it is destroyed: who waits is told */
 
-/* The callback comes exactly once; NULL: it has no link, or does not run. */
-typedef void silt_network_counted(void *context, const struct silt_priv_netstat *stat);
+/* The callback comes exactly once. Without counters: SILT_UNAVAILABLE, this machine has no network
+ * for sandboxes; or another failure; or no error: it does not run. */
+typedef void silt_network_counted(void *context, const struct silt_priv_netstat *stat,
+                                  const struct silt_error *e);
 void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted, void *context);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
-import { startDaemon } from '../lib/daemon.mjs';
+import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { HOST, Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
@@ -184,6 +184,21 @@ test('after kill -9 of silt-super the link goes by itself and the next start rem
 	await second.stop();
 	assert.ok(!link());
 	assert.doesNotMatch(tables(), /silt_tkill/);
+});
+
+const WITHOUT_NFT = ['unshare', '--mount', 'sh', '-c', 'mount --bind /dev/null /usr/sbin/nft && exec "$0" "$@"'];
+
+test('without nftables sandboxes run with loopback only, and the doctor says why', async t => {
+	const bare = await startDaemon({ flags: FLAGS, through: WITHOUT_NFT });
+	t.after(() => bare.stop());
+	assert.match(bare.log(), /super\.no_network.*nft is missing/);
+	const box = await bare.box();
+	assert.equal(await box.out('ls /sys/class/net'), 'lo\n');
+	assert.deepEqual((await bare.api('GET', `/v1/sandboxes/${box.id}/network`)).body, { mode: 'none', connected: false, counters: null });
+	const [first, ...rest] = WITHOUT_NFT;
+	const sick = spawnSync(first, [...rest, `${BUILD}/silt`, 'doctor'], { encoding: 'utf8' }).stdout;
+	assert.match(sick, /^warn +network +no program nft: .*\n +-> apt-get install nftables/m);
+	assert.match(spawnSync(`${BUILD}/silt`, ['doctor'], { encoding: 'utf8' }).stdout, /^ok +network +nftables$/m);
 });
 
 test('switched off, sandboxes run with loopback only', async t => {

@@ -21,7 +21,7 @@ export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.met
 
 /**
  * options: build (folder), flags ({name: value}), without (list of protections, unsafe builds only),
- *          keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again).
+ *          through (words of a command that starts it), keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again).
  */
 export async function startDaemon(options = {}) {
 	const home = options.home ?? makeHome();
@@ -101,7 +101,8 @@ export class Daemon {
 		if (this.#options.without)
 			env.SILT_WITHOUT = this.#options.without.join(',');
 		fs.rmSync(path.join(this.run, 'address'), { force: true });
-		this.#child = spawn(program, Object.entries(this.#flags).map(([name, value]) => `--${name}=${value}`), { env, stdio: ['ignore', log, log] });
+		const [first, ...rest] = [...(this.#options.through ?? []), program];
+		this.#child = spawn(first, [...rest, ...Object.entries(this.#flags).map(([name, value]) => `--${name}=${value}`)], { env, stdio: ['ignore', log, log] });
 		fs.closeSync(log);
 		this.#exited = new Promise(resolve => this.#child.once('exit', (code, signal) => resolve({ code, signal })).once('error', error => resolve({ error })));
 		await Promise.race([this.#ready(), this.#exited.then(end => { throw new Error(`silt-super ended: ${JSON.stringify(end)}`); })]);
