@@ -48,10 +48,15 @@ static const struct line gate[] = {
     {"rule reach ip daddr @closed4 goto refuse", "net_closed"},
     {"rule reach ip6 daddr @closed6 goto refuse", "net_closed"},
 
-    /* A new connection. */
+    /* A new connection, to the world or to the gate: each takes a place in the gate's memory. The
+     * rule with the limit is added by silt_rules_gate. */
+    {"chain count", NULL},
+
     {"chain begin", NULL},
+    {"rule begin jump count", NULL},
     {"rule begin icmp type != echo-request goto refuse", NULL},
     {"rule begin icmpv6 type != echo-request goto refuse", NULL},
+    {"rule begin accept", NULL},
 
     {"chain out", NULL},
     {"rule out oifname != \"up\" goto refuse", "net_neighbours"},
@@ -75,6 +80,7 @@ static const struct line gate[] = {
     {"chain ask", NULL},
     {"rule ask iifgroup != $public goto refuse", "net_modes"},
     {"rule ask ct state established,related accept", NULL},
+    {"rule ask jump count", NULL},
     {"rule ask meta l4proto { tcp, udp } th dport 53 accept", NULL},
     {"rule ask icmp type echo-request accept", NULL},
     {"rule ask icmpv6 type echo-request accept", NULL},
@@ -157,10 +163,9 @@ void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connection
     add_lines(out);
     if (!silt_without("net_limit"))
         silt_buf_addf(out,
-                      "add rule inet silt begin add @connections { iifname ct count over %u }"
+                      "add rule inet silt count add @connections { iifname ct count over %u }"
                       " goto refuse\n",
                       connections); /* nft takes no name for this number */
-    add_line(out, "silt", "rule begin accept");
 }
 
 /* What comes in on an interface that forwards only because of us, and is no answer to anything, is

@@ -229,6 +229,7 @@ static bool limits_connections(struct world *w)
     (void)snprintf(wanted, sizeof(wanted), "%d errno 111", CONNECTIONS); /* ECONNREFUSED */
     CHECK_SAYS(&b, "hold " PUBLIC4 " 80 100", wanted);
     CHECK(is_refused(&b, "tcp", PUBLIC6, PORT)); /* one limit for both families */
+    CHECK(is_refused(&b, "tcp", "10.210.0.1", 53)); /* and for the gate itself */
     CHECK_SAYS(&neighbour, "tcp " PUBLIC4 " 80", "world ::ffff:" HOST4 "\n");
     CHECK_SAYS(&b, "release", "ok");
     bool again = false; /* they count until both sides have said goodbye */
