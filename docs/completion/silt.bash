@@ -38,7 +38,7 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run ps logs kill cp git-clone watch ls info rm image token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run ps logs kill cp git-clone watch ls info net rm image token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -103,6 +103,12 @@ _silt() {
         [ "$(_silt_plain)" -ne 0 ] || words+=" $(_silt_ids)"
         ;;
     ls) words+=" --label --json" ;;
+    net)
+        case $previous in
+        --mode) words="none public" ;;
+        *) words+=" --mode --json $(_silt_ids)" ;;
+        esac
+        ;;
     info) words+=" --json $(_silt_ids)" ;;
     rm) words+=" $(_silt_ids)" ;;
     image)

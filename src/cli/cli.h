@@ -62,5 +62,6 @@ int silt_cli_git_clone(int argc, char **argv);
 int silt_cli_ls(int argc, char **argv);
 int silt_cli_info(int argc, char **argv);
 int silt_cli_rm(int argc, char **argv);
+int silt_cli_net(int argc, char **argv);
 int silt_cli_image(int argc, char **argv);
 int silt_cli_doctor(int argc, char **argv);

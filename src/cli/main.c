@@ -62,6 +62,8 @@ static const struct command {
      "print what happens to files, until Ctrl-C", silt_cli_watch},
     {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
     {"info", "ID [--json]", "one sandbox: state, limits, usage, last death", silt_cli_info},
+    {"net", "ID [--mode none|public] [--json]",
+     "what a sandbox may reach and how much it did; --mode changes it", silt_cli_net},
     {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},
     {"image", "ls [--json] | build NAME [--refresh] | rm NAME",
      "images; build makes base or host from its recipe (as root)", silt_cli_image},

@@ -126,6 +126,19 @@ test('traffic is counted', async t => {
 		assert.ok(after[name] > before[name], name);
 });
 
+test('the command line shows and changes it', async t => {
+	const box = await daemon.box(t, {});
+	const silt = (...words) => spawnSync(`${BUILD}/silt`, [...words, '--server', `http://${daemon.address}`, '--token-file', `${daemon.home}/token`], { encoding: 'utf8' });
+	await box.out(`(${get(PUBLIC[4])})`);
+	assert.match(silt('net', box.id).stdout, /^mode +public\nsent +\S+ \S+ in \d+ packets\nreceived +\S+ \S+ in \d+ packets\n$/);
+	assert.match(silt('net', box.id, '--mode', 'none').stdout, /^mode +none$/m);
+	assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
+	assert.equal(JSON.parse(silt('net', box.id, '--json').stdout).mode, 'none');
+	const wrong = silt('net', box.id, '--mode', 'x');
+	assert.equal(wrong.status, 125);
+	assert.match(wrong.stderr, /must be one of none, public/);
+});
+
 test('bad policies are refused and the old one stays', async t => {
 	const box = await daemon.box(t, { network: { mode: 'none' } });
 	for (const body of [{}, { mode: 'open' }, { mode: 7 }, { mode: null }, { mode: 'PUBLIC' }, [], { mode: ['public'] }]) {
