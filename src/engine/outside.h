@@ -13,9 +13,9 @@ enum { SILT_OUTSIDE_DEVICES = 8 };
 struct silt_outside {
     char uplink[IF_NAMESIZE]; /* our end of the link to the gate */
     char table[32];
-    char note[PATH_MAX + 16];                         /* path: which switches we turned on */
-    char devices[SILT_OUTSIDE_DEVICES][IF_NAMESIZE];  /* with a default route */
-    char opened[SILT_OUTSIDE_DEVICES * IF_NAMESIZE];  /* those that forward only because of us */
+    char note[PATH_MAX + 16];                        /* path: which switches we turned on */
+    char devices[SILT_OUTSIDE_DEVICES][IF_NAMESIZE]; /* with a default route */
+    char opened[SILT_OUTSIDE_DEVICES * IF_NAMESIZE]; /* those that forward only because of us */
     size_t ndevices;
     uint32_t mtu; /* the least of theirs */
 };

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-    SILT_PLAN_LINK_FIRST = 2,      /* 0 is the network itself, 1 the gateway */
+    SILT_PLAN_LINK_FIRST = 2,       /* 0 is the network itself, 1 the gateway */
     SILT_PLAN_INDEX_BASE = 1 << 20, /* of links' interface indexes: far above the kernel's own */
     SILT_PLAN_UPLINK_BITS4 = 31,
     SILT_PLAN_UPLINK_BITS6 = 64,

@@ -29,7 +29,8 @@ static const struct line gate[] = {
      * together before; what has an extension header nevertheless has no business here. */
     {"chain arrive { type filter hook prerouting priority raw; policy accept; }", NULL},
     {"rule arrive iifname \"v*\" fib saddr . iif oif missing counter drop", "net_source"},
-    {"rule arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 } counter drop",
+    {"rule arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 } counter "
+     "drop",
      NULL},
     {"rule arrive iifname \"v*\" meta nfproto ipv4 ip protocol != { tcp, udp, icmp } counter drop",
      NULL},
@@ -153,11 +154,10 @@ void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connection
 {
     struct silt_error ignored;
     silt_buf_addf(out, "define public = %d\n", SILT_NET_PUBLIC);
-    silt_buf_addf(out,
-                  "add table inet silt\n"
-                  "add set inet silt connections { type ifname; size 65535; flags dynamic; }\n"
-                  "add set inet silt open4 { type ipv4_addr; flags interval; auto-merge; }\n"
-                  "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
+    silt_buf_addf(out, "add table inet silt\n"
+                       "add set inet silt connections { type ifname; size 65535; flags dynamic; }\n"
+                       "add set inet silt open4 { type ipv4_addr; flags interval; auto-merge; }\n"
+                       "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
     silt_buf_add(out, silt_slice_of(closed));
     (void)each_open(out, open, &ignored);
     add_lines(out);
@@ -203,14 +203,16 @@ static void add_outside(struct silt_buf *out, const struct silt_rules_outside *r
     const char *t = r->table, *up = r->uplink;
     add_line(out, t, "chain input { type filter hook input priority filter; policy accept; }");
     if (!silt_without("net_host")) {
+        silt_buf_addf(
+            out, "add rule inet %s input iifname \"%s\" meta l4proto tcp reject with tcp reset\n",
+            t, up);
         silt_buf_addf(out,
-                      "add rule inet %s input iifname \"%s\" meta l4proto tcp reject with tcp reset\n",
-                      t, up);
-        silt_buf_addf(out, "add rule inet %s input iifname \"%s\" reject with icmpx admin-prohibited\n",
+                      "add rule inet %s input iifname \"%s\" reject with icmpx admin-prohibited\n",
                       t, up);
     }
     add_line(out, t, "chain forward { type filter hook forward priority filter; policy accept; }");
-    silt_buf_addf(out, "add rule inet %s forward oifname \"%s\" ct state established,related accept\n",
+    silt_buf_addf(out,
+                  "add rule inet %s forward oifname \"%s\" ct state established,related accept\n",
                   t, up);
     silt_buf_addf(out, "add rule inet %s forward oifname \"%s\" drop\n", t, up);
 }

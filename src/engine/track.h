@@ -7,9 +7,9 @@
 
 struct silt_track {
     const struct silt_net_gate *gate; /* borrowed */
-    int list, drop; /* sockets to the gate's conntrack; -1: there is no gate */
-    int look;       /* to ask whether a link is there */
-    uint32_t number, gone; /* the last one that was looked for: entries come in runs */
+    int list, drop;                   /* sockets to the gate's conntrack; -1: there is no gate */
+    int look;                         /* to ask whether a link is there */
+    uint32_t number, gone;            /* the last one that was looked for: entries come in runs */
 };
 
 int silt_track_open(struct silt_track *t, const struct silt_net_gate *g, struct silt_error *e);

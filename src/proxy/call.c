@@ -29,8 +29,8 @@ struct call {
     struct silt_grave grave;
     struct sockaddr_storage from;
     enum state state;
-    size_t turn; /* whose turn it is among the resolvers */
-    size_t done; /* bytes of what is being read or sent */
+    size_t turn;                     /* whose turn it is among the resolvers */
+    size_t done;                     /* bytes of what is being read or sent */
     size_t question_len, answer_len; /* with the prefix */
     char question[PREFIX + QUESTION_MAX];
     char answer[ANSWER_MAX];

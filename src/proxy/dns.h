@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns: answers sandboxes' questions by asking the resolvers. The sockets it listens on belong to the
- * gate; those it asks with to the machine. Each question goes out from a port of its own with an
- * identity of its own. */
+/* dns: answers sandboxes' questions by asking the resolvers. The sockets it listens on belong to
+ * the gate; those it asks with to the machine. Each question goes out from a port of its own with
+ * an identity of its own. */
 #pragma once
 
 #include "base/list.h"
@@ -16,7 +16,7 @@ struct silt_dns_listener {
 };
 
 struct silt_dns {
-    struct silt_loop *loop; /* borrowed */
+    struct silt_loop *loop;           /* borrowed */
     struct silt_resolvers *resolvers; /* borrowed */
     struct silt_dns_listener listeners[SILT_DNS_LISTENERS];
     struct silt_link flights; /* questions by UDP that wait for an answer, oldest first */

@@ -90,8 +90,7 @@ static void put_question(struct silt_sandbox *s, enum silt_net_mode mode, enum s
     struct ask *q = calloc(1, sizeof(*q));
     if (q == NULL)
         abort();
-    *q = (struct ask){
-        .registry = s->registry, .slot = s->row.slot, .mode = mode, .before = before};
+    *q = (struct ask){.registry = s->registry, .slot = s->row.slot, .mode = mode, .before = before};
     memcpy(q->id, s->row.id, sizeof(q->id));
     s->network.asked = true;
     struct silt_priv_request request = {
@@ -170,10 +169,8 @@ void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted
     struct counting *c = calloc(1, sizeof(*c));
     if (c == NULL)
         abort();
-    *c = (struct counting){.registry = s->registry,
-                           .slot = s->row.slot,
-                           .on_counted = on_counted,
-                           .context = context};
+    *c = (struct counting){
+        .registry = s->registry, .slot = s->row.slot, .on_counted = on_counted, .context = context};
     struct silt_priv_request q = {.op = SILT_PRIV_NETSTAT, .slot = s->row.slot};
     silt_priv_ask(s->registry->priv, &q, NULL, 0, on_counters, c);
 }

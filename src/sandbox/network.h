@@ -10,7 +10,7 @@
 
 struct silt_sandbox;
 
-struct silt_network { /* in each sandbox */
+struct silt_network {         /* in each sandbox */
     struct silt_link changes; /* the first is under way when `asked` */
     bool asked;
     bool stale; /* it was started, or found running, with another mode than the row's */

@@ -65,12 +65,25 @@ static bool reaches_the_world(struct world *w)
 
 static bool does_not_reach_the_rest(struct world *w)
 {
-    static const char *const closed[] = {
-        "169.254.169.254", "10.1.2.3",       "192.168.7.7",      "172.16.9.9",
-        "100.100.100.200", "168.63.129.16",  "198.18.77.7",      "198.51.100.1",
-        "fd00:ec2::254",   "2001:db8:ffff::1", "64:ff9b::a01:203", "2002:a01:203::1",
-        "::ffff:10.1.2.3", "192.0.2.1",      "2001:db8:1::1",    HOST4,
-        HOST6,             "10.210.0.1",     "fd73:696c:7400::1"};
+    static const char *const closed[] = {"169.254.169.254",
+                                         "10.1.2.3",
+                                         "192.168.7.7",
+                                         "172.16.9.9",
+                                         "100.100.100.200",
+                                         "168.63.129.16",
+                                         "198.18.77.7",
+                                         "198.51.100.1",
+                                         "fd00:ec2::254",
+                                         "2001:db8:ffff::1",
+                                         "64:ff9b::a01:203",
+                                         "2002:a01:203::1",
+                                         "::ffff:10.1.2.3",
+                                         "192.0.2.1",
+                                         "2001:db8:1::1",
+                                         HOST4,
+                                         HOST6,
+                                         "10.210.0.1",
+                                         "fd73:696c:7400::1"};
     struct box b;
     CHECK(box_create(w, 1, SILT_CREATE_FRESH, &b));
     for (size_t i = 0; i < SILT_COUNT(closed); i++) {
@@ -156,8 +169,8 @@ static bool cannot_use_a_neighbours_address(struct world *w)
     (void)close(ns);
     CHECK(setns(b.pidfd, CLONE_NEWNET) == 0 && silt_rtnl_open(&r, &e) == 0);
     uint32_t index = if_nametoindex("eth0");
-    struct sockaddr_in from = {.sin_family = AF_INET}, to = {.sin_family = AF_INET,
-                                                             .sin_port = htons(ECHO_PORT)};
+    struct sockaddr_in from = {.sin_family = AF_INET},
+                       to = {.sin_family = AF_INET, .sin_port = htons(ECHO_PORT)};
     silt_ip ip = {.family = AF_INET};
     (void)inet_pton(AF_INET, four, ip.bytes);
     (void)inet_pton(AF_INET, four, &from.sin_addr);
@@ -228,7 +241,7 @@ static bool limits_connections(struct world *w)
     CHECK(box_create(w, 2, SILT_CREATE_FRESH, &neighbour));
     (void)snprintf(wanted, sizeof(wanted), "%d errno 111", CONNECTIONS); /* ECONNREFUSED */
     CHECK_SAYS(&b, "hold " PUBLIC4 " 80 100", wanted);
-    CHECK(is_refused(&b, "tcp", PUBLIC6, PORT)); /* one limit for both families */
+    CHECK(is_refused(&b, "tcp", PUBLIC6, PORT));    /* one limit for both families */
     CHECK(is_refused(&b, "tcp", "10.210.0.1", 53)); /* and for the gate itself */
     CHECK_SAYS(&neighbour, "tcp " PUBLIC4 " 80", "world ::ffff:" HOST4 "\n");
     CHECK_SAYS(&b, "release", "ok");
@@ -281,7 +294,8 @@ static bool refuses_unknown_modes(struct world *w)
     struct silt_priv_request q = create_request(2, IMAGE_PLAIN, SILT_CREATE_FRESH);
     struct box b;
     CHECK(box_create(w, 1, SILT_CREATE_FRESH, &b));
-    CHECK(!set_mode(w, 1, 77) && !set_mode(w, 1, SILT_NET_DEFAULT) && !set_mode(w, 3, SILT_NET_NONE));
+    CHECK(!set_mode(w, 1, 77) && !set_mode(w, 1, SILT_NET_DEFAULT)
+          && !set_mode(w, 3, SILT_NET_NONE));
     q.body.create.network = 77;
     struct box other;
     CHECK(!box_create_by(w, &q, &other));
@@ -375,8 +389,8 @@ static bool leaves_no_link(struct world *w)
     return true;
 }
 
-/* What the machine itself notices. Each in a process of its own, in a namespace of its own that looks
- * like a machine with one interface and a default route. */
+/* What the machine itself notices. Each in a process of its own, in a namespace of its own that
+ * looks like a machine with one interface and a default route. */
 
 static bool read_switch(const char *path, char *ret)
 {
@@ -492,7 +506,8 @@ static bool costs_little(struct world *w)
 {
     struct silt_error e;
     silt_auto_fd home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    struct silt_net_gate with = {.ns = w->gate.ns, .home = home}, without = {.ns = -1, .home = home};
+    struct silt_net_gate with = {.ns = w->gate.ns, .home = home},
+                         without = {.ns = -1, .home = home};
     CHECK(silt_plan_make("10.210.0.0/16", "fd73:696c:7400::/64", 0, &with.plan, &e) == 0);
     CHECK(silt_net_gate_open(&with, &e) == 0);
     for (int64_t pause_us = 0; pause_us <= 20000; pause_us += 20000) {

@@ -35,10 +35,10 @@ static bool lead(struct silt_rtnl *r, uint32_t index, const char *via)
 
 /* Public ones, and all that must not be reached. */
 static const char *const addresses[] = {
-    PUBLIC4,           "169.254.169.254", "10.1.2.3",        "192.168.7.7",
-    "172.16.9.9",      "100.100.100.200", "168.63.129.16",   "198.18.77.7",
-    "198.51.100.1",    PUBLIC6,           "fd00:ec2::254",   "2001:db8:ffff::1",
-    "64:ff9b::a01:203", "2002:a01:203::1", "10.77.0.1",       "fd77::1",
+    PUBLIC4,           "169.254.169.254",  "10.1.2.3",         "192.168.7.7",     "172.16.9.9",
+    "100.100.100.200", "168.63.129.16",    "198.18.77.7",      "198.51.100.1",    PUBLIC6,
+    "fd00:ec2::254",   "2001:db8:ffff::1", "64:ff9b::a01:203", "2002:a01:203::1", "10.77.0.1",
+    "fd77::1",
 };
 
 static bool furnish_world(struct silt_rtnl *r)
@@ -53,7 +53,8 @@ static bool furnish_world(struct silt_rtnl *r)
 
 static bool connect_world(struct silt_rtnl *r)
 {
-    return silt_rtnl_raise(r, WORLD_LINK, &error) == 0 && give(r, WORLD_LINK, "192.0.2.1", 24) && give(r, WORLD_LINK, "2001:db8:1::1", 64);
+    return silt_rtnl_raise(r, WORLD_LINK, &error) == 0 && give(r, WORLD_LINK, "192.0.2.1", 24)
+           && give(r, WORLD_LINK, "2001:db8:1::1", 64);
 }
 
 static bool connect_links(struct silt_rtnl *r, int world)
@@ -96,7 +97,8 @@ static int greet(int listener, const char *place)
     socklen_t len = sizeof(from);
     char text[128];
     int fd = accept4(listener, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
-    if (fd >= 0 && send(fd, text, (size_t)greeting(text, sizeof(text), place, &from), MSG_NOSIGNAL) < 0)
+    if (fd >= 0
+        && send(fd, text, (size_t)greeting(text, sizeof(text), place, &from), MSG_NOSIGNAL) < 0)
         silt_close_fd(&fd);
     return fd;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A question by DNS, as a sandbox sends it: what is understood is bounded, plain and answered within its own size. */
+/* A question by DNS, as a sandbox sends it: what is understood is bounded, plain and answered
+ * within its own size. */
 #include "fuzz/fuzz.h"
 #include "proxy/message.h"
 

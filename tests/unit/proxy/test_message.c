@@ -6,7 +6,9 @@
 /* Identity 0x1234, recursion wanted, one question, then the question itself. */
 #define HEAD "\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00"
 #define A_IN "\x00\x01\x00\x01"
-#define EXAMPLE "\x03WWW\x07" "Example\x04test\x00"
+#define EXAMPLE                                                                                    \
+    "\x03WWW\x07"                                                                                  \
+    "Example\x04test\x00"
 
 static const struct silt_dns_question none;
 
@@ -44,14 +46,18 @@ TEST(what_nobody_can_read_is_refused)
         SILT_LIT(""),
         SILT_LIT("\x12\x34\x01"),
         SILT_LIT(HEAD),
-        SILT_LIT(HEAD "\x03www"),                                   /* no end */
-        SILT_LIT(HEAD "\x03www\x00"),                               /* no type */
-        SILT_LIT(HEAD "\x03www\x00\x00\x01\x00"),                   /* half a class */
-        SILT_LIT(HEAD "\x09www\x00" A_IN),                          /* a label beyond the end */
-        SILT_LIT(HEAD "\xc0\x0c" A_IN),                             /* points to itself */
-        SILT_LIT(HEAD "\x03" "a.b\x00" A_IN),                       /* a dot inside a label */
-        SILT_LIT(HEAD "\x03" "a\x00" "b\x00" A_IN),
-        SILT_LIT(HEAD "\x03" "a b\x00" A_IN),
+        SILT_LIT(HEAD "\x03www"),                 /* no end */
+        SILT_LIT(HEAD "\x03www\x00"),             /* no type */
+        SILT_LIT(HEAD "\x03www\x00\x00\x01\x00"), /* half a class */
+        SILT_LIT(HEAD "\x09www\x00" A_IN),        /* a label beyond the end */
+        SILT_LIT(HEAD "\xc0\x0c" A_IN),           /* points to itself */
+        SILT_LIT(HEAD "\x03"
+                      "a.b\x00" A_IN), /* a dot inside a label */
+        SILT_LIT(HEAD "\x03"
+                      "a\x00"
+                      "b\x00" A_IN),
+        SILT_LIT(HEAD "\x03"
+                      "a b\x00" A_IN),
         SILT_LIT("\x12\x34\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00" EXAMPLE A_IN), /* no question */
         SILT_LIT("\x12\x34\x01\x00\x00\x02\x00\x00\x00\x00\x00\x00" EXAMPLE A_IN), /* two */
     };
