@@ -45,6 +45,22 @@ test('host, private networks and metadata are refused within a second', async t 
 	}
 });
 
+test('curl, pings and datagrams larger than a packet get through', async t => {
+	const box = await daemon.box(t);
+	assert.match(await box.out('curl -sS -m 5 http://www.example.test/'), /world .* www\.example\.test/);
+	const script = `
+import os, socket
+for family, address, protocol in ((socket.AF_INET, "${PUBLIC[4]}", socket.IPPROTO_ICMP), (socket.AF_INET6, "${PUBLIC[6]}", socket.IPPROTO_ICMPV6)):
+    ping = socket.socket(family, socket.SOCK_DGRAM, protocol); ping.settimeout(3)
+    ping.sendto(bytes([8 if family == socket.AF_INET else 128, 0, 0, 0, 0, 0, 0, 1]) + b"hello", (address, 0))
+    print(ping.recv(100)[8:] == b"hello")
+    big = os.urandom(9000)
+    udp = socket.socket(family, socket.SOCK_DGRAM); udp.settimeout(3); udp.connect((address, 7))
+    udp.send(big); print(udp.recv(20000) == big)
+`;
+	assert.equal(await box.out(`python3 -c '${script}'`), 'True\n'.repeat(4));
+});
+
 test('names are resolved as on any machine', async t => {
 	const box = await daemon.box(t);
 	assert.match(await box.out('getent ahostsv4 www.example.test'), new RegExp(`^${PUBLIC[4]} `));

@@ -7,12 +7,20 @@ import http from 'node:http';
 import net from 'node:net';
 import { answer } from './dns.mjs';
 
+const PUBLIC = { 4: '93.184.215.14', 6: '2606:4700::1111' };
+
 const listening = [];
 const on = server => listening.push(new Promise(resolve => server.once('listening', resolve)));
 
 const web = http.createServer((request, response) => response.end(`world ${request.socket.remoteAddress} ${request.headers.host}\n`));
 on(web.listen(80, '::'));
 on(net.createServer(socket => socket.on('error', () => {}).pipe(socket)).listen(7, '::'));
+
+for (const type of ['udp4', 'udp6']) { // datagrams of any size come back, from the address that every machine of the world has
+	const udp = dgram.createSocket({ type, ipv6Only: type === 'udp6' });
+	udp.on('message', (bytes, from) => udp.send(bytes, from.port, from.address));
+	on(udp.bind(7, type === 'udp4' ? PUBLIC[4] : PUBLIC[6]));
+}
 
 for (const [type, address] of [['udp4', '0.0.0.0'], ['udp6', '::']]) {
 	const udp = dgram.createSocket({ type, ipv6Only: type === 'udp6' });
