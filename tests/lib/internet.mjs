@@ -36,15 +36,17 @@ export class Internet {
 	#holder;
 	#server;
 
-	static async start() {
+	/** options: addresses (more of the world's), servers (false: world.mjs is not started, others serve: services.mjs). */
+	static async start({ addresses = [], servers = true } = {}) {
 		assert.deepEqual(fs.readFileSync('/proc/net/dev', 'utf8').match(/\w+(?=:)/g), ['lo'], 'the test is in a network namespace of its own (inside.mjs)');
 		const internet = new Internet();
 		internet.#holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] }); // ends with us, however we end
 		const own = fs.readlinkSync('/proc/self/ns/net');
 		await until('the world', () => fs.readlinkSync(`/proc/${internet.#holder.pid}/ns/net`) !== own);
 		try {
-			internet.#connect();
-			await internet.#serve();
+			internet.#connect(addresses);
+			if (servers)
+				await internet.#serve();
 		} catch (error) {
 			internet.stop();
 			throw error;
@@ -57,7 +59,12 @@ export class Internet {
 		return run('nsenter', `--net=/proc/${this.#holder.pid}/ns/net`, ...words);
 	}
 
-	#connect() {
+	/** A program in the world, which ends with us, however we end. */
+	spawn(words, options) {
+		return spawn('nsenter', [`--net=/proc/${this.#holder.pid}/ns/net`, 'setpriv', '--pdeathsig', 'KILL', ...words], options);
+	}
+
+	#connect(more) {
 		ip('link', 'set', 'lo', 'up');
 		ip('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(this.#holder.pid));
 		for (const name of ['lo', 'eth0'])
@@ -70,7 +77,7 @@ export class Internet {
 			this.world('ip', 'address', 'add', `${WORLD[family]}/${bits}`, 'dev', 'eth0', ...flags);
 			ip(`-${family}`, 'route', 'add', 'default', 'via', WORLD[family]);
 		}
-		for (const address of [PUBLIC[4], PUBLIC[6], ...CLOSED])
+		for (const address of [PUBLIC[4], PUBLIC[6], ...CLOSED, ...more])
 			this.world('ip', 'address', 'add', address, 'dev', 'lo');
 	}
 
