@@ -159,7 +159,11 @@ static void on_kill(const struct asked *q)
     struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
     struct silt_agent_kill k;
     memcpy(&k, q->frame->body, sizeof(k));
-    if (x != NULL && x->start.head.mode != SILT_EXEC_FOREGROUND && k.signal >= 1 && k.signal < NSIG)
+    if (x == NULL || x->start.head.mode == SILT_EXEC_FOREGROUND || k.signal < 1 || k.signal >= NSIG)
+        return;
+    if (k.target == SILT_KILL_GROUP)
+        silt_run_interrupt(x, (int)k.signal);
+    else
         silt_run_kill(x, (int)k.signal, k.grace_ms);
 }
 

@@ -40,12 +40,23 @@ struct places {
     int *in, *err, *secret;
 };
 
+/* Unless siltd reads the output itself and has made them. */
+static int make_pipes(struct silt_exec *x, int *ret_out, int *ret_err, struct silt_error *e)
+{
+    if ((x->start.head.flags & SILT_START_PIPES) != 0) {
+        *ret_out = silt_take_fd(&x->start.out);
+        *ret_err = silt_take_fd(&x->start.err);
+        return 0;
+    }
+    return make_pipe(&x->out, ret_out, e) < 0 ? -1 : make_pipe(&x->err, ret_err, e);
+}
+
 static int launch(struct silt_exec *x, struct silt_spawn *s, const struct places *p,
                   struct silt_error *e)
 {
     char user[SILT_USER_TEXT_MAX + 1];
     silt_auto_fd out = -1, err = -1, in = -1;
-    if (make_pipe(&x->out, &out, e) < 0 || make_pipe(&x->err, &err, e) < 0
+    if (make_pipes(x, &out, &err, e) < 0
         || (x->input.wanted && silt_input_open(&x->input, &in, e) < 0)
         || silt_slice_to_cstr(x->start.user, user, sizeof(user), e) < 0)
         return -1;

@@ -65,3 +65,4 @@ void silt_run_start(struct silt_exec *x);
 void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like);
 /* As SILT_AGENT_KILL says. x does not end before this returns. */
 void silt_run_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
+void silt_run_interrupt(struct silt_exec *x, int signal); /* to its process group */

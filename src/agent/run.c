@@ -11,13 +11,9 @@
 
 enum { GRACE_MS = 5000 }; /* between SIGTERM and SIGKILL when the time is over */
 
-/* The process is gone, and so is what had to go with it. */
-static void close_down(struct silt_exec *x)
+static bool has_outlet(const struct silt_exec *x)
 {
-    if (!x->exited || x->purge.running || x->state == SILT_EXEC_ENDING)
-        return;
-    x->state = SILT_EXEC_ENDING;
-    silt_outlet_close(&x->outlet);
+    return (x->start.head.flags & SILT_START_PIPES) == 0;
 }
 
 /* Somebody may have been killed while the last of the output was on its way. */
@@ -25,6 +21,18 @@ static void end_if_over(struct silt_exec *x)
 {
     if (x->state == SILT_EXEC_ENDING && x->outlet.state == SILT_OUTLET_CLOSED && !x->purge.running)
         silt_exec_end(x, (silt_slice){NULL, 0});
+}
+
+/* The process is gone, and so is what had to go with it. */
+static void close_down(struct silt_exec *x)
+{
+    if (!x->exited || x->purge.running || x->state == SILT_EXEC_ENDING)
+        return;
+    x->state = SILT_EXEC_ENDING;
+    if (has_outlet(x))
+        silt_outlet_close(&x->outlet);
+    else
+        end_if_over(x);
 }
 
 static void on_dry(struct silt_outlet *o)
@@ -72,7 +80,8 @@ static void on_started(struct silt_launch *l)
     x->state = SILT_EXEC_RUNNING;
     silt_start_fini(&x->start);
     silt_exec_say_started(x, x->pid);
-    silt_outlet_open(&x->outlet, x->id, x->out, x->err);
+    if (has_outlet(x))
+        silt_outlet_open(&x->outlet, x->id, x->out, x->err);
     if (x->start.head.timeout_ms > 0) {
         x->deadline.on_time = on_deadline;
         silt_loop_after(&x->agent->loop, &x->deadline, x->start.head.timeout_ms);
@@ -188,6 +197,12 @@ static void doom(struct silt_exec *x)
     silt_handle_stop_waiting(&x->wait);
     x->deadline.on_time = on_doomed;
     silt_loop_after(&x->agent->loop, &x->deadline, 0);
+}
+
+void silt_run_interrupt(struct silt_exec *x, int signal)
+{
+    if (x->state == SILT_EXEC_RUNNING && !x->exited)
+        (void)kill(-x->pid, signal);
 }
 
 void silt_run_kill(struct silt_exec *x, int signal, uint32_t grace_ms)

@@ -69,11 +69,13 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
     uint32_t known = !is_exec       ? 0
                      : !own_process ? SILT_START_QUIET
                                     : SILT_START_LOG | SILT_START_HOLD | SILT_START_STDIN
-                                          | SILT_START_ARGV | SILT_START_SECRET;
+                                          | SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES;
+    bool plain_only = (h->flags & (SILT_START_ARGV | SILT_START_PIPES)) != 0;
     if (is_exec && (h->mode < SILT_EXEC_FOREGROUND || h->mode > SILT_EXEC_PLAIN))
         return silt_fail(e, SILT_PROTOCOL, "mode %u", h->mode);
     if ((h->flags & ~known) != 0 || (!own_process && h->user_len > 0)
-        || ((h->flags & SILT_START_ARGV) != 0 && h->mode != SILT_EXEC_PLAIN))
+        || (plain_only && h->mode != SILT_EXEC_PLAIN)
+        || ((h->flags & SILT_START_PIPES) != 0 && (h->flags & SILT_START_LOG) != 0))
         return silt_fail(e, SILT_PROTOCOL, "flags %x in mode %u", h->flags, h->mode);
     return 0;
 }
@@ -96,12 +98,15 @@ static int check(const struct silt_start *s, bool is_exec, struct silt_error *e)
 static int take_descriptors(struct silt_start *s, const struct silt_frame *f, struct silt_parcel *p,
                             int *ret_memory, struct silt_error *e)
 {
-    int *places[] = {ret_memory, &s->log, &s->secret};
+    bool has_pipes = (s->head.flags & SILT_START_PIPES) != 0;
+    int *places[] = {ret_memory, &s->log, &s->secret, &s->out, &s->err};
     const bool wanted[] = {(f->flags & SILT_START_IN_MEMFD) != 0,
                            (s->head.flags & SILT_START_LOG) != 0,
-                           (s->head.flags & SILT_START_SECRET) != 0};
-    int next = 0;
-    if (p->nfds != wanted[0] + wanted[1] + wanted[2])
+                           (s->head.flags & SILT_START_SECRET) != 0, has_pipes, has_pipes};
+    int next = 0, count = 0;
+    for (size_t i = 0; i < SILT_COUNT(wanted); i++)
+        count += wanted[i];
+    if (p->nfds != count)
         return silt_fail(e, SILT_PROTOCOL, "request with %d descriptors", p->nfds);
     for (size_t i = 0; i < SILT_COUNT(places); i++)
         if (wanted[i])
@@ -156,7 +161,7 @@ static int parse(struct silt_start *s, const struct silt_frame *f, size_t body_l
 int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
                      struct silt_parcel *p, struct silt_error *e)
 {
-    *s = (struct silt_start){.log = -1, .secret = -1};
+    *s = (struct silt_start){.log = -1, .secret = -1, .out = -1, .err = -1};
     if (parse(s, f, body_len, p, e) == 0)
         return 0;
     silt_start_fini(s);
@@ -166,7 +171,7 @@ int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t bo
 struct silt_start silt_start_take(struct silt_start *s)
 {
     struct silt_start taken = *s;
-    *s = (struct silt_start){.log = -1, .secret = -1};
+    *s = (struct silt_start){.log = -1, .secret = -1, .out = -1, .err = -1};
     return taken;
 }
 
@@ -177,7 +182,9 @@ void silt_start_fini(struct silt_start *s)
         (void)munmap(s->map, s->map_len);
     silt_close_fd(&s->log);
     silt_close_fd(&s->secret);
-    *s = (struct silt_start){.head = s->head, .log = -1, .secret = -1};
+    silt_close_fd(&s->out);
+    silt_close_fd(&s->err);
+    *s = (struct silt_start){.head = s->head, .log = -1, .secret = -1, .out = -1, .err = -1};
 }
 
 static char *unconst(const char *p)

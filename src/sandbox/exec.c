@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ struct silt_exec {
     size_t unstarted; /* bytes that count against UNSTARTED_MAX */
     size_t unacknowledged; /* output that came and was not credited back */
     size_t owed;           /* credit that is not sent yet */
+    bool lasting;          /* a context: its runs keep the sandbox awake, not it */
     struct silt_grave grave;
 };
 
@@ -69,7 +71,8 @@ static void finish(struct silt_exec *x)
     is_started(x);
     silt_list_remove(&x->link);
     x->sandbox->exec_count--;
-    silt_sandbox_release(x->sandbox);
+    if (!x->lasting)
+        silt_sandbox_release(x->sandbox);
     silt_loop_bury(x->sandbox->registry->loop, &x->grave);
 }
 
@@ -165,7 +168,8 @@ static void add_exec(struct silt_exec *x)
 {
     silt_list_append(&x->sandbox->execs, &x->link);
     x->sandbox->exec_count++;
-    silt_sandbox_hold(x->sandbox);
+    if (!x->lasting)
+        silt_sandbox_hold(x->sandbox);
 }
 
 static int check_room(const struct silt_sandbox *s, size_t command, size_t all, struct silt_error *e)
@@ -207,9 +211,11 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                             .number = q->number != 0 ? q->number : silt_registry_number(s->registry),
                             .parts = at,
                             .unstarted = size,
+                            .lasting = (q->flags & SILT_START_PIPES) != 0,
                             .grave = {.free = free_exec}};
     x->start = (struct silt_start){
-        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .log = -1, .secret = secret};
+        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .log = -1, .secret = secret,
+        .out = q->out, .err = q->err};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
     x->start.cwd = copy_part(&at, q->cwd);
     x->start.user = copy_part(&at, q->user);
@@ -257,10 +263,21 @@ static void tell(struct silt_exec *x, uint32_t type, uint32_t flags, silt_slice 
         silt_channel_send(x->sandbox, &f);
 }
 
+static void tell_kill(struct silt_exec *x, const struct silt_agent_kill *how)
+{
+    tell(x, SILT_AGENT_KILL, 0, (silt_slice){(const char *)how, sizeof(*how)});
+}
+
 void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms)
 {
     struct silt_agent_kill how = {.signal = (uint32_t)signal, .grace_ms = grace_ms};
-    tell(x, SILT_AGENT_KILL, 0, (silt_slice){(const char *)&how, sizeof(how)});
+    tell_kill(x, &how);
+}
+
+void silt_exec_interrupt(struct silt_exec *x)
+{
+    struct silt_agent_kill how = {.signal = SIGINT, .target = SILT_KILL_GROUP};
+    tell_kill(x, &how);
 }
 
 void silt_exec_follow(struct silt_exec *x, uint64_t position)

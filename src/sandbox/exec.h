@@ -27,6 +27,7 @@ struct silt_exec_request {
     uint32_t flags;  /* SILT_START_… */
     uint64_t number; /* 0: a new one */
     int secret;      /* with SILT_START_SECRET: number 3 of the command; duplicated */
+    int out, err;    /* with SILT_START_PIPES: its standard output and error */
 };
 
 /* SILT_LIMIT when too much waits already. `session` is NULL for PLAIN. A foreground command holds the session until it ended, a background one
@@ -40,6 +41,7 @@ struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, struc
 /* The sink hears of the failure. True: it was not sent yet. False: it is too late for that. */
 bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e);
 void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
+void silt_exec_interrupt(struct silt_exec *x); /* SIGINT to its process group */
 void silt_exec_follow(struct silt_exec *x, uint64_t position);
 void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close); /* fits one frame */
 void silt_exec_detach(struct silt_exec *x); /* nobody reads; the sink stays */

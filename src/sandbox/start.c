@@ -86,7 +86,7 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
         .flags = p->flags,
     };
     size_t parts = p->note.len + p->cwd.len + p->env.len + p->user.len + p->command.len;
-    int fds[3];
+    int fds[5];
     struct silt_frame_out f = {
         .type = type, .id = id, .head = {(const char *)&head, sizeof(head)}, .fds = fds};
     if (parts > SILT_START_MAX)
@@ -112,6 +112,10 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
         fds[f.nfds++] = p->log;
     if (p->flags & SILT_START_SECRET)
         fds[f.nfds++] = p->secret;
+    if (p->flags & SILT_START_PIPES) {
+        fds[f.nfds++] = p->out;
+        fds[f.nfds++] = p->err;
+    }
     silt_channel_send(s, &f);
     return 0;
 }

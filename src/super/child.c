@@ -10,10 +10,10 @@
 /* What we tell the programs */
 
 /* false: the channel is full. A channel whose peer is gone swallows everything: its end is near. */
-static bool tell(struct silt_child *p, enum silt_super_message type, uint32_t key,
+static bool tell(struct silt_child *p, const struct silt_super_note *said,
                  const struct silt_parcel *fds)
 {
-    struct silt_super_note note = {.type = type, .key = key};
+    struct silt_super_note note = *said;
     struct silt_parcel parcel = fds != NULL ? *fds : (struct silt_parcel){0};
     struct silt_error e;
     parcel.data = &note;
@@ -21,16 +21,32 @@ static bool tell(struct silt_child *p, enum silt_super_message type, uint32_t ke
     return silt_fd_send(p->channel, &parcel, &e) == 0 || e.sys != EAGAIN;
 }
 
+/* One message; which is what next_kept and next_context say. */
+static bool tell_one_kept(struct silt_super *s, struct silt_child *siltd)
+{
+    const struct silt_kept *k = &s->keep.items[s->next_kept];
+    struct silt_super_note note = {.type = SILT_SUPER_KEPT, .key = s->next_kept};
+    struct silt_parcel fds = {.fds = {k->channel, k->pidfd}, .nfds = 2};
+    if (s->next_context > 0) {
+        const struct silt_kept_context *c = &k->contexts[s->next_context - 1];
+        note.number = c->number;
+        fds.nfds = SILT_SUPER_CONTEXT_FDS;
+        memcpy(fds.fds, c->fds, sizeof(c->fds));
+    }
+    return tell(siltd, &note, &fds);
+}
+
 static bool tell_kept(struct silt_super *s, struct silt_child *siltd)
 {
-    for (; s->next_kept < s->keep.count; s->next_kept++) {
+    const struct silt_super_note all = {.type = SILT_SUPER_KEPT_ALL};
+    for (; s->next_kept < s->keep.count; s->next_kept++, s->next_context = 0) {
         const struct silt_kept *k = &s->keep.items[s->next_kept];
-        struct silt_parcel fds = {.fds = {k->channel, k->pidfd}, .nfds = 2};
-        if (k->channel >= 0 && !tell(siltd, SILT_SUPER_KEPT, s->next_kept, &fds))
-            return false;
+        for (; k->channel >= 0 && s->next_context <= k->context_count; s->next_context++)
+            if (!tell_one_kept(s, siltd))
+                return false;
     }
     if (s->next_kept == s->keep.count) {
-        if (!tell(siltd, SILT_SUPER_KEPT_ALL, 0, NULL))
+        if (!tell(siltd, &all, NULL))
             return false;
         s->next_kept++;
     }
@@ -39,10 +55,11 @@ static bool tell_kept(struct silt_super *s, struct silt_child *siltd)
 
 static bool tell_peer(struct silt_child *p)
 {
+    const struct silt_super_note peer = {.type = SILT_SUPER_PEER};
     struct silt_parcel fds = {.fds = {p->end}, .nfds = 1};
     if (p->end < 0)
         return true;
-    if (!tell(p, SILT_SUPER_PEER, 0, &fds))
+    if (!tell(p, &peer, &fds))
         return false;
     silt_close_fd(&p->end);
     return true;
@@ -70,16 +87,42 @@ static void on_keep(struct silt_super *s, uint32_t key, struct silt_parcel *fds)
     silt_keep_put(&s->keep, key, silt_take_fd(&fds->fds[0]), silt_take_fd(&fds->fds[1]));
 }
 
+static void on_keep_context(struct silt_super *s, const struct silt_super_note *note,
+                            struct silt_parcel *fds)
+{
+    struct silt_kept_context c = {.number = note->number};
+    memcpy(c.fds, fds->fds, sizeof(c.fds));
+    if (note->key >= s->keep.count || fds->nfds != SILT_SUPER_CONTEXT_FDS
+        || !silt_keep_put_context(&s->keep, note->key, &c)) {
+        silt_log(SILT_LOG_WARN, "keep.refused", "key=%u number=%llu descriptors=%d", note->key,
+                 (unsigned long long)note->number, fds->nfds);
+        return;
+    }
+    fds->nfds = 0;
+}
+
+static void on_drop(struct silt_super *s, const struct silt_super_note *note)
+{
+    if (note->key >= s->keep.count)
+        return;
+    if (note->number != 0)
+        silt_keep_drop_context(&s->keep, note->key, note->number);
+    else
+        silt_keep_drop(&s->keep, note->key);
+}
+
 static void on_note(struct silt_super *s, const struct silt_super_note *note,
                     struct silt_parcel *fds)
 {
     switch ((enum silt_super_message)note->type) {
     case SILT_SUPER_KEEP:
-        on_keep(s, note->key, fds);
+        if (note->number != 0)
+            on_keep_context(s, note, fds);
+        else
+            on_keep(s, note->key, fds);
         return;
     case SILT_SUPER_DROP:
-        if (note->key < s->keep.count)
-            silt_keep_drop(&s->keep, note->key);
+        on_drop(s, note);
         return;
     case SILT_SUPER_READY:
         silt_super_on_ready(s);
@@ -142,6 +185,6 @@ void silt_child_greet(struct silt_child *p)
 {
     p->watch = (struct silt_watch){.fd = p->channel, .on_ready = on_channel};
     if (p->which == SILT_PROGRAM_SILTD)
-        p->super->next_kept = 0;
+        p->super->next_kept = p->super->next_context = 0;
     silt_child_pump(p);
 }

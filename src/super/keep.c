@@ -10,7 +10,7 @@ void silt_keep_init(struct silt_keep *k, uint32_t count)
     if (k->items == NULL)
         abort();
     for (uint32_t i = 0; i < count; i++)
-        k->items[i] = (struct silt_kept){-1, -1};
+        k->items[i] = (struct silt_kept){.channel = -1, .pidfd = -1};
 }
 
 void silt_keep_fini(struct silt_keep *k)
@@ -25,12 +25,57 @@ void silt_keep_put(struct silt_keep *k, uint32_t key, int channel, int pidfd)
 {
     assert(key < k->count);
     silt_keep_drop(k, key);
-    k->items[key] = (struct silt_kept){channel, pidfd};
+    k->items[key] = (struct silt_kept){.channel = channel, .pidfd = pidfd};
+}
+
+static void drop_context(struct silt_kept *item, uint32_t which)
+{
+    for (int i = 0; i < SILT_SUPER_CONTEXT_FDS; i++)
+        silt_close_fd(&item->contexts[which].fds[i]);
+    item->contexts[which] = item->contexts[--item->context_count];
 }
 
 void silt_keep_drop(struct silt_keep *k, uint32_t key)
 {
     assert(key < k->count);
-    silt_close_fd(&k->items[key].channel);
-    silt_close_fd(&k->items[key].pidfd);
+    struct silt_kept *item = &k->items[key];
+    silt_close_fd(&item->channel);
+    silt_close_fd(&item->pidfd);
+    while (item->context_count > 0)
+        drop_context(item, 0);
+    free(item->contexts);
+    item->contexts = NULL;
+}
+
+static bool find_context(const struct silt_kept *item, uint64_t number, uint32_t *ret)
+{
+    for (*ret = 0; *ret < item->context_count; (*ret)++)
+        if (item->contexts[*ret].number == number)
+            return true;
+    return false;
+}
+
+bool silt_keep_put_context(struct silt_keep *k, uint32_t key, const struct silt_kept_context *c)
+{
+    assert(key < k->count);
+    struct silt_kept *item = &k->items[key];
+    uint32_t which;
+    if (item->channel < 0 || item->context_count == SILT_SUPER_CONTEXTS_MAX
+        || find_context(item, c->number, &which))
+        return false;
+    struct silt_kept_context *more =
+        realloc(item->contexts, (item->context_count + 1) * sizeof(*more));
+    if (more == NULL)
+        abort();
+    item->contexts = more;
+    item->contexts[item->context_count++] = *c;
+    return true;
+}
+
+void silt_keep_drop_context(struct silt_keep *k, uint32_t key, uint64_t number)
+{
+    assert(key < k->count);
+    uint32_t which;
+    if (find_context(&k->items[key], number, &which))
+        drop_context(&k->items[key], which);
 }

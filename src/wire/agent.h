@@ -51,7 +51,7 @@ enum silt_agent_ask {
     SILT_AGENT_CREDIT,      /* id: exec. body: uint64_t bytes more that may be sent */
     SILT_AGENT_DETACH,      /* id: exec. Nobody reads any more: drop output, no OUT frames; ENDED still comes */
     SILT_AGENT_KILL,        /* id: exec (not a foreground one). body: struct silt_agent_kill: a signal to the
-                               whole handle. With SIGKILL or a grace the handle is emptied, and ENDED comes
+                               whole handle or to its group. With SIGKILL or a grace the handle is emptied, and ENDED comes
                                when it is */
     SILT_AGENT_FOLLOW,      /* id: exec with a log. body: uint64_t position. One LOGGED comes when the log's
                                head is past it. What lies before it was read: a log that holds on
@@ -96,7 +96,7 @@ enum silt_agent_mode {
 /* The body of OPEN and EXEC. If the whole does not fit one frame, the frame holds only the struct, with
  * SILT_START_IN_MEMFD in frame.flags, and the parts lie in a memfd that rides along, one after the other.
  * Parts, in this order, back to back: note, cwd, env, user, command. Descriptors that ride along, in this
- * order: the memfd, the log, the secret. */
+ * order: the memfd, the log, the secret, the two pipes. */
 struct silt_agent_start {
     uint64_t session;    /* EXEC with a session: its id; else 0 */
     uint32_t mode;       /* enum silt_agent_mode; 0 for OPEN */
@@ -126,11 +126,19 @@ enum { /* silt_agent_start.flags; for a foreground command only the last one */
                               FAILED with SILT_NOT_FOUND or SILT_DENIED names it */
     SILT_START_SECRET = 16, /* the descriptor is number 3 in the command */
     SILT_START_QUIET = 32,  /* foreground: nobody waits for STARTED, so it is not sent */
+    SILT_START_PIPES = 64,  /* the descriptors are standard output and standard error: siltd reads the other
+                               ends itself, no OUT frames. PLAIN without a log only */
+};
+
+enum silt_agent_target {
+    SILT_KILL_HANDLE, /* everything that it started */
+    SILT_KILL_GROUP,  /* its process group, as a terminal's interrupt: without a grace */
 };
 
 struct silt_agent_kill {
     uint32_t signal;
     uint32_t grace_ms; /* > 0: SIGKILL to all that is left after it */
+    uint32_t target;   /* enum silt_agent_target */
 };
 
 struct silt_agent_logged {

@@ -5,8 +5,9 @@
  * file (read), 6 = siltd's end of the channel to silt-priv; and silt-priv with: 3 = its channel to
  * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
  * of a new pair as a SILT_SUPER_PEER message.
- * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number), and
- * hands all of them to a new siltd right after its start: KEPT messages, then KEPT_ALL. */
+ * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
+ * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
+ * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL. */
 #pragma once
 
 #include <stdint.h>
@@ -22,9 +23,10 @@ enum {
 };
 
 enum silt_super_message {
-    SILT_SUPER_KEEP = 1, /* siltd -> super: key, descriptors {channel, pidfd} */
-    SILT_SUPER_DROP,     /* siltd -> super: key */
-    SILT_SUPER_KEPT,     /* super -> siltd: key, descriptors {channel, pidfd} */
+    SILT_SUPER_KEEP = 1, /* siltd -> super: key, descriptors {channel, pidfd}; with a number, after
+                            that: {control, output, errors} */
+    SILT_SUPER_DROP,     /* siltd -> super: key, and all its contexts; with a number: this one */
+    SILT_SUPER_KEPT,     /* super -> siltd: as KEEP */
     SILT_SUPER_KEPT_ALL, /* super -> siltd */
     SILT_SUPER_PEER,     /* super -> siltd or silt-priv: a new channel to the other */
     SILT_SUPER_READY,    /* siltd -> super: serving */
@@ -34,4 +36,7 @@ enum silt_super_message {
 struct silt_super_note {
     uint32_t type;
     uint32_t key;
+    uint64_t number; /* of a context; 0: it is about the sandbox */
 };
+
+enum { SILT_SUPER_CONTEXT_FDS = 3, SILT_SUPER_CONTEXTS_MAX = 64 }; /* per sandbox */

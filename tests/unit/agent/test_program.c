@@ -3,6 +3,7 @@
 #include "unit/agent/rig.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -301,5 +302,67 @@ TEST(descriptors_that_do_not_fit_the_flags_are_refused)
     fore.flags = 0;
     fore.user = "root";
     check_fails(r, &fore, SILT_PROTOCOL, "flags");
+    rig_stop(r);
+}
+
+static void read_all(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n;
+    while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+        len += (size_t)n;
+    text[len] = 0;
+}
+
+TEST(program_writes_into_pipes_that_siltd_made)
+{
+    RIG();
+    int out[2], err[2];
+    char text[64];
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(err, O_CLOEXEC), 0);
+    struct rig_exec x = program("sh", "-c", "echo out; echo err >&2; exit 3");
+    x.flags |= SILT_START_PIPES;
+    x.pipes[0] = out[1];
+    x.pipes[1] = err[1];
+    rig_send(r, &x);
+    assert_int_equal(close(out[1]) + close(err[1]), 0);
+    rig_until_ended(r, &x);
+    assert_int_equal(x.end.code, 3);
+    assert_int_equal(x.out_len + x.err_len, 0);
+    read_all(out[0], text, sizeof(text)); /* to its end: silt-init has no copy */
+    assert_string_equal(text, "out\n");
+    read_all(err[0], text, sizeof(text));
+    assert_string_equal(text, "err\n");
+    assert_int_equal(close(out[0]) + close(err[0]), 0);
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(pipes_are_for_a_command_without_session_and_log)
+{
+    RIG();
+    struct rig_exec x = plain("true");
+    x.flags = SILT_START_PIPES | SILT_START_LOG;
+    x.log = x.pipes[0] = x.pipes[1] = STDERR_FILENO;
+    check_fails(r, &x, SILT_PROTOCOL, "flags");
+    rig_stop(r);
+}
+
+TEST(interrupt_reaches_the_group_and_nobody_who_left_it)
+{
+    RIG();
+    struct rig_exec x = plain("trap 'echo interrupted' INT; setsid sleep 100 & sleep 1 & "
+                              "wait %2; kill -0 %1 && echo alive; kill %1; exit 5");
+    rig_send(r, &x);
+    rig_until_started(r, &x);
+    while (rig_count_all(r) < 3)
+        (void)usleep(1000);
+    struct silt_agent_kill k = {.signal = SIGINT, .target = SILT_KILL_GROUP};
+    rig_say(r, SILT_AGENT_KILL, x.id, &k, sizeof(k));
+    rig_until_ended(r, &x);
+    assert_string_equal(x.out, "interrupted\nalive\n");
+    assert_int_equal(x.end.code, 5);
+    rig_free(&x);
     rig_stop(r);
 }

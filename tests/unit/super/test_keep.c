@@ -47,3 +47,45 @@ TEST(a_second_put_closes_the_first)
     assert_false(is_open(c));
     assert_false(is_open(d));
 }
+
+static struct silt_kept_context context(uint64_t number)
+{
+    return (struct silt_kept_context){.number = number, .fds = {any_fd(), any_fd(), any_fd()}};
+}
+
+TEST(contexts_are_kept_with_their_sandbox_and_go_with_it)
+{
+    struct silt_keep k;
+    struct silt_kept_context one = context(1), two = context(2), three = context(3);
+    silt_keep_init(&k, 2);
+    assert_false(silt_keep_put_context(&k, 0, &one)); /* no such sandbox */
+    silt_keep_put(&k, 0, any_fd(), any_fd());
+    assert_true(silt_keep_put_context(&k, 0, &one));
+    assert_true(silt_keep_put_context(&k, 0, &two));
+    assert_false(silt_keep_put_context(&k, 0, &two));
+    assert_true(silt_keep_put_context(&k, 0, &three));
+    silt_keep_drop_context(&k, 0, 1);
+    silt_keep_drop_context(&k, 0, 1);
+    assert_false(is_open(one.fds[0]) || is_open(one.fds[1]) || is_open(one.fds[2]));
+    assert_int_equal(k.items[0].context_count, 2);
+    assert_true(is_open(two.fds[2]) && is_open(three.fds[2]));
+    silt_keep_drop(&k, 0);
+    assert_false(is_open(two.fds[0]) || is_open(three.fds[0]));
+    silt_keep_fini(&k);
+}
+
+TEST(a_sandbox_keeps_a_bounded_number_of_contexts)
+{
+    struct silt_keep k;
+    silt_keep_init(&k, 1);
+    silt_keep_put(&k, 0, any_fd(), any_fd());
+    for (uint64_t n = 1; n <= SILT_SUPER_CONTEXTS_MAX; n++) {
+        struct silt_kept_context c = context(n);
+        assert_true(silt_keep_put_context(&k, 0, &c));
+    }
+    struct silt_kept_context more = context(1000);
+    assert_false(silt_keep_put_context(&k, 0, &more));
+    for (int i = 0; i < SILT_SUPER_CONTEXT_FDS; i++)
+        silt_close_fd(&more.fds[i]);
+    silt_keep_fini(&k);
+}
