@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/rules.h"
 #include "base/own.h"
+#include "base/prefix.h"
 #include "engine/without.h"
 #include "wire/priv.h"
 
 #include <arpa/inet.h>
 #include <string.h>
-
-/* Everything that is not the internet: RFC 6890 and its successors in IANA's registries of special
- * addresses. 168.63.129.16 is a public address behind which a cloud answers its machines. */
-static const char closed[] =
-    "add set inet silt closed4 { type ipv4_addr; flags interval; elements = {"
-    " 0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 168.63.129.16, 169.254.0.0/16,"
-    " 172.16.0.0/12, 192.0.0.0/24, 192.0.2.0/24, 192.88.99.0/24, 192.168.0.0/16, 198.18.0.0/15,"
-    " 198.51.100.0/24, 203.0.113.0/24, 224.0.0.0/4, 240.0.0.0/4 } }\n"
-    "add set inet silt closed6 { type ipv6_addr; flags interval; elements = {"
-    " ::/3, 2001::/23, 2001:db8::/32, 2002::/16, 3fff::/20, 4000::/2, 8000::/1 } }\n";
 
 /* A line, and the switch of test builds that takes it away. */
 struct line {
@@ -123,6 +114,20 @@ static void add_network(struct silt_buf *out, const silt_ip *ip, unsigned bits)
                   text, bits);
 }
 
+static void add_closed(struct silt_buf *out, int family)
+{
+    silt_buf_addf(out, "add set inet silt closed%d { type ipv%d_addr; flags interval; elements = {",
+                  family, family);
+    const char *comma = "";
+    for (const char *const *it = silt_prefix_closed; *it != NULL; it++) {
+        if ((strchr(*it, ':') != NULL) != (family == 6))
+            continue;
+        silt_buf_addf(out, "%s %s", comma, *it);
+        comma = ",";
+    }
+    silt_buf_addf(out, " } }\n");
+}
+
 /* out NULL: only looks. */
 static int each_open(struct silt_buf *out, const char *open, struct silt_error *e)
 {
@@ -158,7 +163,8 @@ void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connection
                        "add set inet silt connections { type ifname; size 65535; flags dynamic; }\n"
                        "add set inet silt open4 { type ipv4_addr; flags interval; auto-merge; }\n"
                        "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
-    silt_buf_add(out, silt_slice_of(closed));
+    add_closed(out, 4);
+    add_closed(out, 6);
     (void)each_open(out, open, &ignored);
     add_lines(out);
     if (!silt_without("net_limit"))

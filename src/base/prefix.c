@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/prefix.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdio.h>
+
+/* RFC 6890 and its successors. 168.63.129.16 is a public address behind which a cloud answers its
+ * machines. Of IPv6 only 2000::/3 is given out. */
+const char *const silt_prefix_closed[] = {
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "168.63.129.16/32",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+    "::/3",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+    "4000::/2",
+    "8000::/1",
+    NULL,
+};
+
+static void clear_behind(silt_prefix *p)
+{
+    for (unsigned i = p->bits; i < silt_prefix_size(p); i++)
+        p->bytes[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
+}
+
+static int parse_address(silt_slice text, silt_prefix *ret, struct silt_error *e)
+{
+    char address[INET6_ADDRSTRLEN];
+    *ret = (silt_prefix){.family = silt_slice_has_byte(text, ':') ? 6 : 4};
+    ret->bits = (uint8_t)silt_prefix_size(ret);
+    if (silt_slice_to_cstr(text, address, sizeof(address), e) < 0
+        || inet_pton(ret->family == 4 ? AF_INET : AF_INET6, address, ret->bytes) != 1)
+        return silt_fail(e, SILT_INVALID, "is no IPv%d address", ret->family);
+    return 0;
+}
+
+int silt_prefix_parse(silt_slice text, silt_prefix *ret, struct silt_error *e)
+{
+    char right[SILT_PREFIX_TEXT];
+    silt_slice rest = text, head = {"", 0};
+    bool has_bits = silt_slice_has_byte(text, '/');
+    uint64_t bits;
+    silt_prefix p, clear;
+    (void)silt_slice_split(&rest, '/', &head);
+    if (parse_address(head, &p, e) < 0)
+        return -1;
+    if (has_bits && silt_slice_to_u64(rest, 0, silt_prefix_size(&p), &bits, e) < 0)
+        return silt_fail(e, SILT_INVALID, "has no prefix length from 0 to %u behind the slash",
+                         silt_prefix_size(&p));
+    p.bits = has_bits ? (uint8_t)bits : p.bits;
+    clear = p;
+    clear_behind(&clear);
+    if (memcmp(&p, &clear, sizeof(p)) != 0) {
+        silt_prefix_text(&clear, right);
+        return silt_fail(e, SILT_INVALID, "has bits behind its prefix; the network is %s", right);
+    }
+    *ret = p;
+    return 0;
+}
+
+int silt_prefix_list_parse(silt_slice text, struct silt_prefix_list *ret, struct silt_error *e)
+{
+    silt_slice one;
+    ret->count = 0;
+    while (silt_slice_split(&text, ',', &one)) {
+        one = silt_slice_trim(one);
+        if (one.len == 0)
+            continue;
+        if (ret->count == SILT_PREFIX_OPEN_MAX)
+            return silt_fail(e, SILT_LIMIT, "more than %d networks", SILT_PREFIX_OPEN_MAX);
+        if (silt_prefix_parse(one, &ret->items[ret->count], e) < 0)
+            return silt_because(e, "%.*s", (int)(one.len < 64 ? one.len : 64), one.data);
+        ret->count++;
+    }
+    return 0;
+}
+
+void silt_prefix_text(const silt_prefix *p, char out[SILT_PREFIX_TEXT])
+{
+    char address[INET6_ADDRSTRLEN] = "";
+    (void)inet_ntop(p->family == 4 ? AF_INET : AF_INET6, p->bytes, address, sizeof(address));
+    if (p->bits == silt_prefix_size(p))
+        (void)snprintf(out, SILT_PREFIX_TEXT, "%s", address);
+    else
+        (void)snprintf(out, SILT_PREFIX_TEXT, "%s/%u", address, p->bits);
+}
+
+bool silt_prefix_covers(const silt_prefix *outer, const silt_prefix *inner)
+{
+    silt_prefix cut = *inner;
+    if (outer->family != inner->family || outer->bits > inner->bits)
+        return false;
+    cut.bits = outer->bits;
+    clear_behind(&cut);
+    return memcmp(cut.bytes, outer->bytes, sizeof(cut.bytes)) == 0;
+}
+
+static bool is_in(const silt_prefix *p, const struct silt_prefix_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (silt_prefix_covers(&list->items[i], p))
+            return true;
+    return false;
+}
+
+static const struct silt_prefix_list *closed(void)
+{
+    static struct silt_prefix_list all;
+    struct silt_error e;
+    for (; silt_prefix_closed[all.count] != NULL; all.count++) {
+        int got = silt_prefix_parse(silt_slice_of(silt_prefix_closed[all.count]),
+                                    &all.items[all.count], &e);
+        assert(got == 0);
+    }
+    return &all;
+}
+
+static bool touches_closed(const silt_prefix *p)
+{
+    const struct silt_prefix_list *all = closed();
+    for (size_t i = 0; i < all->count; i++)
+        if (silt_prefix_covers(p, &all->items[i]))
+            return true;
+    return false;
+}
+
+/* Closed by one network, or each half of it by some: a network of addresses that are all closed
+ * stays closed however it is cut. */
+static bool is_all_closed(silt_prefix p)
+{
+    if (is_in(&p, closed()))
+        return true;
+    if (p.bits == silt_prefix_size(&p) || !touches_closed(&p))
+        return false;
+    silt_prefix low = p, high = p;
+    low.bits = high.bits = (uint8_t)(p.bits + 1);
+    high.bytes[p.bits / 8] |= (uint8_t)(0x80 >> p.bits % 8);
+    return is_all_closed(low) && is_all_closed(high);
+}
+
+bool silt_prefix_is_closed(const silt_prefix *p, const struct silt_prefix_list *open)
+{
+    return is_all_closed(*p) && !is_in(p, open);
+}
