@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cut.h"
+#include "base/clock.h"
 #include "base/own.h"
 
-#include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 enum {
     ROOM = 32768,
-    BATCH = 128,
-    ROUNDS_MAX = 1024, /* of BATCH each: whoever makes more meanwhile meets the rules */
     ANSWER_MS = 1000,
+    ALL_MS = 1000, /* a guest may have made a million sockets; the rest meets the rules */
 };
 
-struct found {
-    struct inet_diag_sockid ids[BATCH];
-    size_t count;
-    int family;
+struct cutting {
+    int list, destroy; /* sockets: the one is busy with the list */
+    int family, protocol;
+    int64_t until_ms;
+    uint32_t gone; /* in this round */
 };
 
 static bool is_loopback(int family, const __be32 to[4])
@@ -32,17 +33,6 @@ static bool is_loopback(int family, const __be32 to[4])
     if (family == AF_INET)
         return b[0] == 127 || memcmp(b, zero, 4) == 0;
     return memcmp(b, zero, 16) == 0 || memcmp(b, one, 16) == 0 || memcmp(b, mapped, 13) == 0;
-}
-
-static int on_socket(const struct nlmsghdr *h, void *context)
-{
-    struct found *f = context;
-    const struct inet_diag_msg *m = mnl_nlmsg_get_payload(h);
-    if (mnl_nlmsg_get_payload_len(h) < sizeof(*m) || is_loopback(m->idiag_family, m->id.idiag_dst))
-        return MNL_CB_OK;
-    if (f->count < BATCH)
-        f->ids[f->count++] = m->id;
-    return MNL_CB_OK;
 }
 
 static struct inet_diag_req_v2 *begin(char *room, uint16_t type, uint16_t flags, int family,
@@ -58,58 +48,70 @@ static struct inet_diag_req_v2 *begin(char *room, uint16_t type, uint16_t flags,
     return q;
 }
 
-/* The whole dump is read, also what no longer fits: the next question finds a quiet socket. */
-static int find(int fd, int family, int protocol, struct found *f)
+static bool destroy(const struct cutting *c, const struct inet_diag_sockid *id)
+{
+    char room[512] __attribute__((aligned(8)));
+    struct inet_diag_req_v2 *q = begin(room, SOCK_DESTROY, NLM_F_ACK, c->family, c->protocol);
+    q->id = *id;
+    if (send(c->destroy, room, ((struct nlmsghdr *)(void *)room)->nlmsg_len, 0) < 0)
+        return false;
+    ssize_t n = recv(c->destroy, room, sizeof(room), 0);
+    return n > 0 && mnl_cb_run(room, (size_t)n, 0, 0, NULL, NULL) >= 0;
+}
+
+static int on_socket(const struct nlmsghdr *h, void *context)
+{
+    struct cutting *c = context;
+    const struct inet_diag_msg *m = mnl_nlmsg_get_payload(h);
+    if (mnl_nlmsg_get_payload_len(h) >= sizeof(*m)
+        && !is_loopback(m->idiag_family, m->id.idiag_dst))
+        c->gone += destroy(c, &m->id);
+    return silt_clock_ms() < c->until_ms ? MNL_CB_OK : MNL_CB_ERROR;
+}
+
+static int cut_once(struct cutting *c)
 {
     static char room[ROOM] __attribute__((aligned(8)));
-    *f = (struct found){.family = family};
-    (void)begin(room, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family, protocol);
-    if (send(fd, room, ((struct nlmsghdr *)(void *)room)->nlmsg_len, 0) < 0)
-        return -1;
+    (void)begin(room, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, c->family, c->protocol);
+    c->gone = 0;
     int more = MNL_CB_OK;
+    if (send(c->list, room, ((struct nlmsghdr *)(void *)room)->nlmsg_len, 0) < 0)
+        return -1;
     while (more > MNL_CB_STOP) {
-        ssize_t n = recv(fd, room, sizeof(room), 0);
-        if (n <= 0)
-            return -1;
-        more = mnl_cb_run(room, (size_t)n, 0, 0, on_socket, f);
+        ssize_t n = recv(c->list, room, sizeof(room), 0);
+        more = n <= 0 ? MNL_CB_ERROR : mnl_cb_run(room, (size_t)n, 0, 0, on_socket, c);
     }
     return more;
 }
 
-static int destroy(int fd, int family, int protocol, const struct inet_diag_sockid *id)
+/* The kernel's list may pass over one whose neighbour has gone: until there is none left. */
+static int cut(struct cutting *c, int family, int protocol)
 {
-    char room[512] __attribute__((aligned(8)));
-    struct inet_diag_req_v2 *q = begin(room, SOCK_DESTROY, NLM_F_ACK, family, protocol);
-    q->id = *id;
-    if (send(fd, room, ((struct nlmsghdr *)(void *)room)->nlmsg_len, 0) < 0)
-        return -1;
-    ssize_t n = recv(fd, room, sizeof(room), 0);
-    return n > 0 && mnl_cb_run(room, (size_t)n, 0, 0, NULL, NULL) >= 0 ? 0 : -1;
+    int got;
+    c->family = family;
+    c->protocol = protocol;
+    do {
+        got = cut_once(c);
+    } while (got >= 0 && c->gone > 0);
+    return got;
 }
 
-/* A round that destroys nothing is the last: all are gone, or these cannot be destroyed. */
-static void cut(int fd, int family, int protocol)
-{
-    struct found f;
-    for (int round = 0; round < ROUNDS_MAX; round++) {
-        size_t gone = 0;
-        if (find(fd, family, protocol, &f) < 0)
-            return;
-        for (size_t i = 0; i < f.count; i++)
-            gone += destroy(fd, family, protocol, &f.ids[i]) == 0;
-        if (gone == 0 || f.count < BATCH)
-            return;
-    }
-}
-
-void silt_cut_connections(void)
+static int open_diag(void)
 {
     struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
     silt_auto_fd fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+        return -1;
+    return silt_take_fd(&fd);
+}
+
+void silt_cut_connections(void)
+{
+    silt_auto_fd list = open_diag(), other = open_diag();
+    struct cutting c = {.list = list, .destroy = other, .until_ms = silt_clock_ms() + ALL_MS};
+    if (list < 0 || other < 0)
         return;
-    cut(fd, AF_INET, IPPROTO_TCP);
-    cut(fd, AF_INET6, IPPROTO_TCP);
-    cut(fd, AF_INET, IPPROTO_UDP);
-    cut(fd, AF_INET6, IPPROTO_UDP);
+    /* The first that fails has used up the time, or this kernel cannot do it. */
+    (void)(cut(&c, AF_INET, IPPROTO_TCP) < 0 || cut(&c, AF_INET6, IPPROTO_TCP) < 0
+           || cut(&c, AF_INET, IPPROTO_UDP) < 0 || cut(&c, AF_INET6, IPPROTO_UDP) < 0);
 }

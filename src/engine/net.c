@@ -48,9 +48,10 @@ int silt_net_gate_open(struct silt_net_gate *g, struct silt_error *e)
 static int make_link(struct silt_net_gate *g, struct silt_rtnl *here, enum silt_net_mode mode,
                      uint32_t *ret_number, struct silt_error *e)
 {
-    for (int i = 0; i < TRIES_MAX; i++) {
+    uint32_t numbers = g->plan.links - SILT_PLAN_LINK_FIRST;
+    for (uint32_t i = 0; i < numbers && i < TRIES_MAX; i++) {
         char name[IF_NAMESIZE];
-        uint32_t number = SILT_PLAN_LINK_FIRST + g->next++ % (g->plan.links - SILT_PLAN_LINK_FIRST);
+        uint32_t number = SILT_PLAN_LINK_FIRST + g->next++ % numbers;
         uint32_t index = silt_plan_link_index(number);
         silt_plan_link_name(number, name);
         struct silt_rtnl_end ends[2] = {

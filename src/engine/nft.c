@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/nft.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
+
+enum { ANSWER_MS = 20000 };
 
 static _Noreturn void be_nft(int in, int out)
 {
@@ -17,8 +23,16 @@ static _Noreturn void be_nft(int in, int out)
     _exit(127);
 }
 
+/* It answers in some milliseconds, when the kernel does. */
 static int await(pid_t pid, int *ret_status, struct silt_error *e)
 {
+    silt_auto_fd end = pidfd_open(pid, 0);
+    struct pollfd p = {.fd = end, .events = POLLIN};
+    int64_t until = silt_clock_ms() + ANSWER_MS, left = ANSWER_MS;
+    while (end >= 0 && left > 0 && poll(&p, 1, (int)left) < 0 && errno == EINTR)
+        left = until - silt_clock_ms();
+    if (p.revents == 0)
+        (void)kill(pid, SIGKILL);
     while (waitpid(pid, ret_status, 0) < 0)
         if (errno != EINTR)
             return silt_fail_errno(e, "wait for nft");
