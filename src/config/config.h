@@ -44,6 +44,7 @@ struct silt_config {
     char network_ipv6[64];
     char network_open[1024];
     uint32_t network_connections;
+    uint32_t network_connections_all;
     char network_resolvers[256];
     uint32_t http_connections;
     uint32_t http_head_timeout_ms;

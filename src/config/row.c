@@ -66,6 +66,10 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "Private networks that sandboxes may reach all the same, like 10.1.2.0/24, with commas."},
     {"network.connections", SILT_ROW_NUMBER, "2500", 16, 60000, NULL, FIELD(network_connections),
      "Connections that one sandbox may have open to the world."},
+    {"network.connections_all", SILT_ROW_NUMBER, "0", 0, 100000000, NULL,
+     FIELD(network_connections_all),
+     "Connections of all sandboxes together beyond which each may begin only 16 more; twice as many "
+     "there never are. 0: a quarter of this machine's nf_conntrack_max."},
     {"network.resolvers", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(network_resolvers),
      "Addresses of the DNS servers that sandboxes' questions go to, with commas; those of this "
      "machine's /etc/resolv.conf when not set."},

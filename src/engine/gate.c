@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { RULES_MAX = 64 << 10 };
+enum { RULES_MAX = 64 << 10, CONNTRACK_PRESET = 65536, NUMBER_MAX = 32 };
 
 struct making {
     struct silt_gate *gate;
@@ -33,6 +33,7 @@ static const struct setting settings4[] = {
     {"/proc/sys/net/ipv4/ip_forward", "1", true},
     {"/proc/sys/net/ipv4/conf/all/send_redirects", "0", false},
     {"/proc/sys/net/ipv4/conf/default/send_redirects", "0", false},
+    {"/proc/sys/net/ipv4/conf/all/accept_source_route", "0", false},
     {"/proc/sys/net/ipv4/icmp_ratelimit", "0", false},
 };
 static const struct setting settings6[] = {
@@ -55,9 +56,39 @@ static int load_rules(const struct making *m, struct silt_error *e)
 {
     silt_auto_buf text;
     silt_buf_init(&text, RULES_MAX);
-    silt_rules_gate(&text, m->config->open, m->config->connections);
+    struct silt_rules_gate r = {.open = m->config->open,
+                                .connections = m->config->connections,
+                                .ipv6 = m->gate->outside.ipv6};
+    silt_rules_gate(&text, &r);
     if (text.broken)
         return silt_fail(e, SILT_LIMIT, "rules of more than %d bytes", RULES_MAX);
+    return silt_nft_load(silt_buf_slice(&text), e);
+}
+
+/* Both the gate and the machine track every connection, each in a table of this size: sandboxes
+ * together take at most half of it. The file is there when the first rules are. */
+static uint32_t crowd_of(const struct making *m)
+{
+    struct silt_error ignored;
+    char *text = NULL;
+    size_t len;
+    uint64_t most = CONNTRACK_PRESET;
+    if (m->config->connections_all != 0)
+        return m->config->connections_all;
+    if (silt_fd_read_file(AT_FDCWD, "/proc/sys/net/netfilter/nf_conntrack_max", NUMBER_MAX, &text,
+                          &len, &ignored)
+        == 0)
+        (void)silt_slice_to_u64(silt_slice_trim((silt_slice){text, len}), 1, UINT32_MAX, &most,
+                                &ignored);
+    free(text);
+    return (uint32_t)(most / 4);
+}
+
+static int load_crowd_rules(const struct making *m, struct silt_error *e)
+{
+    silt_auto_buf text;
+    silt_buf_init(&text, RULES_MAX);
+    silt_rules_crowd(&text, crowd_of(m));
     return silt_nft_load(silt_buf_slice(&text), e);
 }
 
@@ -118,7 +149,7 @@ static int furnish(struct making *m, struct silt_error *e)
         return -1;
     if (m->plan.ipv6 && put_settings(settings6, SILT_COUNT(settings6), e) < 0)
         return -1;
-    if (load_rules(m, e) < 0 || silt_rtnl_open(&r, e) < 0)
+    if (load_rules(m, e) < 0 || load_crowd_rules(m, e) < 0 || silt_rtnl_open(&r, e) < 0)
         return -1;
     int done = give_address(&r, m, e);
     silt_rtnl_close(&r);

@@ -15,6 +15,8 @@ struct silt_gate_config {
     const char *run;           /* folder for the note of what has to be set back */
     uint32_t block;            /* a number below 256 that no other instance of this machine has */
     uint32_t connections;      /* of one sandbox */
+    uint32_t
+        connections_all; /* of all, before it is a crowd; 0: by the size of conntrack's table */
 };
 
 enum { SILT_GATE_SOCKETS = 4, SILT_GATE_DNS_PORT = 53 };

@@ -16,6 +16,7 @@ enum {
     TEXT_MAX = 64 << 10,
     ROUTES_MAX = 4 << 20, /* a machine with the whole table of the internet has more: no devices */
     LINE_MAX_BYTES = 256,
+    SWITCH_MAX = 16,
     MTU_PRESET = 1500,
     MTU_LEAST = 1280, /* of IPv6 */
 };
@@ -51,7 +52,8 @@ static void note_device(struct silt_outside *o, const char *name)
     for (size_t i = 0; i < o->ndevices; i++)
         if (strcmp(o->devices[i], name) == 0)
             return;
-    if (o->ndevices == SILT_OUTSIDE_DEVICES || strcmp(name, "lo") == 0 || strchr(name, '"') != NULL)
+    if (o->ndevices == SILT_OUTSIDE_DEVICES || strcmp(name, "lo") == 0
+        || strpbrk(name, "\"*\\") != NULL) /* what nft would take for something else */
         return;
     (void)snprintf(o->devices[o->ndevices++], IF_NAMESIZE, "%s", name);
 }
@@ -76,8 +78,30 @@ static void on_route6(void *context, const char *line)
         note_device(context, name);
 }
 
+static char first_of(const char *path)
+{
+    struct silt_error ignored;
+    char *text = NULL;
+    size_t len;
+    if (silt_fd_read_file(AT_FDCWD, path, SWITCH_MAX, &text, &len, &ignored) < 0)
+        return 0;
+    char first = text[0];
+    free(text);
+    return first;
+}
+
+/* Can a packet of ours leave this machine by IPv6? */
+static bool has_ipv6(void)
+{
+    return first_of("/proc/sys/net/ipv6/conf/default/disable_ipv6") == '0'
+           && first_of("/proc/sys/net/ipv6/conf/all/disable_ipv6") == '0'
+           && (access("/proc/sys/net/ipv6/conf/all/force_forwarding", F_OK) == 0
+               || first_of("/proc/sys/net/ipv6/conf/all/forwarding") == '1');
+}
+
 void silt_outside_look(struct silt_outside *o)
 {
+    o->ipv6 = has_ipv6();
     silt_auto_fd sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     uint32_t least = UINT32_MAX;
     each_line("/proc/net/route", ROUTES_MAX, on_route4, o);
@@ -92,14 +116,27 @@ void silt_outside_look(struct silt_outside *o)
         o->mtu = least < MTU_LEAST ? MTU_LEAST : least;
 }
 
-/* Switches, each noted before it is turned */
+/* Switches, each noted before it is turned. The note is there as long as anything of ours is. */
+
+/* Of .../conf/<name>/<leaf>: has somebody made the whole machine a router meanwhile? Then it is not
+ * ours any more. */
+static bool is_of_all(const char *path)
+{
+    char all[LINE_MAX_BYTES];
+    const char *conf = strstr(path, "/conf/"), *leaf = strrchr(path, '/');
+    if (conf == NULL)
+        return false;
+    (void)snprintf(all, sizeof(all), "%.*s/conf/all%s", (int)(conf - path), path, leaf);
+    return first_of(all) == '1';
+}
 
 static void set_back(void *context, const char *path)
 {
     struct silt_error e;
     (void)context;
-    if (silt_fd_put(AT_FDCWD, path, "0", &e) < 0)
-        silt_log(SILT_LOG_WARN, "outside.set_back", "error=\"%s\"", e.text);
+    if (is_of_all(path) || silt_fd_put(AT_FDCWD, path, "0", &e) == 0 || e.sys == ENOENT)
+        return; /* ENOENT: the interface is gone */
+    silt_log(SILT_LOG_WARN, "outside.set_back", "error=\"%s\"", e.text);
 }
 
 static int write_note(const struct silt_outside *o, const char *path, struct silt_error *e)
@@ -109,7 +146,7 @@ static int write_note(const struct silt_outside *o, const char *path, struct sil
     if (fd < 0)
         return silt_fail_errno(e, "open %s", o->note);
     (void)snprintf(line, sizeof(line), "%s\n", path);
-    return silt_fd_write_all(fd, silt_slice_of(line), e);
+    return path[0] == 0 ? 0 : silt_fd_write_all(fd, silt_slice_of(line), e);
 }
 
 static int turn_on(const struct silt_outside *o, const char *path, bool *ret_was_off,
@@ -117,7 +154,7 @@ static int turn_on(const struct silt_outside *o, const char *path, bool *ret_was
 {
     char *value = NULL;
     size_t len;
-    if (silt_fd_read_file(AT_FDCWD, path, 16, &value, &len, e) < 0)
+    if (silt_fd_read_file(AT_FDCWD, path, SWITCH_MAX, &value, &len, e) < 0)
         return -1;
     *ret_was_off = value[0] == '0';
     free(value);
@@ -146,22 +183,21 @@ static int open_device(struct silt_outside *o, const char *name, struct silt_err
     if (turn_on(o, path, &four, e) < 0)
         return -1;
     switch_path(path, AF_INET6, name);
-    if (turn_on(o, path, &six, e) < 0 && e->sys != ENOENT)
+    if (o->ipv6 && turn_on(o, path, &six, e) < 0 && e->sys != ENOENT)
         return -1;
     if (four || six)
         (void)snprintf(o->opened + used, sizeof(o->opened) - used, "%s ", name);
     return 0;
 }
 
-static int open_uplink(const struct silt_outside *o, const struct silt_plan *plan,
-                       struct silt_error *e)
+static int open_uplink(const struct silt_outside *o, struct silt_error *e)
 {
     char path[LINE_MAX_BYTES];
     switch_path(path, AF_INET, o->uplink);
     if (silt_fd_put(AT_FDCWD, path, "1", e) < 0)
         return -1;
     switch_path(path, AF_INET6, o->uplink);
-    if (plan->ipv6 && silt_fd_put(AT_FDCWD, path, "1", e) < 0 && e->sys != ENOENT)
+    if (o->ipv6 && silt_fd_put(AT_FDCWD, path, "1", e) < 0 && e->sys != ENOENT)
         return -1;
     return 0;
 }
@@ -175,7 +211,7 @@ static int give_addresses(const struct silt_outside *o, const struct silt_plan *
         return -1;
     int done = silt_rtnl_address(&r, index, silt_plan_uplink(plan, AF_INET, true),
                                  SILT_PLAN_UPLINK_BITS4, e);
-    if (done == 0 && plan->ipv6)
+    if (done == 0 && o->ipv6)
         done = silt_rtnl_address(&r, index, silt_plan_uplink(plan, AF_INET6, true),
                                  SILT_PLAN_UPLINK_BITS6, e);
     silt_rtnl_close(&r);
@@ -187,7 +223,7 @@ static int load_rules(const struct silt_outside *o, const struct silt_plan *plan
 {
     silt_auto_buf text;
     struct silt_rules_outside r = {
-        .table = o->table, .uplink = o->uplink, .plan = plan, .opened = o->opened};
+        .table = o->table, .uplink = o->uplink, .plan = plan, .ipv6 = o->ipv6, .opened = o->opened};
     silt_buf_init(&text, TEXT_MAX);
     silt_rules_outside(&text, &r);
     return silt_nft_load(silt_buf_slice(&text), e);
@@ -197,7 +233,8 @@ static int load_rules(const struct silt_outside *o, const struct silt_plan *plan
  * did not forward before. */
 int silt_outside_open(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e)
 {
-    if (load_rules(o, plan, e) < 0 || give_addresses(o, plan, e) < 0 || open_uplink(o, plan, e) < 0)
+    if (write_note(o, "", e) < 0 || load_rules(o, plan, e) < 0 || give_addresses(o, plan, e) < 0
+        || open_uplink(o, e) < 0)
         return -1;
     for (size_t i = 0; i < o->ndevices; i++)
         if (open_device(o, o->devices[i], e) < 0)
@@ -232,7 +269,15 @@ static void remove_link(const struct silt_outside *o)
 void silt_outside_clear(const struct silt_outside *o)
 {
     each_line(o->note, TEXT_MAX, set_back, NULL);
-    (void)unlink(o->note);
     remove_link(o);
     remove_rules(o);
+    (void)unlink(o->note);
+}
+
+void silt_outside_clear_old(const char *instance, const char *run)
+{
+    struct silt_outside o;
+    silt_outside_init(&o, instance, run);
+    if (access(o.note, F_OK) == 0)
+        silt_outside_clear(&o);
 }

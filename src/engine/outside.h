@@ -18,11 +18,14 @@ struct silt_outside {
     char opened[SILT_OUTSIDE_DEVICES * IF_NAMESIZE]; /* those that forward only because of us */
     size_t ndevices;
     uint32_t mtu; /* the least of theirs */
+    bool ipv6;    /* the uplink has it */
 };
 
 void silt_outside_init(struct silt_outside *o, const char *instance, const char *run);
-void silt_outside_look(struct silt_outside *o); /* for devices and mtu */
+void silt_outside_look(struct silt_outside *o); /* for devices, mtu and ipv6 */
 /* The link is there. */
 int silt_outside_open(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e);
 /* Link, table and switches go, whoever of that name made them. */
 void silt_outside_clear(const struct silt_outside *o);
+/* The same, when an instance that was killed has left something. */
+void silt_outside_clear_old(const char *instance, const char *run);

@@ -6,7 +6,14 @@
 #include "wire/priv.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
+
+enum {
+    SHARDS_MAX = 1024,
+    SHARD_SIZE = 64,
+    SHARE = 16, /* connections that each sandbox may begin in a crowd */
+};
 
 /* A line, and the switch of test builds that takes it away. */
 struct line {
@@ -17,7 +24,8 @@ struct line {
  * runs already, and nothing has to be searched for and ended. */
 static const struct line gate[] = {
     /* The source must be the address that is routed to this very link. Fragments have been put
-     * together before; what has an extension header nevertheless has no business here. */
+     * together before; what has an extension header or options nevertheless has no business here.
+     */
     {"chain arrive { type filter hook prerouting priority raw; policy accept; }", NULL},
     {"rule arrive iifname \"v*\" fib saddr . iif oif missing counter drop", "net_source"},
     {"rule arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 } counter "
@@ -25,6 +33,7 @@ static const struct line gate[] = {
      NULL},
     {"rule arrive iifname \"v*\" meta nfproto ipv4 ip protocol != { tcp, udp, icmp } counter drop",
      NULL},
+    {"rule arrive iifname \"v*\" ip hdrlength != 5 counter drop", "net_options"},
 
     /* A reset is heard at once, by a new connection and by an old one; an ICMP error is not while
      * the caller is still inside connect. */
@@ -41,7 +50,7 @@ static const struct line gate[] = {
     {"rule reach ip6 daddr @closed6 goto refuse", "net_closed"},
 
     /* A new connection, to the world or to the gate: each takes a place in the gate's memory. The
-     * rule with the limit is added by silt_rules_gate. */
+     * rules with the limits are added by silt_rules_gate and silt_rules_crowd. */
     {"chain count", NULL},
 
     {"chain begin", NULL},
@@ -155,7 +164,7 @@ int silt_rules_check_open(const char *open, struct silt_error *e)
     return each_open(NULL, open, e);
 }
 
-void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connections)
+void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r)
 {
     struct silt_error ignored;
     silt_buf_addf(out, "define public = %d\n", SILT_NET_PUBLIC);
@@ -165,13 +174,47 @@ void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connection
                        "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
     add_closed(out, 4);
     add_closed(out, 6);
-    (void)each_open(out, open, &ignored);
+    (void)each_open(out, r->open, &ignored);
     add_lines(out);
+    if (!r->ipv6) /* a refusal is better than silence */
+        silt_buf_addf(out, "insert rule inet silt reach meta nfproto ipv6 goto refuse\n");
     if (!silt_without("net_limit"))
         silt_buf_addf(out,
                       "add rule inet silt count add @connections { iifname ct count over %u }"
                       " goto refuse\n",
-                      connections); /* nft takes no name for this number */
+                      r->connections); /* nft takes no name for this number */
+}
+
+/* The kernel counts by walking a list of what it has counted, so all connections are never in one:
+ * they are dealt out to shards by an identity that nobody can choose. */
+static uint32_t shards_for(uint32_t all)
+{
+    uint32_t shards = 2;
+    while (shards < SHARDS_MAX && all / shards > SHARD_SIZE)
+        shards *= 2;
+    return shards;
+}
+
+void silt_rules_crowd(struct silt_buf *out, uint32_t all)
+{
+    uint32_t shards = shards_for(all);
+    uint32_t each = all / shards > 0 ? all / shards : 1;
+    if (silt_without("net_crowd"))
+        return;
+    silt_buf_addf(
+        out,
+        "add set inet silt shards { type mark; size %u; flags dynamic; }\n"
+        "add set inet silt full { type mark; size %u; flags dynamic; }\n"
+        "add set inet silt share { type ifname; size 65535; flags dynamic; }\n"
+        "add chain inet silt crowded\n"
+        "add rule inet silt crowded add @share { iifname ct count over %d } goto refuse\n"
+        "add rule inet silt crowded add @full { meta mark ct count over %u } goto refuse\n",
+        shards, shards, SHARE, each);
+    silt_buf_addf(
+        out,
+        "add rule inet silt count meta mark set ct id and 0x%x\n"
+        "add rule inet silt count add @shards { meta mark ct count over %u } goto crowded\n",
+        shards - 1, each);
 }
 
 /* What comes in on an interface that forwards only because of us, and is no answer to anything, is
@@ -194,29 +237,43 @@ void silt_rules_no_outside(struct silt_buf *out, const char *table)
     silt_buf_addf(out, "add table inet %s\ndelete table inet %s\n", table, table);
 }
 
-static void add_masquerade(struct silt_buf *out, const struct silt_rules_outside *r, int family)
+static const char *const families[] = {[0] = "ip", [1] = "ip6"};
+
+/* From the uplink come packets of the gate's one address, and they go to where they say: a port of
+ * the machine that is redirected to something behind it belongs to the machine. */
+static void add_source(struct silt_buf *out, const struct silt_rules_outside *r, int family)
 {
     char text[INET6_ADDRSTRLEN] = "";
+    const char *name = families[family == AF_INET6];
     silt_ip ip = silt_plan_uplink(r->plan, family, false);
     (void)inet_ntop(family, ip.bytes, text, sizeof(text));
+    silt_buf_addf(out, "add rule inet %s forward iifname \"%s\" %s saddr != %s drop\n", r->table,
+                  r->uplink, name, text);
     silt_buf_addf(out, "add rule inet %s leave %s saddr %s oifname != \"%s\" masquerade\n",
-                  r->table, family == AF_INET ? "ip" : "ip6", text, r->uplink);
+                  r->table, name, text, r->uplink);
+}
+
+static void add_refusal(struct silt_buf *out, const struct silt_rules_outside *r, const char *when)
+{
+    silt_buf_addf(out, "add rule inet %s %s meta l4proto tcp reject with tcp reset\n", r->table,
+                  when);
+    silt_buf_addf(out, "add rule inet %s %s reject with icmpx admin-prohibited\n", r->table, when);
 }
 
 /* Packets for the machine itself never come in by the uplink, and none but answers go out by it. */
 static void add_outside(struct silt_buf *out, const struct silt_rules_outside *r)
 {
+    char input[64], redirected[64];
     const char *t = r->table, *up = r->uplink;
+    (void)snprintf(input, sizeof(input), "input iifname \"%s\"", up);
+    (void)snprintf(redirected, sizeof(redirected), "forward iifname \"%s\" ct status dnat", up);
     add_line(out, t, "chain input { type filter hook input priority filter; policy accept; }");
-    if (!silt_without("net_host")) {
-        silt_buf_addf(
-            out, "add rule inet %s input iifname \"%s\" meta l4proto tcp reject with tcp reset\n",
-            t, up);
-        silt_buf_addf(out,
-                      "add rule inet %s input iifname \"%s\" reject with icmpx admin-prohibited\n",
-                      t, up);
-    }
     add_line(out, t, "chain forward { type filter hook forward priority filter; policy accept; }");
+    add_line(out, t, "chain leave { type nat hook postrouting priority srcnat; policy accept; }");
+    if (!silt_without("net_host")) {
+        add_refusal(out, r, input);
+        add_refusal(out, r, redirected);
+    }
     silt_buf_addf(out,
                   "add rule inet %s forward oifname \"%s\" ct state established,related accept\n",
                   t, up);
@@ -229,9 +286,7 @@ void silt_rules_outside(struct silt_buf *out, const struct silt_rules_outside *r
     silt_buf_addf(out, "add table inet %s\n", r->table);
     add_outside(out, r);
     add_guards(out, r);
-    add_line(out, r->table,
-             "chain leave { type nat hook postrouting priority srcnat; policy accept; }");
-    add_masquerade(out, r, AF_INET);
-    if (r->plan->ipv6)
-        add_masquerade(out, r, AF_INET6);
+    add_source(out, r, AF_INET);
+    if (r->ipv6)
+        add_source(out, r, AF_INET6);
 }

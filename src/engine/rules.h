@@ -6,16 +6,25 @@
 #include "base/buf.h"
 #include "engine/plan.h"
 
-/* Of the gate. `open`: private networks that sandboxes may reach all the same, a list with commas,
- * checked by silt_rules_check_open; `connections`: the most of one sandbox. */
-void silt_rules_gate(struct silt_buf *out, const char *open, uint32_t connections);
+/* Of the gate. */
+struct silt_rules_gate {
+    const char *open; /* private networks that sandboxes may reach all the same, a list with commas,
+                       * checked by silt_rules_check_open */
+    uint32_t connections; /* the most of one sandbox */
+    bool ipv6;            /* it leads somewhere */
+};
+void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r);
 int silt_rules_check_open(const char *open, struct silt_error *e);
+/* More of the gate's: beyond about `all` connections of all sandboxes each may begin only a few
+ * more, and twice as many there never are. */
+void silt_rules_crowd(struct silt_buf *out, uint32_t all);
 
 /* Of the namespace that the uplink leads to; `name` is the link's end there. */
 struct silt_rules_outside {
     const char *table;
     const char *uplink;
     const struct silt_plan *plan;
+    bool ipv6; /* the uplink has it */
     /* Interfaces that forward only because of us, separated by spaces. */
     const char *opened;
 };

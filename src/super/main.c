@@ -93,10 +93,13 @@ static void open_gate(const struct silt_config *c, struct silt_gate *gate)
                                       .open = c->network_open,
                                       .run = c->run,
                                       .block = c->ids_base / SILT_CONFIG_BLOCK_IDS,
-                                      .connections = c->network_connections};
+                                      .connections = c->network_connections,
+                                      .connections_all = c->network_connections_all};
     struct silt_error e;
     *gate = (struct silt_gate){.ns = -1};
-    if (strcmp(c->network, "off") != 0 && silt_gate_open(gate, &config, &e) < 0)
+    if (strcmp(c->network, "off") == 0)
+        silt_outside_clear_old(c->instance, c->run);
+    else if (silt_gate_open(gate, &config, &e) < 0)
         silt_log(SILT_LOG_WARN, "super.no_network", "error=\"%s\"", e.text);
 }
 

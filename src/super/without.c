@@ -11,7 +11,7 @@ static const char *const known[] = {
     "seccomp",   "pivot",        "handles",     "devices",      "nnp",         "abi",
     "tiocsti",   "userns_limit", "pids_limit",  "memory_limit", "cgroup_ro",   "pidns",
     "kill_tree", "infoleaks",    "uts",          "net_source", "net_closed", "net_limit",
-    "net_neighbours", "net_modes", "net_host",
+    "net_neighbours", "net_modes", "net_host",   "net_options", "net_crowd",
 };
 
 static int check_name(silt_slice name, struct silt_error *e)
