@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/background.h"
 #include "agent/state.h"
+#include "base/clock.h"
+#include "base/own.h"
+
+#include <fcntl.h>
 
 enum { SAVE_MS = 5000 }; /* for a shell to write its state */
 
@@ -24,9 +28,27 @@ static void on_late(struct silt_timer *t)
         silt_background_fail(s, SILT_TIMEOUT, "the session's shell does not answer");
 }
 
+/* Another user's gets more into its state. */
+static bool can_share(const struct silt_exec *x)
+{
+    return x->start.user.len == 0;
+}
+
+static bool run_with_kept(struct silt_session *s, struct silt_exec *x)
+{
+    int fd = s->kept >= 0 && can_share(x) ? fcntl(s->kept, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd < 0)
+        return false;
+    x->state_age_s = silt_clock_wall_ms() / 1000 - s->kept_ms / 1000;
+    silt_run_with_state(x, fd, s->shell.child.pid);
+    return true;
+}
+
 void silt_background_start(struct silt_session *s, struct silt_exec *x)
 {
     struct silt_error e;
+    if (run_with_kept(s, x))
+        return;
     struct silt_shell sh = silt_session_next_shell(s);
     struct silt_script *lines = silt_gates_script(&s->gates);
     silt_shell_save(lines, &sh);
@@ -38,7 +60,17 @@ void silt_background_start(struct silt_session *s, struct silt_exec *x)
         silt_background_fail(s, e.code, e.text);
 }
 
-void silt_background_answer(struct silt_session *s)
+/* A shell that waits does not change, unless a trap runs in it. */
+static void keep(struct silt_session *s, const struct silt_exec *x, const struct silt_answer *a, int fd)
+{
+    bool small = silt_state_trim(fd);
+    silt_close_fd(&s->kept);
+    if (small && a->alone && !s->text_lost && can_share(x))
+        s->kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    s->kept_ms = silt_clock_wall_ms();
+}
+
+void silt_background_answer(struct silt_session *s, const struct silt_answer *a)
 {
     struct silt_exec *x = s->exec;
     struct silt_error e;
@@ -56,6 +88,7 @@ void silt_background_answer(struct silt_session *s)
         return;
     }
     silt_loop_cancel(&s->agent->loop, &s->timer);
+    keep(s, x, a, fd);
     s->exec = NULL;
     s->state = SILT_SESSION_IDLE;
     silt_run_with_state(x, fd, s->shell.child.pid);

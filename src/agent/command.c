@@ -6,6 +6,7 @@
 #include "base/own.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 enum { ARG_MAX_BYTES = 128 << 10 }; /* of one argument with its end: MAX_ARG_STRLEN of the kernel */
@@ -119,10 +120,14 @@ static int launch_program(struct silt_exec *x, struct silt_error *e)
 /* The loading shell is deaf to errors: its error stream is /dev/null until the command begins. When
  * its input becomes /dev/null, too, it ends after this command, with its status; from another input
  * it would read on, so it is told to. */
-static void write_loader(struct silt_script *s, const struct silt_start *start)
+static void write_loader(struct silt_script *s, const struct silt_start *start, int64_t age_s)
 {
+    char seconds[64];
     bool has_input = (start->head.flags & SILT_START_STDIN) != 0;
-    silt_script_add_c(s, "\\command . /proc/self/fd/3\n" SILT_SHELL_GO_TO_PWD "\n\\command eval ");
+    (void)snprintf(seconds, sizeof(seconds), "; SECONDS=$((SECONDS+%lld))", (long long)age_s);
+    silt_script_add_c(s, "\\command . /proc/self/fd/3");
+    silt_script_add_c(s, age_s > 0 ? seconds : "");
+    silt_script_add_c(s, "\n" SILT_SHELL_GO_TO_PWD "\n\\command eval ");
     silt_script_open_quote(s);
     silt_script_add_c(s, "\\command exec 2>&4 4>&-");
     silt_script_add_c(s, has_input ? " <&5 5<&-" : " </dev/null");
@@ -148,12 +153,12 @@ static int open_memory(void *arg)
     return memfd_create("silt", MFD_CLOEXEC);
 }
 
-static int script_file(const struct silt_start *start, int *ret_fd, struct silt_error *e)
+static int script_file(const struct silt_exec *x, int *ret_fd, struct silt_error *e)
 {
     static struct silt_script s;
     silt_script_init(&s, open_memory, NULL);
-    silt_shell_expect(&s, start);
-    write_loader(&s, start);
+    silt_shell_expect(&s, &x->start);
+    write_loader(&s, &x->start, x->state_age_s);
     bool in_file = silt_script_flush(&s);
     int fd = silt_take_fd(&s.file);
     silt_script_fini(&s);
@@ -168,7 +173,7 @@ static int launch_loader(struct silt_exec *x, struct silt_error *e)
     char cwd[PATH_MAX];
     silt_auto_fd script = -1;
     if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0
-        || script_file(&x->start, &script, e) < 0)
+        || script_file(x, &script, e) < 0)
         return -1;
     if (lseek(script, 0, SEEK_SET) < 0)
         return silt_fail_errno(e, "rewind a command");

@@ -192,6 +192,7 @@ void silt_foreground_start(struct silt_session *s, struct silt_exec *x)
         silt_exec_fail(x, &e);
         return;
     }
+    silt_close_fd(&s->kept);
     s->state = SILT_SESSION_RUNNING;
     s->exec = x;
     x->state = SILT_EXEC_RUNNING;

@@ -179,7 +179,6 @@ void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like)
     x->state_file = state_file;
     x->like = like;
     silt_limits_take(&x->limits, like);
-    silt_state_trim(state_file);
     silt_run_start(x);
 }
 

@@ -27,6 +27,7 @@ static void free_session(struct silt_grave *g)
     silt_start_fini(&s->start);
     silt_id_set_free(&s->before);
     silt_gates_fini(&s->gates);
+    silt_close_fd(&s->kept);
     silt_close_fd(&s->status.fd);
     for (int i = 0; i < 2; i++) {
         silt_close_fd(&s->out[i].read);
@@ -166,6 +167,7 @@ void silt_session_exec_left(struct silt_agent *a, uint64_t id)
 struct silt_shell silt_session_next_shell(struct silt_session *s)
 {
     s->mark = ++s->agent->marks;
+    s->text_lost = false;
     return (struct silt_shell){.slot = s->slot, .turn = s->gates.turn ^ 1, .mark = s->mark};
 }
 
@@ -185,7 +187,7 @@ static void on_answer(struct silt_session *s, const struct silt_answer *a)
     if (!a->no_dir)
         silt_gates_shut(&s->gates);
     if (s->state == SILT_SESSION_SAVING)
-        silt_background_answer(s);
+        silt_background_answer(s, a);
     else if (s->state == SILT_SESSION_RUNNING || s->state == SILT_SESSION_RELOADING)
         silt_foreground_answer(s, a);
 }
@@ -216,8 +218,10 @@ static void on_status(struct silt_watch *w, uint32_t events)
     s->text_len += (size_t)n;
     for (size_t used; s->state != SILT_SESSION_GONE && (used = take_answer(s)) > 0;)
         drop_text(s, used);
-    if (s->text_len == sizeof(s->text))
+    if (s->text_len == sizeof(s->text)) {
         drop_text(s, silt_shell_junk((silt_slice){s->text, s->text_len}, s->mark));
+        s->text_lost = true;
+    }
 }
 
 static void on_started(struct silt_launch *l)
@@ -401,7 +405,7 @@ static struct silt_session *new_session(struct silt_agent *a, unsigned slot,
     s->note = (silt_slice){note, start->note.len};
     s->start = silt_start_take(start);
     s->grave.free = free_session;
-    s->status.fd = s->shell.report.fd = -1;
+    s->status.fd = s->shell.report.fd = s->kept = -1;
     silt_gates_init(&s->gates);
     for (int i = 0; i < 2; i++)
         s->out[i] = (struct silt_fifo){.read = -1, .write = -1};

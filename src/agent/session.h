@@ -48,6 +48,7 @@ struct silt_session {
     struct silt_watch status;    /* fd owned */
     char text[PATH_MAX + 64];    /* of it, so far */
     size_t text_len;
+    bool text_lost; /* some of it, since the last lines were sent */
     uint32_t mark; /* of the answer that we wait for */
     struct silt_timer timer;
     struct silt_purge purge;
@@ -57,6 +58,8 @@ struct silt_session {
     struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
     struct silt_fifo out[2];
     char *cwd;                 /* owned: the last one told */
+    int kept;                  /* owned: its state, while it cannot have another; -1: none */
+    int64_t kept_ms;           /* since when, on the wall clock */
     struct silt_id_set before; /* who was here before a command that has a deadline */
     struct silt_limits limits; /* of the shell when the time was over */
 };

@@ -139,7 +139,12 @@ void silt_shell_save(struct silt_script *s, const struct silt_shell *sh)
 {
     addf(s, "\\command . " SILT_FOLDER SILT_STATE_FORK " >|" SILT_FOLDER "%ud 2>/dev/null || :\n",
          sh->slot);
-    answer_and_wait(s, sh);
+    addf(s,
+         "{ \\command trap -p; \\command printf '%%s\\0' %u 0 \"${PWD-}\"; } >|" SILT_FOLDER
+         "%us && ",
+         sh->mark, sh->slot);
+    add_way(s, sh);
+    silt_script_add_c(s, "\n");
 }
 
 void silt_shell_reload(struct silt_script *s, const struct silt_shell *sh)
@@ -177,6 +182,7 @@ size_t silt_shell_answer(silt_slice text, uint32_t mark, bool full, struct silt_
         return 0;
     *ret = (struct silt_answer){
         .no_dir = code.len > 0 && code.data[0] == 'x',
+        .alone = at == text.data,
         .code = code_of(code.data),
     };
     if (!silt_slice_has_byte(rest, 0))

@@ -47,6 +47,7 @@ struct silt_shell {
 /* What comes back through the FIFO `s`. */
 struct silt_answer {
     bool no_dir; /* the directory could not be entered; the answer proper follows */
+    bool alone; /* nothing stood before it */
     int code;
     silt_slice cwd; /* of the text */
 };
@@ -63,6 +64,8 @@ void silt_shell_begin(struct silt_script *s,
                       const struct silt_shell *sh); /* its first: to a gate */
 void silt_shell_foreground(struct silt_script *s, const struct silt_shell *sh,
                            const struct silt_start *start);
-void silt_shell_save(struct silt_script *s, const struct silt_shell *sh); /* without traps */
+/* Without traps. When the shell has some they stand before its answer: a trap may change the state of
+ * a shell that waits. */
+void silt_shell_save(struct silt_script *s, const struct silt_shell *sh);
 void silt_shell_reload(struct silt_script *s,
                        const struct silt_shell *sh); /* what foreground saved */

@@ -127,16 +127,16 @@ static size_t trim(char *text, size_t len)
     return kept;
 }
 
-void silt_state_trim(int fd)
+bool silt_state_trim(int fd)
 {
     static char text[16 << 10]; /* a state beyond that is dominated by what the user made */
     ssize_t len = pread(fd, text, sizeof(text), 0);
     if (len <= 0 || (size_t)len == sizeof(text))
-        return;
+        return false;
     size_t kept = trim(text, (size_t)len);
     memset(text + kept, '\n', (size_t)len - kept); /* the size stays: one call, nothing to undo */
     ssize_t written = pwrite(fd, text, (size_t)len, 0);
-    (void)written; /* a file in memory that was just written by the shell */
+    return written == len;
 }
 
 char *const *silt_state_env(void)

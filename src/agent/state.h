@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 /* What a shell runs to write its state, and in it `save` also its traps: a fork has none. */
 #define SILT_STATE_FORK "fork"
 #define SILT_STATE_SAVE "save"
@@ -14,8 +16,9 @@
 /* Puts the two into the folder, unless they are there. */
 int silt_state_install(int folder, struct silt_error *e);
 
-/* Leaves out what every shell makes up by itself: a third of the time that loading takes. */
-void silt_state_trim(int fd);
+/* Leaves out what every shell makes up by itself: a third of the time that loading takes. False: it is
+ * too large for that. */
+bool silt_state_trim(int fd);
 
 /* Environment of a shell that is going to load a state: enough to start without asking around. What
  * the state does not have is taken away again by the state. */

@@ -57,6 +57,34 @@ TEST(background_command_does_not_change_the_session)
     rig_stop(r);
 }
 
+TEST(background_commands_in_a_row_inherit_what_the_session_is_then)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    for (int i = 0; i < 3; i++)
+        check(r, s, "echo ${X-none} $PWD; X=9; cd /", "none /tmp\n");
+    (void)rig_check(r, s, "X=1; cd /usr; SECONDS=100", "", "");
+    for (int i = 0; i < 3; i++)
+        check(r, s, "echo $X $PWD; X=9; cd /", "1 /usr\n");
+    check(r, s, "((SECONDS >= 100)) && sleep 1.1", "");
+    check(r, s, "((SECONDS >= 101)); echo $?", "0\n");
+    (void)rig_check(r, s, "ulimit -n 200; X=2", "", "");
+    check(r, s, "echo $X $(ulimit -n)", "2 200\n");
+    rig_stop(r);
+}
+
+/* A trap runs in a shell that waits for its next command, too. */
+TEST(background_command_inherits_what_a_trap_did_meanwhile)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "mkfifo t; echo $$ >pid; trap 'X=2; echo now >t' USR1; X=1", "", "");
+    check(r, s, "echo $X; trap -p USR1", "1\n");
+    check(r, s, "kill -USR1 $(<pid); cat t; echo $X", "now\n1\n");
+    check(r, s, "echo $X", "2\n");
+    rig_stop(r);
+}
+
 TEST(background_command_reports_its_pid_and_real_status)
 {
     RIG();
