@@ -236,6 +236,7 @@ static int make(struct making *m, struct silt_error *e)
         return -1;
     if (make_uplink(m, e) < 0)
         return -1;
+    g->plan = m->plan;
     return silt_outside_open(&g->outside, &m->plan, e);
 }
 
@@ -260,4 +261,17 @@ void silt_gate_close(struct silt_gate *g)
     for (; g->nsockets > 0; g->nsockets--)
         silt_close_fd(&g->sockets[g->nsockets - 1]);
     silt_close_fd(&g->ns);
+}
+
+int silt_gate_listen(const struct silt_gate *g, int *ret_fd, struct silt_error *e)
+{
+    return g->ns < 0 ? silt_fail(e, SILT_UNAVAILABLE, "there is no gate")
+                     : silt_devices_listen(ret_fd, e);
+}
+
+int silt_gate_follow(struct silt_gate *g, struct silt_error *e)
+{
+    if (silt_outside_follow(&g->outside, &g->plan, e) < 0)
+        return silt_because(e, "follow the machine's routes");
+    return 0;
 }

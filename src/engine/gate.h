@@ -25,6 +25,7 @@ struct silt_gate {
     int ns;                         /* -1: there is none */
     int sockets[SILT_GATE_SOCKETS]; /* on the gateway's addresses: UDP and TCP of IPv4, of IPv6 */
     int nsockets;
+    struct silt_plan plan;
     struct silt_outside outside;
 };
 
@@ -32,3 +33,8 @@ struct silt_gate {
  * cannot do it. On failure nothing is left. */
 int silt_gate_open(struct silt_gate *g, const struct silt_gate_config *c, struct silt_error *e);
 void silt_gate_close(struct silt_gate *g); /* fine when there is none */
+
+/* The machine's routes may change: the descriptor can be read when something has (it is the
+ * caller's, for silt_devices_heard), and then, a moment later, the gate looks again. */
+int silt_gate_listen(const struct silt_gate *g, int *ret_fd, struct silt_error *e);
+int silt_gate_follow(struct silt_gate *g, struct silt_error *e);

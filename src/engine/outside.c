@@ -9,12 +9,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum {
     TEXT_MAX = 64 << 10,
-    ROUTES_MAX = 4 << 20, /* a machine with the whole table of the internet has more: no devices */
     LINE_MAX_BYTES = 256,
     SWITCH_MAX = 16,
     MTU_PRESET = 1500,
@@ -45,39 +43,6 @@ static void each_line(const char *path, size_t max, void (*with)(void *context, 
     free(text);
 }
 
-/* Who leads to the world */
-
-static void note_device(struct silt_outside *o, const char *name)
-{
-    for (size_t i = 0; i < o->ndevices; i++)
-        if (strcmp(o->devices[i], name) == 0)
-            return;
-    if (o->ndevices == SILT_OUTSIDE_DEVICES || strcmp(name, "lo") == 0
-        || strpbrk(name, "\"*\\") != NULL) /* what nft would take for something else */
-        return;
-    (void)snprintf(o->devices[o->ndevices++], IF_NAMESIZE, "%s", name);
-}
-
-/* /proc/net/route: name destination gateway flags refs use metric mask ... */
-static void on_route4(void *context, const char *line)
-{
-    char name[IF_NAMESIZE];
-    unsigned to, mask;
-    if (sscanf(line, "%15s %x %*x %*x %*d %*d %*d %x", name, &to, &mask) == 3 && to == 0
-        && mask == 0)
-        note_device(context, name);
-}
-
-/* /proc/net/ipv6_route: destination length source length next metric refs use flags name */
-static void on_route6(void *context, const char *line)
-{
-    char name[IF_NAMESIZE], to[33];
-    unsigned len, flags;
-    if (sscanf(line, "%32s %x %*s %*x %*s %*x %*x %*x %x %15s", to, &len, &flags, name) == 4
-        && len == 0 && (flags & 0x0200U /* RTF_REJECT */) == 0)
-        note_device(context, name);
-}
-
 static char first_of(const char *path)
 {
     struct silt_error ignored;
@@ -101,19 +66,11 @@ static bool has_ipv6(void)
 
 void silt_outside_look(struct silt_outside *o)
 {
+    silt_devices_find(&o->devices);
+    uint32_t mtu = silt_devices_mtu(&o->devices);
+    if (mtu != 0)
+        o->mtu = mtu < MTU_LEAST ? MTU_LEAST : mtu;
     o->ipv6 = has_ipv6();
-    silt_auto_fd sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    uint32_t least = UINT32_MAX;
-    each_line("/proc/net/route", ROUTES_MAX, on_route4, o);
-    each_line("/proc/net/ipv6_route", ROUTES_MAX, on_route6, o);
-    for (size_t i = 0; i < o->ndevices; i++) {
-        struct ifreq q = {0};
-        memcpy(q.ifr_name, o->devices[i], IF_NAMESIZE);
-        if (ioctl(sock, SIOCGIFMTU, &q) == 0 && (uint32_t)q.ifr_mtu < least)
-            least = (uint32_t)q.ifr_mtu;
-    }
-    if (least != UINT32_MAX)
-        o->mtu = least < MTU_LEAST ? MTU_LEAST : least;
 }
 
 /* Switches, each noted before it is turned. The note is there as long as anything of ours is. */
@@ -139,55 +96,79 @@ static void set_back(void *context, const char *path)
     silt_log(SILT_LOG_WARN, "outside.set_back", "error=\"%s\"", e.text);
 }
 
-static int write_note(const struct silt_outside *o, const char *path, struct silt_error *e)
-{
-    char line[LINE_MAX_BYTES];
-    silt_auto_fd fd = open(o->note, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return silt_fail_errno(e, "open %s", o->note);
-    (void)snprintf(line, sizeof(line), "%s\n", path);
-    return path[0] == 0 ? 0 : silt_fd_write_all(fd, silt_slice_of(line), e);
-}
-
-static int turn_on(const struct silt_outside *o, const char *path, bool *ret_was_off,
-                   struct silt_error *e)
-{
-    char *value = NULL;
-    size_t len;
-    if (silt_fd_read_file(AT_FDCWD, path, SWITCH_MAX, &value, &len, e) < 0)
-        return -1;
-    *ret_was_off = value[0] == '0';
-    free(value);
-    if (!*ret_was_off)
-        return 0;
-    if (write_note(o, path, e) < 0)
-        return -1;
-    return silt_fd_put(AT_FDCWD, path, "1", e);
-}
-
 static void switch_path(char out[LINE_MAX_BYTES], int family, const char *name)
 {
     (void)snprintf(out, LINE_MAX_BYTES, "/proc/sys/net/ipv%d/conf/%s/%s", family == AF_INET ? 4 : 6,
                    name, family == AF_INET ? "forwarding" : "force_forwarding");
 }
 
-/* Not the machine's ip_forward: only the interfaces that lead to the world have to take in answers
- * for somebody else. IPv6 has such a switch since Linux 6.17; before, IPv6 goes out where the
- * machine is a router already. */
-static int open_device(struct silt_outside *o, const char *name, struct silt_error *e)
+static void each_switch(const struct silt_outside *o, void (*with)(void *context, const char *path),
+                        void *context)
 {
     char path[LINE_MAX_BYTES];
-    bool four = false, six = false;
-    size_t used = strlen(o->opened);
+    for (size_t i = 0; i < o->nopened; i++) {
+        switch_path(path, AF_INET, o->opened[i].name);
+        if (o->opened[i].four)
+            with(context, path);
+        switch_path(path, AF_INET6, o->opened[i].name);
+        if (o->opened[i].six)
+            with(context, path);
+    }
+}
+
+static void add_line(void *text, const char *path)
+{
+    silt_buf_addf(text, "%s\n", path);
+}
+
+/* In one piece, and before anything is turned. */
+static int write_note(const struct silt_outside *o, struct silt_error *e)
+{
+    char new[sizeof(o->note) + 8];
+    silt_auto_buf text;
+    silt_buf_init(&text, TEXT_MAX);
+    each_switch(o, add_line, &text);
+    (void)snprintf(new, sizeof(new), "%s.new", o->note);
+    (void)unlink(new);
+    silt_auto_fd fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return silt_fail_errno(e, "make %s", new);
+    if (silt_fd_write_all(fd, silt_buf_slice(&text), e) < 0)
+        return -1;
+    return rename(new, o->note) < 0 ? silt_fail_errno(e, "rename %s", new) : 0;
+}
+
+static void turn_on(void *context, const char *path)
+{
+    struct silt_error e;
+    (void)context;
+    if (silt_fd_put(AT_FDCWD, path, "1", &e) < 0 && e.sys != ENOENT)
+        silt_log(SILT_LOG_WARN, "outside.turn_on", "error=\"%s\"", e.text);
+}
+
+/* Not the machine's ip_forward: only the interfaces that lead to the world have to take in answers
+ * for somebody else. IPv6 has such a switch since Linux 6.17; before, IPv6 goes out where the
+ * machine is a router already. Those that are ours stay ours until somebody makes the whole machine
+ * a router. */
+static struct silt_outside_opened consider(const struct silt_outside *o, const char *name)
+{
+    struct silt_outside_opened now = {0};
+    char path[LINE_MAX_BYTES];
+    (void)snprintf(now.name, sizeof(now.name), "%s", name);
     switch_path(path, AF_INET, name);
-    if (turn_on(o, path, &four, e) < 0)
-        return -1;
+    now.four = first_of(path) == '0' && !is_of_all(path);
     switch_path(path, AF_INET6, name);
-    if (o->ipv6 && turn_on(o, path, &six, e) < 0 && e->sys != ENOENT)
-        return -1;
-    if (four || six)
-        (void)snprintf(o->opened + used, sizeof(o->opened) - used, "%s ", name);
-    return 0;
+    now.six = o->ipv6 && first_of(path) == '0' && !is_of_all(path);
+    for (size_t i = 0; i < o->nopened; i++) {
+        const struct silt_outside_opened *had = &o->opened[i];
+        if (strcmp(had->name, name) != 0)
+            continue;
+        switch_path(path, AF_INET, name);
+        now.four = now.four || (had->four && !is_of_all(path));
+        switch_path(path, AF_INET6, name);
+        now.six = now.six || (had->six && !is_of_all(path));
+    }
+    return now;
 }
 
 static int open_uplink(const struct silt_outside *o, struct silt_error *e)
@@ -229,17 +210,54 @@ static int load_rules(const struct silt_outside *o, const struct silt_plan *plan
     return silt_nft_load(silt_buf_slice(&text), e);
 }
 
-/* The rules are there before the first packet, and once more with the names of the interfaces that
- * did not forward before. */
+/* The opened ones of now; true: they are others than before. */
+static bool reconsider(struct silt_outside *o)
+{
+    struct silt_outside_opened now[SILT_DEVICES_MAX] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < o->devices.count; i++) {
+        now[count] = consider(o, o->devices.names[i]);
+        count += now[count].four || now[count].six;
+    }
+    bool changed = count != o->nopened || memcmp(now, o->opened, count * sizeof(now[0])) != 0;
+    memcpy(o->opened, now, sizeof(now));
+    o->nopened = count;
+    return changed;
+}
+
+/* Rules and note are there before the first packet. */
 int silt_outside_open(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e)
 {
-    if (write_note(o, "", e) < 0 || load_rules(o, plan, e) < 0 || give_addresses(o, plan, e) < 0
+    (void)reconsider(o);
+    if (write_note(o, e) < 0 || load_rules(o, plan, e) < 0 || give_addresses(o, plan, e) < 0
         || open_uplink(o, e) < 0)
         return -1;
-    for (size_t i = 0; i < o->ndevices; i++)
-        if (open_device(o, o->devices[i], e) < 0)
+    each_switch(o, turn_on, NULL);
+    return 0;
+}
+
+static void close_leavers(const struct silt_outside *before, const struct silt_outside *now)
+{
+    struct silt_outside gone = {0};
+    for (size_t i = 0; i < before->nopened; i++)
+        if (!silt_devices_have(&now->devices, before->opened[i].name))
+            gone.opened[gone.nopened++] = before->opened[i];
+    each_switch(&gone, set_back, NULL);
+}
+
+int silt_outside_follow(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e)
+{
+    struct silt_outside before = *o;
+    silt_devices_find(&o->devices);
+    if (reconsider(o)) {
+        close_leavers(&before, o);
+        if (write_note(o, e) < 0 || load_rules(o, plan, e) < 0)
             return -1;
-    return o->opened[0] != 0 ? load_rules(o, plan, e) : 0;
+        for (size_t i = 0; i < o->nopened; i++)
+            silt_log(SILT_LOG_INFO, "outside.forwarding", "device=%s", o->opened[i].name);
+    }
+    each_switch(o, turn_on, NULL); /* also of one that has come back under its old name */
+    return 0;
 }
 
 /* The end */

@@ -4,19 +4,19 @@
  * by a successor. */
 #pragma once
 
+#include "engine/devices.h"
 #include "engine/rtnl.h"
+#include "engine/rules.h"
 
 #include <limits.h>
-
-enum { SILT_OUTSIDE_DEVICES = 8 };
 
 struct silt_outside {
     char uplink[IF_NAMESIZE]; /* our end of the link to the gate */
     char table[32];
-    char note[PATH_MAX + 16];                        /* path: which switches we turned on */
-    char devices[SILT_OUTSIDE_DEVICES][IF_NAMESIZE]; /* with a default route */
-    char opened[SILT_OUTSIDE_DEVICES * IF_NAMESIZE]; /* those that forward only because of us */
-    size_t ndevices;
+    char note[PATH_MAX + 16]; /* path: which switches we turned on */
+    struct silt_devices devices;
+    struct silt_outside_opened opened[SILT_DEVICES_MAX]; /* that forward only because of us */
+    size_t nopened;
     uint32_t mtu; /* the least of theirs */
     bool ipv6;    /* the uplink has it */
 };
@@ -25,6 +25,8 @@ void silt_outside_init(struct silt_outside *o, const char *instance, const char 
 void silt_outside_look(struct silt_outside *o); /* for devices, mtu and ipv6 */
 /* The link is there. */
 int silt_outside_open(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e);
+/* Links or routes have changed: other devices may lead to the world now. */
+int silt_outside_follow(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e);
 /* Link, table and switches go, whoever of that name made them. */
 void silt_outside_clear(const struct silt_outside *o);
 /* The same, when an instance that was killed has left something. */

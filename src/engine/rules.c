@@ -222,12 +222,13 @@ void silt_rules_crowd(struct silt_buf *out, uint32_t all)
  * redirects on purpose is left alone. */
 static void add_guards(struct silt_buf *out, const struct silt_rules_outside *r)
 {
-    silt_slice rest = silt_slice_of(r->opened), one;
-    while (silt_slice_split(&rest, ' ', &one)) {
-        if (one.len == 0)
-            continue;
-        silt_buf_addf(out, "add rule inet %s forward iifname \"%.*s\" ct state new", r->table,
-                      (int)one.len, one.data);
+    for (size_t i = 0; i < r->nopened; i++) {
+        const struct silt_outside_opened *o = &r->opened[i];
+        const char *family = o->four && o->six ? ""
+                             : o->four         ? "meta nfproto ipv4 "
+                                               : "meta nfproto ipv6 ";
+        silt_buf_addf(out, "add rule inet %s forward iifname \"%s\" %sct state new", r->table,
+                      o->name, family);
         silt_buf_addf(out, " ct status & dnat == 0 drop\n");
     }
 }

@@ -19,14 +19,20 @@ int silt_rules_check_open(const char *open, struct silt_error *e);
  * more, and twice as many there never are. */
 void silt_rules_crowd(struct silt_buf *out, uint32_t all);
 
+/* An interface that forwards only because of us, and by which family. */
+struct silt_outside_opened {
+    char name[IF_NAMESIZE];
+    bool four, six;
+};
+
 /* Of the namespace that the uplink leads to; `name` is the link's end there. */
 struct silt_rules_outside {
     const char *table;
     const char *uplink;
     const struct silt_plan *plan;
     bool ipv6; /* the uplink has it */
-    /* Interfaces that forward only because of us, separated by spaces. */
-    const char *opened;
+    const struct silt_outside_opened *opened;
+    size_t nopened;
 };
 void silt_rules_outside(struct silt_buf *out, const struct silt_rules_outside *r);
 void silt_rules_no_outside(struct silt_buf *out, const char *table);

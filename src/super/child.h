@@ -5,6 +5,7 @@
 
 #include "event/loop.h"
 #include "super/keep.h"
+#include "super/outlook.h"
 #include "super/super.h"
 
 #include <sys/types.h>
@@ -46,6 +47,7 @@ struct silt_super {
     uint32_t next_context; /* of that sandbox: 0: it itself, then its contexts */
     struct silt_watch signals;
     struct silt_timer deadline;
+    struct silt_outlook outlook;
 };
 
 /* Its channel is there: begins to talk. What waits to be said goes out first. */

@@ -104,7 +104,7 @@ static void open_gate(const struct silt_config *c, struct silt_gate *gate)
 }
 
 static int run(const struct silt_config *c, struct silt_starter *starter,
-               const struct silt_gate *gate, int *ret_status, struct silt_error *e)
+               struct silt_gate *gate, int *ret_status, struct silt_error *e)
 {
     char address[SILT_LISTEN_TEXT], pid[16];
     silt_auto_fd listen = -1;

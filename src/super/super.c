@@ -333,8 +333,10 @@ int silt_super_run(const struct silt_super_birth *birth, int *ret_status, struct
     init(s, birth);
     if (silt_loop_open(&s->loop, e) < 0 || watch_signals(s, e) < 0)
         return -1;
+    silt_outlook_open(&s->outlook, &s->loop, birth->gate);
     enter(s, SILT_INSTANCE_STARTING);
     int got = s->state == SILT_INSTANCE_ENDED ? 0 : silt_loop_run(&s->loop, e);
+    silt_outlook_close(&s->outlook);
     silt_keep_fini(&s->keep);
     silt_loop_close(&s->loop);
     silt_close_fd(&s->signals.fd);

@@ -11,7 +11,7 @@ struct silt_super_birth {
     const struct silt_config *config; /* borrowed */
     struct silt_starter *starter;     /* borrowed, open */
     int listen;                       /* borrowed */
-    const struct silt_gate *gate;     /* borrowed: the way out, if there is one */
+    struct silt_gate *gate;           /* borrowed: the way out, if there is one */
     const char *address;              /* borrowed: of the listening socket */
 };
 

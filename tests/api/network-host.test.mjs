@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
-import { Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
+import { HOST, Internet, NETWORK, PUBLIC, WORLD, get, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
 let internet;
@@ -57,6 +57,78 @@ test('what a killed instance left goes also when the next one has no network', a
 	assert.doesNotMatch(tables(), /silt_toff/);
 	assert.equal(read(conf(4, 'eth0', 'forwarding')), '0');
 	await second.stop();
+});
+
+/** Another interface of the host, also to the world. */
+function secondDevice(name) {
+	const there = `${name}w`;
+	ip('link', 'add', name, 'type', 'veth', 'peer', 'name', there, 'netns', String(internet.pid));
+	ip('link', 'set', name, 'up');
+	internet.world('ip', 'link', 'set', there, 'up');
+	ip('address', 'add', '203.0.113.2/24', 'dev', name);
+	internet.world('ip', 'address', 'add', '203.0.113.1/24', 'dev', there);
+	ip('address', 'add', '2001:db8:2::2/64', 'dev', name, 'nodad');
+	internet.world('ip', 'address', 'add', '2001:db8:2::1/64', 'dev', there, 'nodad');
+}
+const lead = (to4, to6) => {
+	ip('route', 'replace', 'default', 'via', to4);
+	ip('-6', 'route', 'replace', 'default', 'via', to6);
+};
+const leads = name => until(`forwarding of ${name}`, () => read(conf(4, name, 'forwarding')) === '1', 5_000);
+
+test('the uplink follows the default route to another interface and back, and to one that is made anew', async t => {
+	const daemon = await start(t);
+	t.after(() => {
+		spawnSync('ip', ['link', 'delete', 'eth1']);
+		lead(WORLD[4], WORLD[6]);
+	});
+	const box = await daemon.box();
+	const reaches = async by => {
+		assert.match(await box.out(get(PUBLIC[4])), new RegExp(`world ::ffff:${by[4]} `));
+		assert.match(await box.out(get(PUBLIC[6])), new RegExp(`world ${by[6]} `));
+	};
+	await reaches(HOST);
+	for (let round = 0; round < 2; round++) {
+		secondDevice('eth1');
+		lead('203.0.113.1', '2001:db8:2::1');
+		await leads('eth1');
+		await until('the old one is as before', () => read(conf(4, 'eth0', 'forwarding')) === '0', 5_000);
+		await reaches({ 4: '203.0.113.2', 6: '2001:db8:2::2' });
+		assert.match(fs.readFileSync(`${daemon.run}/forwarding`, 'utf8'), /^\/proc\/sys\/net\/ipv4\/conf\/eth1\/forwarding$/m);
+		ip('link', 'delete', 'eth1'); // and its routes with it
+		lead(WORLD[4], WORLD[6]);
+		await leads('eth0');
+		await reaches(HOST);
+	}
+	assert.doesNotMatch(fs.readFileSync(`${daemon.run}/forwarding`, 'utf8'), /eth1/);
+});
+
+test('a daemon that starts before the network is up has one when it is', async t => {
+	ip('route', 'delete', 'default');
+	ip('-6', 'route', 'delete', 'default');
+	const daemon = await start(t);
+	const box = await daemon.box();
+	assert.equal(read(conf(4, 'eth0', 'forwarding')), '0');
+	assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
+	lead(WORLD[4], WORLD[6]);
+	await leads('eth0');
+	assert.match(await box.out(get(PUBLIC[4])), /world/);
+	assert.match(await box.out(get(PUBLIC[6])), /world/);
+});
+
+test('a default route in a table of its own and one with several paths are seen', async t => {
+	secondDevice('eth1');
+	t.after(() => ip('link', 'delete', 'eth1'));
+	ip('route', 'add', 'default', 'via', '203.0.113.1', 'table', '77');
+	const daemon = await start(t);
+	assert.equal(read(conf(4, 'eth1', 'forwarding')), '1');
+	ip('route', 'delete', 'default', 'table', '77');
+	await until('it is as before', () => read(conf(4, 'eth1', 'forwarding')) === '0', 5_000);
+	ip('route', 'replace', 'default', 'nexthop', 'via', WORLD[4], 'nexthop', 'via', '203.0.113.1');
+	await leads('eth1');
+	assert.equal(read(conf(4, 'eth0', 'forwarding')), '1');
+	lead(WORLD[4], WORLD[6]);
+	assert.ok(daemon);
 });
 
 test('a thousand connections are cut at once', async t => {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
+#include "wire/super.h"
 #include "engine/pool.h"
 
 #include <errno.h>
@@ -232,9 +233,7 @@ void world_kill_workers(struct world *w)
 void world_new_siltd(struct world *w)
 {
     int siltd[2];
-    struct {
-        uint32_t type, key;
-    } note = {5 /* SILT_SUPER_PEER */, 0};
+    struct silt_super_note note = {.type = SILT_SUPER_PEER};
     if (silt_fd_pair(SOCK_SEQPACKET, siltd, &error) < 0)
         give_up("make a channel");
     silt_close_fd(&w->siltd);

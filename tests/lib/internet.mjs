@@ -54,6 +54,11 @@ export class Internet {
 		return internet;
 	}
 
+	/** Of a process in the world's namespace. */
+	get pid() {
+		return this.#holder.pid;
+	}
+
 	/** A command in the world. */
 	world(...words) {
 		return run('nsenter', `--net=/proc/${this.#holder.pid}/ns/net`, ...words);
