@@ -44,10 +44,13 @@ static void add(struct silt_devices *d, uint32_t index)
 
 static void add_paths(struct silt_devices *d, const struct nlattr *paths)
 {
-    const struct rtnexthop *h = mnl_attr_get_payload(paths);
+    const char *at = mnl_attr_get_payload(paths);
     int left = mnl_attr_get_payload_len(paths);
-    for (; RTNH_OK(h, left); left -= RTNH_ALIGN(h->rtnh_len), h = RTNH_NEXT(h))
+    for (const struct rtnexthop *h = (const void *)at; RTNH_OK(h, left); h = (const void *)at) {
         add(d, (uint32_t)h->rtnh_ifindex);
+        left -= RTNH_ALIGN(h->rtnh_len);
+        at += RTNH_ALIGN(h->rtnh_len);
+    }
 }
 
 static int on_attribute(const struct nlattr *a, void *context)
