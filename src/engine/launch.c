@@ -99,7 +99,7 @@ static int start_child(const struct silt_launch *l, const int pair[2], pid_t *re
     };
     if (l->birth->into >= 0)
         args.cgroup = (unsigned)l->birth->into;
-    if (setns(l->net->ns, CLONE_NEWNET) < 0)
+    if (!silt_without("netns") && setns(l->net->ns, CLONE_NEWNET) < 0)
         return silt_fail_errno(e, "enter the network namespace");
     long pid = clone_as(l->ids, &args);
     if (pid == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/rtnl.h"
 #include "base/own.h"
+#include "engine/without.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -129,14 +130,15 @@ int silt_rtnl_pair(struct silt_rtnl *r, const struct silt_rtnl_end ends[2], uint
                    struct silt_error *e)
 {
     union message m;
+    unsigned quiet = silt_without("net_arp") ? 0 : IFF_NOARP;
     struct nlmsghdr *h = begin_link(&m, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
-    set_flags(mnl_nlmsg_get_payload(h), ends[0].index, IFF_UP | IFF_NOARP);
+    set_flags(mnl_nlmsg_get_payload(h), ends[0].index, IFF_UP | quiet);
     put_end(h, &ends[0], mtu);
     struct nlattr *info = mnl_attr_nest_start(h, IFLA_LINKINFO);
     mnl_attr_put_strz(h, IFLA_INFO_KIND, "veth");
     struct nlattr *data = mnl_attr_nest_start(h, IFLA_INFO_DATA);
     struct nlattr *peer = mnl_attr_nest_start(h, VETH_INFO_PEER);
-    set_flags(mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg)), ends[1].index, IFF_NOARP);
+    set_flags(mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg)), ends[1].index, quiet);
     put_end(h, &ends[1], mtu);
     mnl_attr_nest_end(h, peer);
     mnl_attr_nest_end(h, data);

@@ -30,9 +30,9 @@ static const struct line gate[] = {
     {"rule arrive iifname \"v*\" fib saddr . iif oif missing counter drop", "net_source"},
     {"rule arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 } counter "
      "drop",
-     NULL},
+     "net_protocols"},
     {"rule arrive iifname \"v*\" meta nfproto ipv4 ip protocol != { tcp, udp, icmp } counter drop",
-     NULL},
+     "net_protocols"},
     {"rule arrive iifname \"v*\" ip hdrlength != 5 counter drop", "net_options"},
 
     /* A reset is heard at once, by a new connection and by an old one; an ICMP error is not while
@@ -55,8 +55,8 @@ static const struct line gate[] = {
 
     {"chain begin", NULL},
     {"rule begin jump count", NULL},
-    {"rule begin icmp type != echo-request goto refuse", NULL},
-    {"rule begin icmpv6 type != echo-request goto refuse", NULL},
+    {"rule begin icmp type != echo-request goto refuse", "net_protocols"},
+    {"rule begin icmpv6 type != echo-request goto refuse", "net_protocols"},
     {"rule begin accept", NULL},
 
     {"chain out", NULL},

@@ -7,11 +7,12 @@
 
 /* tests/escape/PROTECTIONS.md explains each. */
 static const char *const known[] = {
-    "proc_exe",  "close_fds",    "dev_symlink", "masks",        "mount_block", "caps",
-    "seccomp",   "pivot",        "handles",     "devices",      "nnp",         "abi",
-    "tiocsti",   "userns_limit", "pids_limit",  "memory_limit", "cgroup_ro",   "pidns",
-    "kill_tree", "infoleaks",    "uts",          "net_source", "net_closed", "net_limit",
-    "net_neighbours", "net_modes", "net_host",   "net_options", "net_crowd",
+    "proc_exe",       "close_fds",    "dev_symlink", "masks",         "mount_block", "caps",
+    "seccomp",        "pivot",        "handles",     "devices",       "nnp",         "abi",
+    "tiocsti",        "userns_limit", "pids_limit",  "memory_limit",  "cgroup_ro",   "pidns",
+    "kill_tree",      "infoleaks",    "uts",         "net_source",    "net_closed",  "net_limit",
+    "net_neighbours", "net_modes",    "net_host",    "net_protocols", "net_arp",     "netns",
+    "net_options",    "net_crowd",
 };
 
 static int check_name(silt_slice name, struct silt_error *e)

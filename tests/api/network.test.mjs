@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
-import { HOST, Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
+import { HOST, Internet, NETWORK, PUBLIC, gate, get, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
 const FLAGS = NETWORK.flags;
@@ -187,23 +187,12 @@ test('a connection outlives kill -9 of siltd and of silt-priv', async t => {
 	assert.match(await other.out(get(PUBLIC[4])), /world/, 'and new sandboxes have a network too');
 });
 
-/** A command in the routing namespace, which has no name: silt-super holds it by a descriptor. */
-function gate(...words) {
-	const own = fs.readlinkSync('/proc/self/ns/net');
-	const folder = `/proc/${daemon.pid}/fd`;
-	const fd = fs.readdirSync(folder).find(name => {
-		const target = fs.readlinkSync(`${folder}/${name}`);
-		return target.startsWith('net:') && target !== own;
-	});
-	return spawnSync('nsenter', [`--net=${folder}/${fd}`, ...words], { encoding: 'utf8' }).stdout;
-}
-
 const inGate = () => ({
-	links: gate('ip', '-brief', 'link').match(/^v\d+@/gm)?.length ?? 0,
-	routes: gate('ip', 'route').split('\n').length + gate('ip', '-6', 'route').split('\n').length,
-	connections: Number(gate('cat', '/proc/sys/net/netfilter/nf_conntrack_count')),
-	counted: gate('nft', 'list', 'set', 'inet', 'silt', 'connections').match(/"v\d+"/g)?.length ?? 0,
-	rules: gate('nft', '-t', 'list', 'ruleset').match(/^\t\t/gm).length,
+	links: gate(daemon, 'ip', '-brief', 'link').match(/^v\d+@/gm)?.length ?? 0,
+	routes: gate(daemon, 'ip', 'route').split('\n').length + gate(daemon, 'ip', '-6', 'route').split('\n').length,
+	connections: Number(gate(daemon, 'cat', '/proc/sys/net/netfilter/nf_conntrack_count')),
+	counted: gate(daemon, 'nft', 'list', 'set', 'inet', 'silt', 'connections').match(/"v\d+"/g)?.length ?? 0,
+	rules: gate(daemon, 'nft', '-t', 'list', 'ruleset').match(/^\t\t/gm).length,
 });
 
 test('sandboxes with open connections leave nothing, also when our programs are killed', { timeout: 240_000 }, async () => {

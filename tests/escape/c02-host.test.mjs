@@ -1,28 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// C2: services of the host: the API itself, and whatever else listens, by every address it has.
+// C2: services of the host: the API itself, and whatever else listens, by every address it has, and the network it is in.
 import '../lib/inside.mjs';
+import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after } from 'node:test';
 import { bothWays } from '../lib/escape.mjs';
-import { HOST, Internet, NETWORK, get, ip } from '../lib/internet.mjs';
+import { HOST, Internet, NETWORK, WORLD, get, ip } from '../lib/internet.mjs';
 
 export const without = ['net_host', 'net_closed'];
+export const withoutHost = ['net_host'];
 
 const internet = await Internet.start();
 after(() => internet.stop());
 
-export async function attack(box, daemon, t) {
-	const victim = net.createServer(socket => socket.end('of the host\n')).listen(8088, '::');
-	t.after(() => victim.close());
-	const uplink = ip('-brief', 'address', 'show', 'dev', `${daemon.instance}-up`).match(/[0-9a-f.:]+(?=\/)/g);
+/** Many hosts have an address of the internet: no list of private networks guards it. */
+const OWN = ['93.184.220.7', '2606:4700::7777'];
+for (const address of OWN)
+	ip('address', 'add', address, 'dev', 'lo');
+
+const victim = net.createServer(socket => socket.end('of the host\n')).listen(8088, '::');
+after(() => victim.close());
+
+async function reach(box, addresses, ports) {
 	const reached = [];
-	for (const address of [...uplink, HOST[4], HOST[6], '127.0.0.1', '::1'])
-		for (const port of [8088, daemon.address.split(':').at(-1)]) {
+	for (const address of addresses)
+		for (const port of ports) {
 			const { stdout } = await box.run(`(${get(address, port)}) 2>&1`);
 			if (/of the host|HTTP/.test(stdout))
 				reached.push(`${address} ${port}`);
 		}
+	return reached;
+}
+
+export async function attack(box, daemon) {
+	const uplink = ip('-brief', 'address', 'show', 'dev', `${daemon.instance}-up`).match(/[0-9a-f.:]+(?=\/)/g);
+	const reached = [
+		...await reach(box, [...uplink, HOST[4], HOST[6], '127.0.0.1', '::1', 'localhost'], [8088, daemon.address.split(':').at(-1)]),
+		...await reach(box, [WORLD[4], WORLD[6]], [80]),
+	];
 	return { succeeded: reached.length > 0, reached };
 }
 
-bothWays('C2 reaching services of the host', { without, attack, daemon: NETWORK });
+bothWays('C2 reaching services of the host', {
+	without,
+	attack,
+	daemon: NETWORK,
+	broken(evidence) {
+		for (const address of [HOST[4], HOST[6]])
+			assert.ok(evidence.reached.includes(`${address} 8088`), address);
+		for (const address of [WORLD[4], WORLD[6]])
+			assert.ok(evidence.reached.includes(`${address} 80`), address);
+	},
+});
+
+export async function attackPublic(box) {
+	const reached = await reach(box, OWN, [8088]);
+	return { succeeded: reached.length > 0, reached };
+}
+
+bothWays('C2 reaching the host by its public address', { without: withoutHost, attack: attackPublic, daemon: NETWORK, broken: evidence => assert.equal(evidence.reached.length, 2) });

@@ -8,6 +8,7 @@ export const ZONE = {
 	'www.example.test': { [A]: ['93.184.215.14'], [AAAA]: ['2606:4700::1111'] },
 	'four.example.test': { [A]: ['93.184.215.14'] },
 	'metadata.example.test': { [A]: ['169.254.169.254'] },
+	'metadata6.example.test': { [AAAA]: ['fd00:ec2::254'] },
 	'long.example.test': { [A]: Array.from({ length: 100 }, (_, i) => `93.184.215.${i + 1}`) }, // does not fit into one datagram
 };
 

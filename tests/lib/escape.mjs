@@ -30,10 +30,10 @@ after(async () => {
 
 /**
  * attack(box, daemon, t) makes real attempts from inside and returns {succeeded, ...evidence}.
- * repelled(evidence, box, daemon), optional, looks closer at the run against the ordinary build.
+ * repelled(evidence, box, daemon), optional, looks closer at the run against the ordinary build; broken at the other.
  * sandbox: options of the sandbox; daemon: options of the daemon.
  */
-export function bothWays(name, { without, attack, repelled, sandbox = {}, daemon: options }) {
+export function bothWays(name, { without, attack, repelled, broken, sandbox = {}, daemon: options }) {
 	test(`${name}: repelled`, async t => {
 		const daemon = await daemonWithout([], options);
 		const box = await daemon.box(t, sandbox);
@@ -46,6 +46,7 @@ export function bothWays(name, { without, attack, repelled, sandbox = {}, daemon
 		const box = await daemon.box(t, sandbox);
 		const evidence = await attack(box, daemon, t);
 		assert.equal(evidence.succeeded, true, JSON.stringify(evidence, null, 1));
+		await broken?.(evidence, box, daemon, t);
 	});
 }
 

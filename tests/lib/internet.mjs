@@ -11,7 +11,8 @@ import { until, within } from './wait.mjs';
 export const PUBLIC = { 4: '93.184.215.14', 6: '2606:4700::1111' };
 export const HOST = { 4: '192.0.2.2', 6: '2001:db8:1::2' };
 export const WORLD = { 4: '192.0.2.1', 6: '2001:db8:1::1' };
-const CLOSED = ['169.254.169.254', '10.1.2.3', '192.168.7.7', 'fd00:ec2::254'];
+/** Private, link-local and metadata addresses, and such as hide one of them. */
+export const CLOSED = ['169.254.169.254', '10.1.2.3', '172.16.5.5', '192.168.7.7', '100.100.100.200', '168.63.129.16', 'fd00:ec2::254', 'fd20:ce::254', '64:ff9b::a9fe:a9fe', '2002:a9fe:a9fe::1'];
 
 function run(command, ...words) {
 	const done = spawnSync(command, words, { encoding: 'utf8' });
@@ -28,6 +29,22 @@ export const get = (address, port = 80) => `exec 3<>/dev/tcp/${address}/${port} 
 /** Of the link of a sandbox, by its first process. */
 export function addresses(pid) {
 	return run('nsenter', '--target', String(pid), '--net', 'ip', '-brief', 'address', 'show', 'dev', 'eth0').match(/[0-9a-f.:]+(?=\/)/g);
+}
+
+/** A command in the network namespace of a sandbox, by its first process: with the rights of the machine, which the sandbox does not have. */
+export function inside(pid, ...words) {
+	return spawnSync('nsenter', ['--target', String(pid), '--net', ...words], { encoding: 'utf8' });
+}
+
+/** A command in the routing namespace, which has no name: silt-super holds it by a descriptor. */
+export function gate(daemon, ...words) {
+	const own = fs.readlinkSync('/proc/self/ns/net');
+	const folder = `/proc/${daemon.pid}/fd`;
+	const fd = fs.readdirSync(folder).find(name => {
+		const target = fs.readlinkSync(`${folder}/${name}`);
+		return target.startsWith('net:') && target !== own;
+	});
+	return spawnSync('nsenter', [`--net=${folder}/${fd}`, ...words], { encoding: 'utf8' }).stdout;
 }
 
 export const ip = (...words) => run('ip', ...words);

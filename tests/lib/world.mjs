@@ -12,7 +12,10 @@ const PUBLIC = { 4: '93.184.215.14', 6: '2606:4700::1111' };
 const listening = [];
 const on = server => listening.push(new Promise(resolve => server.once('listening', resolve)));
 
-const web = http.createServer((request, response) => response.end(`world ${request.socket.remoteAddress} ${request.headers.host}\n`));
+const web = http.createServer((request, response) => {
+	const to = /^\/to\/(.*)$/.exec(request.url)?.[1];
+	return to ? response.writeHead(302, { location: `http://${to}/` }).end() : response.end(`world ${request.socket.remoteAddress} ${request.headers.host}\n`);
+});
 on(web.listen(80, '::'));
 on(net.createServer(socket => socket.on('error', () => {}).pipe(socket)).listen(7, '::'));
 
