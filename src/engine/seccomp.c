@@ -152,11 +152,11 @@ static int refuse_tty_tricks(scmp_filter_ctx f)
     return bad;
 }
 
-/* Local, IPv4, IPv6 and netlink (for getifaddrs, ss, sudo's audit record) remain. */
+/* Local, IPv4, IPv6 and netlink (for getifaddrs, ss, sudo's audit record) remain. Not uevent: the
+ * kernel tells every namespace that the machine owns about the machine's devices. */
 static int refuse_socket_families(scmp_filter_ctx f)
 {
-    static const uint64_t netlink_kept[] = {0 /* route */, 4 /* sock_diag */, 9 /* audit */,
-                                            15 /* uevent */};
+    static const uint64_t netlink_kept[] = {0 /* route */, 4 /* sock_diag */, 9 /* audit */};
     int bad = seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
                                SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
     for (uint64_t family = AF_INET + 1; family < AF_NETLINK; family++)
