@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines, dots and filled areas: elements {label, points}."""
+from .axis import Plane
+
+POINTS_MAX = 10_000  # of one series; longer ones are thinned evenly, and tell their length as `truncated`
+
+
+def series(label, plane, xs, ys):
+    count = min(len(xs), len(ys))
+    step = max(1, -(-count // POINTS_MAX))
+    points = zip(plane.x.values(xs[:count:step]), plane.y.values(ys[:count:step]))
+    made = {"label": label, "points": [list(point) for point in points]}
+    if step > 1:
+        made["truncated"] = count
+    return made
+
+
+def label_or(artist, default):
+    label = str(artist.get_label())
+    return default if not label or label.startswith("_") else label
+
+
+def line_series(lines, plane):
+    return [series(label_or(line, f"Line {i}"), plane, line.get_xdata(), line.get_ydata())
+            for i, line in enumerate(lines)]
+
+
+def dot_series(collections, plane):
+    made = []
+    for i, dots in enumerate(collections):
+        offsets = dots.get_offsets()
+        made.append(series(label_or(dots, f"Scatter {i}"), plane, offsets[:, 0], offsets[:, 1]))
+    return made
+
+
+def area_series(areas, plane):
+    """fill_between and stackplot: the side of each polygon that was given first."""
+    made = []
+    for i, area in enumerate(areas):
+        vertices = area.get_paths()[0].vertices
+        count = (len(vertices) - 3) // 2
+        edge = vertices[count + 2: 2 * count + 2][::-1]
+        made.append(series(label_or(area, f"Area {i}"), plane, edge[:, 0], edge[:, 1]))
+    return made
+
+
+def fill_lines(ax, chart, lines, dots):
+    plane = Plane(ax)
+    plane.describe(chart, ticks=True)
+    chart["elements"] = line_series(lines, plane)
+    for element in dot_series(dots, plane):
+        chart["elements"].append({**element, "type": "scatter"})
+
+
+def fill_dots(ax, chart, dots):
+    plane = Plane(ax)
+    plane.describe(chart, ticks=True)
+    chart["elements"] = dot_series(dots, plane)
+
+
+def fill_areas(ax, chart, areas):
+    plane = Plane(ax)
+    plane.describe(chart, ticks=True)
+    chart["elements"] = area_series(areas, plane)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions as `error` messages: bounded, without colours, whatever the exception's own methods do."""
+import re
+import traceback
+
+LINES_MAX = 400
+LINE_MAX = 4000
+VALUE_MAX = 1 << 16
+ANSI = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+
+
+def name_of(exc):
+    return str(type(exc).__name__)
+
+
+def value_of(exc):
+    try:
+        if isinstance(exc, SyntaxError) and exc.msg:
+            return cut(f"{exc.msg} (line {exc.lineno})" if exc.lineno else str(exc.msg), VALUE_MAX)
+        return cut(str(exc), VALUE_MAX)
+    except Exception as e:
+        return f"<its text cannot be made: {type(e).__name__}>"
+
+
+def cut(text, room):
+    return text if len(text) <= room else f"{text[:room]}... ({len(text)} characters)"
+
+
+def tidy(lines):
+    """Lines as the contract has them: one per entry, plain, and not more than a reader can use."""
+    split = [cut(line, LINE_MAX) for block in lines for line in ANSI.sub("", str(block)).split("\n")]
+    while split and not split[-1]:
+        split.pop()
+    if len(split) <= LINES_MAX:
+        return split
+    half = LINES_MAX // 2
+    return split[:half] + [f"[... {len(split) - 2 * half} lines left out ...]"] + split[-half:]
+
+
+def plain_traceback(exc):
+    """When IPython did not make one."""
+    try:
+        return traceback.format_exception(type(exc), exc, exc.__traceback__, limit=-50)
+    except Exception:
+        return [f"{name_of(exc)}: {value_of(exc)}"]
+
+
+def line_of(exc, cell_name):
+    """The line of the cell in which it happened, if it did."""
+    if isinstance(exc, SyntaxError) and exc.filename == cell_name:
+        return exc.lineno
+    found = None
+    tb = exc.__traceback__
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == cell_name:
+            found = tb.tb_lineno
+        tb = tb.tb_next
+    return found
+
+
+def message(exc, run, lines, cell_name):
+    made = {"t": "error", "id": run, "ename": name_of(exc), "evalue": value_of(exc),
+            "traceback": tidy(lines if lines is not None else plain_traceback(exc))}
+    line = line_of(exc, cell_name)
+    if isinstance(line, int):
+        made["line"] = line
+    return made
+
+
+def brief(exc, run):
+    """Calls nothing that belongs to the exception: for one whose own methods had to be interrupted."""
+    return {"t": "error", "id": run, "ename": name_of(exc), "evalue": "", "traceback": [name_of(exc)]}

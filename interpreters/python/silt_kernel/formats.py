@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What IPython's formatters do not know: `json` of dicts and lists, `data` of tables, `chart` of figures."""
+from IPython.core.formatters import BaseFormatter
+from traitlets import ObjectName, Unicode
+
+from . import figures, table
+from .bundle import CHART, DATA
+
+PANDAS = ("pandas.core.frame", "DataFrame"), ("pandas.core.series", "Series")
+FIGURE = ("matplotlib.figure", "Figure")
+
+
+class ChartFormatter(BaseFormatter):
+    format_type = Unicode(CHART)
+    print_method = ObjectName("_repr_silt_chart_")
+    _return_type = (dict,)
+
+
+class DataFormatter(BaseFormatter):
+    format_type = Unicode(DATA)
+    print_method = ObjectName("_repr_silt_data_")
+    _return_type = (dict,)
+
+
+def install(display_formatter, drawer):
+    formatters = display_formatter.formatters
+    for kind in (ChartFormatter, DataFormatter):
+        made = kind(parent=display_formatter)
+        formatters[made.format_type] = made
+    # The values themselves: they are made plain within the budget, when the result is.
+    formatters["application/json"].for_type(dict, lambda value: value)
+    formatters["application/json"].for_type(list, lambda value: value)
+    install_tables(formatters)
+    install_figures(formatters, drawer)
+
+
+def install_tables(formatters):
+    frame, series = PANDAS
+    formatters[DATA].for_type_by_name(*frame, table.frame_data)
+    formatters[DATA].for_type_by_name(*series, table.series_data)
+    formatters["text/html"].for_type_by_name(*series, table.series_html)
+    formatters[DATA].for_type_by_name("polars.dataframe.frame", "DataFrame", table.polars_data)
+
+
+def install_figures(formatters, drawer):
+    for mime, draw in (("image/png", drawer.png), ("image/svg+xml", drawer.svg), ("image/jpeg", drawer.jpeg)):
+        formatters[mime].for_type_by_name(*FIGURE, draw)
+    formatters[CHART].for_type_by_name(*FIGURE, figures.chart)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The context itself: takes init, runs cells one after another, tells what became of each."""
+import atexit
+import collections
+import os
+import platform
+import select
+import signal
+import sys
+import threading
+
+from . import blas, bundle, failure, figures, stamps, surroundings, zygote
+from .loop import Loop
+from .questions import Questions
+from .surroundings import Refused
+from .wire import Control
+
+RESULTS_MAX = 1000
+RESULT_BUDGET = 8 << 20
+
+
+class Kernel:
+    def __init__(self, prepared, control):
+        self.shell = prepared.shell
+        self.streams = prepared.streams
+        self.warm = prepared.warm
+        self.control = control
+        self.interrupts = control.interrupts
+        self.later = collections.deque()  # messages that came while a question waited
+        self.run_id = None  # of the cell that runs
+        self.results = 0
+        self.count = 0
+        self.error = None  # the message about the exception that ended the cell
+        self.status = 1  # of SystemExit
+        self.budget = RESULT_BUDGET
+        self.blas_done = not prepared.warm
+        self.loop = Loop(control)
+
+    # ---- before the first cell ----
+
+    def start(self, init):
+        if init.get("t") != "init":
+            raise Refused("init", "the first message must be init")
+        budget = init.get("budget")
+        size = budget.get("result") if isinstance(budget, dict) else None
+        if isinstance(size, int) and size > 0:
+            self.budget = size
+        surroundings.enter(init)
+        why = stamps.stale() if self.warm else None
+        if why:
+            self.control.send({"t": "stale", "why": why})
+            os._exit(0)
+        if self.warm:
+            zygote.renew()
+        self._install()
+        self.control.send({"t": "ready", "version": platform.python_version()})
+
+    def _install(self):
+        self.streams.install()
+        self.streams.save()
+        self.shell.sink = self.publish
+        self.shell.loop_runner = self.loop.run
+        Questions(self).install()
+
+    def touch(self):
+        """A cell for nobody, while nobody waits: the pages that a first cell copies are copied now."""
+        if not self.warm or select.select([self.control.fd], [], [], 0)[0]:
+            return
+        known = set(self.shell.user_ns)
+        self.shell.sink = None
+        self.shell.run_cell("1 + 1", store_history=True)
+        self.shell.sink = self.publish
+        self.shell.history_manager.reset(new_session=True)
+        self.shell.displayhook.flush()
+        for name in set(self.shell.user_ns) - known:
+            del self.shell.user_ns[name]
+        self.shell.execution_count = 1
+
+    # ---- cells ----
+
+    def serve(self):
+        while True:
+            message = self.later.popleft() if self.later else self.loop.receive()
+            if message is None or message.get("t") == "quit":
+                leave(0)
+            if message.get("t") == "run" and isinstance(message.get("code"), str):
+                self.run(message)
+
+    def run(self, message):
+        self.run_id, self.results = message.get("id"), 0
+        self.count += 1
+        self.shell.execution_count = self.count
+        self.shell.main_depth = 0
+        self.streams.repair()
+        surroundings.forget_missing_folders()
+        failed = self.execute(message["code"])
+        if not self.control.ours:
+            os._exit(0)  # a child that the cell forked came back with it
+        self.tell(failed)
+        run, self.run_id = self.run_id, None
+        self.streams.repair()
+        self.control.send({"t": "done", "id": run, "count": self.count})
+        if not self.blas_done:
+            self.blas_done = blas.lift(self.shell.user_ns)
+
+    def execute(self, code):
+        """The exception that ended the cell, or None. Interrupts are raised in here only."""
+        failed = None
+        try:
+            self.interrupts.install()
+            self.interrupts.begin()
+            failed = self.run_cell(code)
+            self.prepare_error(failed)
+            self.streams.flush()
+        except BaseException as e:  # mostly an interrupt that came between the cell and us
+            failed = failed or e
+        finally:
+            self.interrupts.end()
+            self.interrupts.install()
+        return failed
+
+    def run_cell(self, code):
+        self.error = None
+        outcome = self.shell.run_cell(code, store_history=True)
+        failed = outcome.error_before_exec or outcome.error_in_exec
+        if isinstance(failed, (KeyboardInterrupt, SystemExit)):
+            figures.close_open()  # drawing may be what took so long
+        else:
+            figures.show_open()
+        return failed
+
+    def prepare_error(self, failed):
+        """Calls methods of the exception, which may never return: so it happens while interrupts are raised."""
+        lines = self.shell.take_traceback(failed)
+        if isinstance(failed, SystemExit):
+            self.status = exit_status(failed)
+        elif failed is not None:
+            self.error = failure.message(failed, self.run_id, lines, self.shell.compile.cell_name)
+
+    def tell(self, failed):
+        if isinstance(failed, SystemExit):
+            self.end(self.status)
+        if failed is not None:
+            self.control.send(self.error or failure.brief(failed, self.run_id))
+        self.error = None
+
+    def end(self, status):
+        self.streams.flush()
+        self.control.send({"t": "exit", "id": self.run_id, "status": status})
+        leave(status)
+
+    def publish(self, data, main):
+        """One object, from display() or the last expression."""
+        if self.run_id is None or not self.control.ours:
+            return  # a thread that outlived its cell: the answer to the cell is complete
+        if self.results >= RESULTS_MAX:
+            return self._refuse_result()
+        line = bundle.result_line(data, self.run_id, main, self.budget)
+        if line is not None:
+            self.results += 1
+            self.streams.flush()
+            self.control.send_line(line)
+
+    def _refuse_result(self):
+        if self.results == RESULTS_MAX:
+            self.results += 1
+            self.control.send({"t": "result", "id": self.run_id, "main": False, "truncated": ["results"],
+                               "text": f"[more than {RESULTS_MAX} results: the rest is left out]"})
+
+
+def exit_status(exc):
+    if exc.code is None:
+        return 0
+    if isinstance(exc.code, int):
+        return exc.code & 0xFF
+    print(exc.code, file=sys.stderr)
+    return 1
+
+
+def leave(status):
+    """As a script ends, but without taking the interpreter apart: with numpy loaded that is slow."""
+    for step in (threading._shutdown, atexit._run_exitfuncs):
+        try:
+            step()
+        except BaseException:
+            pass
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    os._exit(status)
+
+
+def serve(control_fd):
+    control = Control(control_fd)
+    control.interrupts.install()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    kernel = Kernel(zygote.ready, control)
+    init = control.receive()
+    if init is None:
+        os._exit(0)
+    try:
+        kernel.start(init)
+    except Refused as e:
+        control.send({"t": "failed", "code": e.code, "why": str(e)})
+        os._exit(1)
+    kernel.touch()
+    kernel.serve()

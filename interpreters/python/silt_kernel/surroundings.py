@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a context is given by init: environment, working directory, and the module path that follows."""
+import importlib
+import os
+import site
+import sys
+import time
+
+OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+
+class Refused(Exception):
+    def __init__(self, code, why):
+        super().__init__(why)
+        self.code = code
+
+
+def enter(init):
+    set_environment(init.get("env") or {})
+    change_folder(init.get("cwd") or "/")
+    sys.argv[:] = [""]
+    sys.path[:] = module_path()
+    importlib.invalidate_caches()
+
+
+def set_environment(env):
+    os.environ.clear()
+    try:
+        for name, value in env.items():
+            os.environ[name] = value
+    except (TypeError, ValueError) as e:
+        raise Refused("env", f"environment variable {name!r}: {e}") from None
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    time.tzset()
+
+
+def change_folder(path):
+    try:
+        os.chdir(path)
+    except (OSError, ValueError) as e:
+        raise Refused("cwd", f"working directory {path}: {getattr(e, 'strerror', None) or e}") from None
+    os.environ["PWD"] = path
+
+
+def module_path():
+    """That of `python3` at a prompt: we were started isolated, or by a zygote, from which folders that
+    the sandbox has were not to be seen. Folders that pip may still make are in it, too."""
+    sites = site_folders()
+    for folder in sites:
+        if folder not in sys.path and os.path.isdir(folder):
+            site.addsitedir(folder)  # with the .pth files in it
+    rest = [p for p in sys.path if p not in sites and p not in ("", OWN_FOLDER)]
+    base = os.path.dirname(os.__file__)
+    ahead = [p for p in rest if p.startswith(base) or p.endswith(".zip")]
+    added = [p for p in rest if p not in ahead]  # by .pth files
+    named = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    return unique(["", *named, *ahead, *sites, *added])
+
+
+def site_folders():
+    site.USER_BASE = site.USER_SITE = None  # they were found in another environment
+    own = [] if os.environ.get("PYTHONNOUSERSITE") or in_venv() else [site.getusersitepackages()]
+    return own + site.getsitepackages()
+
+
+def in_venv():
+    return sys.prefix != sys.base_prefix
+
+
+def unique(items):
+    return list(dict.fromkeys(items))
+
+
+def forget_missing_folders():
+    """A folder that was not there when it was looked at (pip makes it later) is looked at again."""
+    cache = sys.path_importer_cache
+    for path in [path for path, finder in cache.items() if finder is None]:
+        cache.pop(path, None)

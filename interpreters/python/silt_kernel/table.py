@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DataFrames and Series as `data`: {column: [values]}, and a Series as html, too."""
+from .bundle import Cut
+
+CELLS_MAX = 200_000
+
+
+def frame_data(frame):
+    rows, columns = frame.shape
+    kept = min(rows, CELLS_MAX // max(1, columns))
+    made = {}
+    for position, name in enumerate(unique_names(frame.columns)):
+        made[name] = column_values(frame.iloc[:kept, position])
+    return Cut(made) if kept < rows else made
+
+
+def series_data(series):
+    kept = min(len(series), CELLS_MAX)
+    made = {str(0 if series.name is None else series.name): column_values(series.iloc[:kept])}
+    return Cut(made) if kept < len(series) else made
+
+
+def series_html(series):
+    return series.to_frame(name=0 if series.name is None else series.name)._repr_html_()
+
+
+def polars_data(frame):
+    rows, columns = frame.shape
+    kept = min(rows, CELLS_MAX // max(1, columns))
+    made = frame.head(kept).to_dict(as_series=False)
+    return Cut(made) if kept < rows else made
+
+
+def unique_names(columns):
+    """Columns may share a name; the second `a` becomes `a.1`, as pandas reads it from a CSV."""
+    seen = {}
+    for column in columns:
+        name = str(column)
+        count = seen.get(name, 0)
+        seen[name] = count + 1
+        yield f"{name}.{count}" if count else name
+
+
+def column_values(series):
+    """Python values; what JSON lacks (NaN, dates) is made plain later."""
+    if series.dtype.kind in "mM" and not hasattr(series.dtype, "tz"):
+        text = series.astype(str) if series.dtype.kind == "m" else series.map(lambda v: v.isoformat() if v == v else None)
+        return [None if v == "NaT" else v for v in text.tolist()]
+    return series.tolist()

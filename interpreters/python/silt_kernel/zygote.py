@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done before a context is known: for a cold kernel little, for a zygote all that takes time.
+
+A zygote has one thread, runs no user code and holds no secret. Its children differ in what renew() resets.
+"""
+import gc
+import importlib
+import os
+import random
+import sys
+import tempfile
+
+from . import blas, shell as shells, stamps
+from .streams import Streams
+
+PRELOADED = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "PIL.Image", "PIL.PngImagePlugin",
+             "pandas.io.formats.format", "pandas.io.formats.html", "pandas.plotting",
+             "asyncio", "subprocess", "tempfile", "random", "threading", "inspect", "getpass", "urllib.request",
+             "csv", "re", "math", "statistics", "collections", "itertools", "functools", "datetime", "time")
+
+# One of everything that is slow the first time; the traceback alone loads pygments and stack_data.
+WARM_CELLS = (
+    "1 + 1",
+    "print(1)",
+    "1 / 0",
+    "def f(:",
+    "{'a': [1, 2.5, None]}",
+    "%time 1",
+    "import pandas as pd\npd.DataFrame({'a': [1, 2], 'b': ['x', 'y'], 'c': pd.to_datetime(['2024-01-01', '2024-01-02'])})",
+    "import pandas as pd\npd.Series([1]).sum()",
+    "import matplotlib.pyplot as plt\nplt.plot([1, 2], label='a'); plt.title('t'); plt.legend(); plt.show()",
+    "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2])",
+)
+
+ready = None  # the Prepared of this process
+
+
+class Prepared:
+    def __init__(self, shell, streams, warm):
+        self.shell = shell
+        self.streams = streams
+        self.warm = warm
+
+
+def prepare(warm):
+    global ready
+    if warm:
+        blas.restrict()
+        os.environ["MPLBACKEND"] = "Agg"
+    streams = Streams()
+    shell = shells.make(streams)
+    if warm:
+        preload()
+        rehearse(shell)
+        blas.find()
+        stamps.remember()
+    ready = Prepared(shell, streams, warm)
+    if warm:
+        gc.collect()
+        gc.freeze()  # the collector of a child does not touch, and so not copy, what it shares
+
+
+def preload():
+    for name in PRELOADED:
+        try:
+            importlib.import_module(name)
+        except Exception:  # an image without it, or with a broken one
+            pass
+    for name in ("figure", "line", "bar", "pie", "box", "heat"):
+        importlib.import_module(f".charts.{name}", __package__)
+
+
+def rehearse(shell):
+    """Runs the cells for nobody."""
+    from . import bundle, figures
+
+    shell.sink = lambda data, main: bundle.result_line(data, 0, main, 1 << 20)
+    out, err = sys.stdout, sys.stderr
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        sys.stdout = sys.stderr = nowhere
+        for cell in WARM_CELLS:
+            shell.run_cell(cell, store_history=True)
+            figures.show_open()
+        shell.print_held()
+    sys.stdout, sys.stderr = out, err
+    shell.sink = None
+    shell.reset(new_session=True)
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+
+
+def renew():
+    """In a child: what must differ from its siblings, and what was found in another root."""
+    gc.enable()
+    random.seed()
+    tempfile._name_sequence = None
+    tempfile.tempdir = None
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+    matplotlib = sys.modules.get("matplotlib")
+    for name in ("get_configdir", "get_cachedir"):
+        forget = getattr(getattr(matplotlib, name, None), "cache_clear", None)
+        if forget is not None:
+            forget()
