@@ -86,7 +86,8 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
         silt_registry_adopted_all(&d->registry);
         if (!d->stopping && serve(d, &e) < 0)
             give_up(d, &e);
-    } else if (note->type == SILT_SUPER_PEER && p->nfds == 1) {
+    } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PRIV
+               && p->nfds == 1) {
         silt_priv_ask_replace(d->registry.priv, p->fds[0]);
         p->nfds = 0;
     }

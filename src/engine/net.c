@@ -180,21 +180,35 @@ static int enter(struct silt_net_gate *g, int pidfd, uint32_t *ret_index, struct
     return silt_fail(e, SILT_UNAVAILABLE, "the sandbox has no network link");
 }
 
+/* A new siltd asserts the mode that is there already: that cuts nothing. What went straight out
+ * cannot go on through silt-proxy. */
+static int change(struct silt_net_gate *g, uint32_t index, enum silt_net_mode mode,
+                  struct silt_error *e)
+{
+    struct silt_rtnl_counters before;
+    if (silt_rtnl_counters(&g->inside, index, &before, e) < 0)
+        return -1;
+    if (silt_rtnl_set_group(&g->inside, index, mode, e) < 0)
+        return -1;
+    if (mode != SILT_NET_PUBLIC && before.group != (uint32_t)mode)
+        silt_cut_connections();
+    return 0;
+}
+
 int silt_net_change_mode(struct silt_net_gate *g, int pidfd, enum silt_net_mode mode,
-                         struct silt_error *e)
+                         uint32_t *ret_link, struct silt_error *e)
 {
     uint32_t index;
     if (enter(g, pidfd, &index, e) < 0)
         return -1;
-    int done = silt_rtnl_set_group(&g->inside, index, mode, e);
-    if (done == 0 && mode == SILT_NET_NONE)
-        silt_cut_connections();
+    int done = change(g, index, mode, e);
     go_home(g);
+    *ret_link = index - SILT_PLAN_INDEX_BASE;
     return done;
 }
 
 int silt_net_counters(struct silt_net_gate *g, int pidfd, struct silt_priv_netstat *ret,
-                      struct silt_error *e)
+                      uint32_t *ret_link, struct silt_error *e)
 {
     struct silt_rtnl_counters c;
     uint32_t index;
@@ -204,6 +218,7 @@ int silt_net_counters(struct silt_net_gate *g, int pidfd, struct silt_priv_netst
     go_home(g);
     if (done < 0)
         return -1;
+    *ret_link = index - SILT_PLAN_INDEX_BASE;
     *ret = (struct silt_priv_netstat){.mode = c.group, /* what the gate receives is sent by it */
                                       .sent_bytes = c.rx_bytes,
                                       .sent_packets = c.rx_packets,

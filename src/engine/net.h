@@ -35,10 +35,14 @@ void silt_net_close(struct silt_net *n);
 /* Of one that no process is in yet. Fine when it has no link. */
 int silt_net_set_mode(struct silt_net_gate *g, const struct silt_net *n, enum silt_net_mode mode,
                       struct silt_error *e);
+static inline uint32_t silt_net_link(const struct silt_net *n) /* its number; 0: it has none */
+{
+    return n->index == 0 ? 0 : n->index - SILT_PLAN_INDEX_BASE;
+}
 /* Of a running sandbox, by its first process. What the new mode forbids is cut: from the answer on
  * no packet of it passes, and connections inside have broken off. SILT_UNAVAILABLE: it has no
- * link. */
+ * link. `ret_link`: the number of its link. */
 int silt_net_change_mode(struct silt_net_gate *g, int pidfd, enum silt_net_mode mode,
-                         struct silt_error *e);
+                         uint32_t *ret_link, struct silt_error *e);
 int silt_net_counters(struct silt_net_gate *g, int pidfd, struct silt_priv_netstat *ret,
-                      struct silt_error *e);
+                      uint32_t *ret_link, struct silt_error *e);

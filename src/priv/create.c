@@ -197,7 +197,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
     return silt_launch(&l, ret_pidfd, e);
 }
 
-static int create(struct making *m, int *ret_pidfd, struct silt_error *e)
+static int create(struct making *m, struct silt_priv_made *ret, struct silt_error *e)
 {
     const struct silt_volumes *v = &m->unit->volumes;
     uint64_t disk = m->wanted->limits.disk_bytes;
@@ -217,7 +217,8 @@ static int create(struct making *m, int *ret_pidfd, struct silt_error *e)
     if (silt_volume_limit(v, m->volume, disk, e) < 0)
         return -1;
     silt_janitor_tell(m->unit->janitor, SILT_JANITOR_KEEP, m->slot, m->root);
-    *ret_pidfd = silt_take_fd(&pidfd);
+    ret->link = silt_net_link(&m->net);
+    ret->pidfd = silt_take_fd(&pidfd);
     return 0;
 }
 
@@ -230,7 +231,7 @@ static void undo(struct silt_priv_unit *u, uint32_t slot, bool fresh)
 }
 
 int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
-                     int channel, int *ret_pidfd, struct silt_error *e)
+                     int channel, struct silt_priv_made *ret, struct silt_error *e)
 {
     struct making m = {.unit = u,
                        .slot = slot,
@@ -244,7 +245,7 @@ int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_
                        .net = {.ns = -1, .sysfs = -1}};
     if (check(c, e) < 0)
         return -1;
-    int done = create(&m, ret_pidfd, e);
+    int done = create(&m, ret, e);
     close_making(&m);
     if (done < 0)
         undo(u, slot, (c->flags & SILT_CREATE_FRESH) != 0);

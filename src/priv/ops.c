@@ -21,11 +21,12 @@ static void give(struct silt_priv_job *job, int fd)
 
 static int run_create(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
-    int pidfd;
-    if (silt_priv_create(u, job->request.slot, &job->request.body.create, job->in.fds[0], &pidfd, e)
+    struct silt_priv_made made;
+    if (silt_priv_create(u, job->request.slot, &job->request.body.create, job->in.fds[0], &made, e)
         < 0)
         return -1;
-    give(job, pidfd);
+    give(job, made.pidfd);
+    job->answer.link = made.link;
     return 0;
 }
 
@@ -63,7 +64,7 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
             || silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0))
         return -1;
     if (c->network != SILT_NET_DEFAULT && u->gate.ns >= 0
-        && silt_net_change_mode(&u->gate, pidfd, c->network, e) < 0)
+        && silt_net_change_mode(&u->gate, pidfd, c->network, &job->answer.link, e) < 0)
         return -1;
     return set_hostname(u, pidfd, c->hostname, e);
 }
@@ -85,7 +86,7 @@ static int run_network(struct silt_priv_unit *u, struct silt_priv_job *job, stru
         return silt_fail(e, SILT_PROTOCOL, "network mode %u", mode);
     if (open_running(u, job->request.slot, &pidfd, e) < 0)
         return -1;
-    return silt_net_change_mode(&u->gate, pidfd, mode, e);
+    return silt_net_change_mode(&u->gate, pidfd, mode, &job->answer.link, e);
 }
 
 static int run_netstat(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -93,7 +94,7 @@ static int run_netstat(struct silt_priv_unit *u, struct silt_priv_job *job, stru
     silt_auto_fd pidfd = -1;
     if (open_running(u, job->request.slot, &pidfd, e) < 0)
         return -1;
-    return silt_net_counters(&u->gate, pidfd, &job->answer.body.netstat, e);
+    return silt_net_counters(&u->gate, pidfd, &job->answer.body.netstat, &job->answer.link, e);
 }
 
 static int run_stop(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)

@@ -44,6 +44,7 @@ enum silt_net_mode {
     SILT_NET_DEFAULT, /* a sandbox that is made or claimed: the instance's own choice; else no change */
     SILT_NET_NONE,    /* nothing but loopback */
     SILT_NET_PUBLIC,  /* the internet; not the host, not its networks, not other sandboxes */
+    SILT_NET_ALLOW,   /* what its policy names, through silt-proxy (wire/egress.h); nothing before that is set */
     SILT_NET_MODE_MAX
 };
 
@@ -119,6 +120,7 @@ struct silt_priv_answer {
     uint64_t seq;
     uint32_t ok;
     uint32_t slot;
+    uint32_t link; /* CREATE, NETWORK, NETSTAT: number of its link (wire/egress.h); 0: it has none */
     union {
         struct silt_error error; /* ok == 0 */
         struct silt_priv_stat stat;

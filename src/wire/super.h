@@ -4,7 +4,10 @@
  * silt-super starts siltd with:  3 = this channel (seqpacket), 4 = the listening socket, 5 = the token
  * file (read), 6 = siltd's end of the channel to silt-priv; and silt-priv with: 3 = its channel to
  * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
- * of a new pair as a SILT_SUPER_PEER message.
+ * of a new pair as a SILT_SUPER_PEER message. Where there is a gate, silt-proxy runs too, in two roles: `egress` gets
+ * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (engine/gate.h);
+ * `dial`, which lives in the gate, gets 3 alone. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
+ * messages, at births too.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
  * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
  * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL. */
@@ -18,7 +21,8 @@ enum {
     SILT_SUPER_FD_TOKEN = 5,   /* siltd */
     SILT_SUPER_FD_PRIV = 6,    /* siltd */
     SILT_SUPER_FD_SILTD = 4,   /* silt-priv */
-    SILT_SUPER_FD_DNS = 4,     /* silt-proxy: UDP and TCP sockets of the gate, IPv4, then IPv6 */
+    SILT_SUPER_FD_NFLOG = 4,   /* silt-proxy */
+    SILT_SUPER_FD_GATEWAY = 5, /* silt-proxy: the first of the gate's sockets */
     SILT_SUPER_FD_GATE = 5,    /* silt-priv: the routing namespace; another thing or nothing: there is none */
 };
 
@@ -28,9 +32,16 @@ enum silt_super_message {
     SILT_SUPER_DROP,     /* siltd -> super: key, and all its contexts; with a number: this one */
     SILT_SUPER_KEPT,     /* super -> siltd: as KEEP */
     SILT_SUPER_KEPT_ALL, /* super -> siltd */
-    SILT_SUPER_PEER,     /* super -> siltd or silt-priv: a new channel to the other */
+    SILT_SUPER_PEER,     /* super -> all: a new channel to the other; key: enum silt_super_pair */
     SILT_SUPER_READY,    /* siltd -> super: serving */
     SILT_SUPER_MESSAGE_MAX
+};
+
+enum silt_super_pair {
+    SILT_SUPER_PAIR_PRIV,   /* siltd and silt-priv: wire/priv.h */
+    SILT_SUPER_PAIR_EGRESS, /* siltd and silt-proxy: wire/egress.h */
+    SILT_SUPER_PAIR_DIAL,   /* silt-proxy and its dialer: wire/dial.h */
+    SILT_SUPER_PAIR_MAX
 };
 
 struct silt_super_note {
