@@ -22,7 +22,7 @@ bool silt_api_network_read(struct silt_call *c, const struct silt_json *object,
         object->type == SILT_JSON_OBJECT ? silt_json_get(object, SILT_LIT("mode")) : NULL;
     if (mode != NULL && mode->type == SILT_JSON_STRING)
         for (int i = SILT_NET_NONE; i < SILT_NET_MODE_MAX; i++)
-            if (silt_slice_eq(mode->string, silt_slice_of(names[i]))) {
+            if (names[i] != NULL && silt_slice_eq(mode->string, silt_slice_of(names[i]))) {
                 *ret = (enum silt_net_mode)i;
                 return true;
             }

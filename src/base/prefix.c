@@ -34,7 +34,7 @@ const char *const silt_prefix_closed[] = {
     NULL,
 };
 
-static void clear_behind(silt_prefix *p)
+void silt_prefix_clear(silt_prefix *p)
 {
     for (unsigned i = p->bits; i < silt_prefix_size(p); i++)
         p->bytes[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
@@ -66,7 +66,7 @@ int silt_prefix_parse(silt_slice text, silt_prefix *ret, struct silt_error *e)
                          silt_prefix_size(&p));
     p.bits = has_bits ? (uint8_t)bits : p.bits;
     clear = p;
-    clear_behind(&clear);
+    silt_prefix_clear(&clear);
     if (memcmp(&p, &clear, sizeof(p)) != 0) {
         silt_prefix_text(&clear, right);
         return silt_fail(e, SILT_INVALID, "has bits behind its prefix; the network is %s", right);
@@ -108,7 +108,7 @@ bool silt_prefix_covers(const silt_prefix *outer, const silt_prefix *inner)
     if (outer->family != inner->family || outer->bits > inner->bits)
         return false;
     cut.bits = outer->bits;
-    clear_behind(&cut);
+    silt_prefix_clear(&cut);
     return memcmp(cut.bytes, outer->bytes, sizeof(cut.bytes)) == 0;
 }
 

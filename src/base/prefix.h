@@ -33,6 +33,7 @@ int silt_prefix_parse(silt_slice text, silt_prefix *ret, struct silt_error *e);
 int silt_prefix_list_parse(silt_slice text, struct silt_prefix_list *ret, struct silt_error *e);
 /* The one way to write it; an address without "/32". */
 void silt_prefix_text(const silt_prefix *p, char out[SILT_PREFIX_TEXT]);
+void silt_prefix_clear(silt_prefix *p); /* the bits behind the prefix */
 bool silt_prefix_covers(const silt_prefix *outer, const silt_prefix *inner);
 
 /* Private networks, link-local ones (where clouds answer their machines), loopback, multicast and

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/gate.h"
 #include "base/fd.h"
+#include "engine/nflog.h"
 #include "engine/nft.h"
 #include "engine/rules.h"
 
@@ -58,6 +59,7 @@ static int load_rules(const struct making *m, struct silt_error *e)
     silt_buf_init(&text, RULES_MAX);
     struct silt_rules_gate r = {.open = m->config->open,
                                 .connections = m->config->connections,
+                                .plan = &m->plan,
                                 .ipv6 = m->gate->outside.ipv6};
     silt_rules_gate(&text, &r);
     if (text.broken)
@@ -102,7 +104,12 @@ static int give_address(struct silt_rtnl *r, const struct making *m, struct silt
     return m->plan.ipv6 ? silt_rtnl_address(r, 1, silt_plan_ip(&m->plan, AF_INET6, 1), 128, e) : 0;
 }
 
-static int listen_at(const struct making *m, int family, int type, int *ret_fd,
+struct wanted {
+    int type;
+    uint16_t port;
+};
+
+static int listen_at(const struct making *m, int family, const struct wanted *w, int *ret_fd,
                      struct silt_error *e)
 {
     silt_ip ip = silt_plan_ip(&m->plan, family, 1);
@@ -111,33 +118,33 @@ static int listen_at(const struct making *m, int family, int type, int *ret_fd,
         struct sockaddr_in four;
         struct sockaddr_in6 six;
     } at = {.any = {.sa_family = (sa_family_t)family}};
-    silt_auto_fd fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    silt_auto_fd fd = socket(family, w->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (family == AF_INET) {
-        at.four.sin_port = htons(SILT_GATE_DNS_PORT);
+        at.four.sin_port = htons(w->port);
         memcpy(&at.four.sin_addr, ip.bytes, 4);
     } else {
-        at.six.sin6_port = htons(SILT_GATE_DNS_PORT);
+        at.six.sin6_port = htons(w->port);
         memcpy(&at.six.sin6_addr, ip.bytes, 16);
     }
     if (fd < 0 || bind(fd, &at.any, family == AF_INET ? sizeof(at.four) : sizeof(at.six)) < 0
-        || (type == SOCK_STREAM && listen(fd, SOMAXCONN) < 0))
+        || (w->type == SOCK_STREAM && listen(fd, SOMAXCONN) < 0))
         return silt_fail_errno(e, "listen at the gateway");
     *ret_fd = silt_take_fd(&fd);
     return 0;
 }
 
-static int listen_dns(struct making *m, struct silt_error *e)
+static int listen_all(struct making *m, int family, struct silt_error *e)
 {
-    static const struct {
-        int family, type;
-    } wanted[SILT_GATE_SOCKETS] = {{AF_INET, SOCK_DGRAM},
-                                   {AF_INET, SOCK_STREAM},
-                                   {AF_INET6, SOCK_DGRAM},
-                                   {AF_INET6, SOCK_STREAM}};
+    static const struct wanted wanted[SILT_SUPER_SOCKET_MAX] = {
+        [SILT_SUPER_SOCKET_DNS_UDP] = {SOCK_DGRAM, SILT_RULES_DNS_PORT},
+        [SILT_SUPER_SOCKET_DNS_TCP] = {SOCK_STREAM, SILT_RULES_DNS_PORT},
+        [SILT_SUPER_SOCKET_ALLOW_UDP] = {SOCK_DGRAM, SILT_RULES_ALLOW_DNS_PORT},
+        [SILT_SUPER_SOCKET_ALLOW_TCP] = {SOCK_STREAM, SILT_RULES_ALLOW_DNS_PORT},
+        [SILT_SUPER_SOCKET_ALLOW] = {SOCK_STREAM, SILT_RULES_ALLOW_PORT},
+    };
     struct silt_gate *g = m->gate;
-    int count = m->plan.ipv6 ? SILT_GATE_SOCKETS : SILT_GATE_SOCKETS / 2;
-    for (int i = 0; i < count; i++, g->nsockets++)
-        if (listen_at(m, wanted[i].family, wanted[i].type, &g->sockets[i], e) < 0)
+    for (int i = 0; i < SILT_SUPER_SOCKET_MAX; i++, g->nsockets++)
+        if (listen_at(m, family, &wanted[i], &g->sockets[g->nsockets], e) < 0)
             return -1;
     return 0;
 }
@@ -153,7 +160,11 @@ static int furnish(struct making *m, struct silt_error *e)
         return -1;
     int done = give_address(&r, m, e);
     silt_rtnl_close(&r);
-    return done < 0 ? -1 : listen_dns(m, e);
+    if (done < 0 || listen_all(m, AF_INET, e) < 0)
+        return -1;
+    if (m->plan.ipv6 && listen_all(m, AF_INET6, e) < 0)
+        return -1;
+    return silt_nflog_open(&m->gate->log, e);
 }
 
 static int connect_family(struct silt_rtnl *r, const struct making *m, int family,
@@ -244,7 +255,7 @@ int silt_gate_open(struct silt_gate *g, const struct silt_gate_config *c, struct
 {
     silt_auto_fd home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     struct making m = {.gate = g, .config = c, .home = home};
-    *g = (struct silt_gate){.ns = -1};
+    *g = (struct silt_gate){.ns = -1, .log = -1};
     if (home < 0)
         return silt_fail_errno(e, "open our own network namespace");
     silt_outside_init(&g->outside, c->instance, c->run);
@@ -260,6 +271,7 @@ void silt_gate_close(struct silt_gate *g)
         silt_outside_clear(&g->outside);
     for (; g->nsockets > 0; g->nsockets--)
         silt_close_fd(&g->sockets[g->nsockets - 1]);
+    silt_close_fd(&g->log);
     silt_close_fd(&g->ns);
 }
 

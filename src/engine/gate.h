@@ -7,6 +7,7 @@
 #pragma once
 
 #include "engine/outside.h"
+#include "wire/super.h"
 
 struct silt_gate_config {
     const char *instance;
@@ -19,11 +20,12 @@ struct silt_gate_config {
         connections_all; /* of all, before it is a crowd; 0: by the size of conntrack's table */
 };
 
-enum { SILT_GATE_SOCKETS = 4, SILT_GATE_DNS_PORT = 53 };
+enum { SILT_GATE_SOCKETS = 2 * SILT_SUPER_SOCKET_MAX };
 
 struct silt_gate {
     int ns;                         /* -1: there is none */
-    int sockets[SILT_GATE_SOCKETS]; /* on the gateway's addresses: UDP and TCP of IPv4, of IPv6 */
+    int log;                        /* netlink: what the rules tell (engine/nflog.h) */
+    int sockets[SILT_GATE_SOCKETS]; /* on the gateway's addresses: those of IPv4, then of IPv6 */
     int nsockets;
     struct silt_plan plan;
     struct silt_outside outside;

@@ -73,6 +73,19 @@ silt_ip silt_plan_uplink(const struct silt_plan *p, int family, bool outside)
     return family == AF_INET ? four : six;
 }
 
+uint32_t silt_plan_number(const struct silt_plan *p, const silt_ip *ip)
+{
+    size_t end = (size_t)silt_ip_bits(ip->family) / 8;
+    const silt_ip *pool = ip->family == AF_INET ? &p->pool4 : &p->pool6;
+    uint32_t number = 0;
+    for (size_t i = end - 4; i < end; i++)
+        number = number << 8 | (uint8_t)(ip->bytes[i] ^ pool->bytes[i]);
+    if (number < SILT_PLAN_LINK_FIRST || number >= p->links)
+        return 0;
+    silt_ip again = silt_plan_ip(p, ip->family, number);
+    return memcmp(again.bytes, ip->bytes, end) == 0 ? number : 0;
+}
+
 void silt_plan_link_name(uint32_t number, char out[IF_NAMESIZE])
 {
     (void)snprintf(out, IF_NAMESIZE, SILT_PLAN_LINK_PREFIX "%u", number);

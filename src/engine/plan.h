@@ -43,6 +43,8 @@ int silt_plan_make(const char *pool4, const char *pool6, uint32_t block, struct 
 /* `number` 1 is the gateway's address on every link. */
 silt_ip silt_plan_ip(const struct silt_plan *p, int family, uint32_t number);
 silt_ip silt_plan_uplink(const struct silt_plan *p, int family, bool outside);
+/* The number of the link with this address; 0: it is none's. */
+uint32_t silt_plan_number(const struct silt_plan *p, const silt_ip *ip);
 void silt_plan_link_name(uint32_t number, char out[IF_NAMESIZE]);
 static inline uint32_t silt_plan_link_index(uint32_t number)
 {

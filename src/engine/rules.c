@@ -35,6 +35,10 @@ static const struct line gate[] = {
      "net_protocols"},
     {"rule arrive iifname \"v*\" ip hdrlength != 5 counter drop", "net_options"},
 
+    /* Names that a link in mode allow asks for, and every connection it makes, go to sockets of
+     * their own: whoever hears of them there knows the mode. Added by silt_rules_gate. */
+    {"chain divert { type nat hook prerouting priority dstnat; policy accept; }", NULL},
+
     /* A reset is heard at once, by a new connection and by an old one; an ICMP error is not while
      * the caller is still inside connect. */
     {"chain refuse", NULL},
@@ -42,12 +46,29 @@ static const struct line gate[] = {
     {"rule refuse meta l4proto tcp reject with tcp reset", NULL},
     {"rule refuse reject with icmpx admin-prohibited", NULL},
 
+    /* Refused, and told, to a limit for each link. The prefix is enum silt_nflog_prefix. */
+    {"chain wrong_mode", NULL},
+    {"rule wrong_mode update @told { iifname limit rate 20/second burst 40 packets }"
+     " log prefix \"mode\" group 1 snaplen 64",
+     NULL},
+    {"rule wrong_mode goto refuse", NULL},
+    {"chain closed", NULL},
+    {"rule closed update @told { iifname limit rate 20/second burst 40 packets }"
+     " log prefix \"closed\" group 1 snaplen 64",
+     NULL},
+    {"rule closed goto refuse", NULL},
+    {"chain too_many", NULL},
+    {"rule too_many update @told { iifname limit rate 20/second burst 40 packets }"
+     " log prefix \"limit\" group 1 snaplen 64",
+     NULL},
+    {"rule too_many goto refuse", NULL},
+
     /* May this destination be talked to? */
     {"chain reach", NULL},
     {"rule reach ip daddr @open4 return", NULL},
     {"rule reach ip6 daddr @open6 return", NULL},
-    {"rule reach ip daddr @closed4 goto refuse", "net_closed"},
-    {"rule reach ip6 daddr @closed6 goto refuse", "net_closed"},
+    {"rule reach ip daddr @closed4 goto closed", "net_closed"},
+    {"rule reach ip6 daddr @closed6 goto closed", "net_closed"},
 
     /* A new connection, to the world or to the gate: each takes a place in the gate's memory. The
      * rules with the limits are added by silt_rules_gate and silt_rules_crowd. */
@@ -55,13 +76,13 @@ static const struct line gate[] = {
 
     {"chain begin", NULL},
     {"rule begin jump count", NULL},
-    {"rule begin icmp type != echo-request goto refuse", "net_protocols"},
-    {"rule begin icmpv6 type != echo-request goto refuse", "net_protocols"},
-    {"rule begin accept", NULL},
+    {"rule begin icmp type != echo-request goto wrong_mode", "net_protocols"},
+    {"rule begin icmpv6 type != echo-request goto wrong_mode", "net_protocols"},
+    {"rule begin log group 2 snaplen 1 queue-threshold 32 accept", NULL}, /* is counted */
 
     {"chain out", NULL},
-    {"rule out oifname != \"up\" goto refuse", "net_neighbours"},
-    {"rule out iifgroup != $public goto refuse", "net_modes"},
+    {"rule out oifname != \"up\" goto closed", "net_neighbours"},
+    {"rule out iifgroup != $public goto wrong_mode", "net_modes"},
     {"rule out jump reach", NULL},
     {"rule out ct state established,related accept", NULL},
     {"rule out ct state new goto begin", NULL},
@@ -77,15 +98,24 @@ static const struct line gate[] = {
     {"rule forward iifname \"v*\" goto out", NULL},
     {"rule forward oifname \"v*\" goto back", NULL},
 
+    /* Of a link in mode allow nothing passes but what was diverted. */
+    {"chain serve", NULL},
+    {"rule serve ct status & dnat == 0 goto wrong_mode", NULL},
+    {"rule serve ct state established,related accept", NULL},
+    {"rule serve jump count", NULL},
+    {"rule serve accept", NULL},
+
     /* The gate itself is no host: it answers questions about names, and pings. */
     {"chain ask", NULL},
-    {"rule ask iifgroup != $public goto refuse", "net_modes"},
+    {"rule ask iifgroup $allow goto serve", NULL},
+    {"rule ask iifgroup != $public goto wrong_mode", "net_modes"},
+    {"rule ask ct status dnat meta l4proto udp goto refuse", NULL}, /* begun in mode allow */
     {"rule ask ct state established,related accept", NULL},
     {"rule ask jump count", NULL},
     {"rule ask meta l4proto { tcp, udp } th dport 53 accept", NULL},
     {"rule ask icmp type echo-request accept", NULL},
     {"rule ask icmpv6 type echo-request accept", NULL},
-    {"rule ask goto refuse", NULL},
+    {"rule ask goto closed", NULL},
     {"chain input { type filter hook input priority filter; policy drop; }", NULL},
     {"rule input iifname \"v*\" goto ask", NULL},
     {"rule input ct state established,related accept", NULL},
@@ -94,6 +124,10 @@ static const struct line gate[] = {
      * link shall be silent until its sandbox speaks. */
     {"chain speak { type filter hook output priority filter; policy accept; }", NULL},
     {"rule speak icmpv6 type { mld-listener-report, mld2-listener-report } drop", NULL},
+    /* What silt-proxy carries is bound by the same rules, and ends with a mode too. */
+    {"rule speak oifname \"up\" jump reach", NULL},
+    {"rule speak oifgroup $none meta l4proto tcp tcp flags & rst == 0 drop", "net_modes"},
+    {"rule speak oifgroup $none meta l4proto udp drop", "net_modes"},
 
     {"chain leave { type nat hook postrouting priority srcnat; policy accept; }", NULL},
     {"rule leave oifname \"up\" masquerade", NULL},
@@ -164,12 +198,34 @@ int silt_rules_check_open(const char *open, struct silt_error *e)
     return each_open(NULL, open, e);
 }
 
+static void add_divert(struct silt_buf *out, const struct silt_plan *plan, int family)
+{
+    const char *ip = family == AF_INET ? "ip" : "ip6";
+    char gateway[INET6_ADDRSTRLEN] = "", to[INET6_ADDRSTRLEN + 2];
+    silt_ip at = silt_plan_ip(plan, family, 1);
+    (void)inet_ntop(family, at.bytes, gateway, sizeof(gateway));
+    (void)snprintf(to, sizeof(to), family == AF_INET ? "%s" : "[%s]", gateway);
+    silt_buf_addf(out,
+                  "add rule inet silt divert iifgroup %d %s daddr %s meta l4proto { tcp, udp }"
+                  " th dport %d dnat %s to %s:%d\n",
+                  SILT_NET_ALLOW, ip, gateway, SILT_RULES_DNS_PORT, ip, to,
+                  SILT_RULES_ALLOW_DNS_PORT);
+    silt_buf_addf(out,
+                  "add rule inet silt divert iifgroup %d meta nfproto %s meta l4proto tcp"
+                  " dnat %s to %s:%d\n",
+                  SILT_NET_ALLOW, family == AF_INET ? "ipv4" : "ipv6", ip, to,
+                  SILT_RULES_ALLOW_PORT);
+}
+
 void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r)
 {
     struct silt_error ignored;
-    silt_buf_addf(out, "define public = %d\n", SILT_NET_PUBLIC);
+    silt_buf_addf(out, "define none = %d\ndefine public = %d\ndefine allow = %d\n", SILT_NET_NONE,
+                  SILT_NET_PUBLIC, SILT_NET_ALLOW);
     silt_buf_addf(out, "add table inet silt\n"
                        "add set inet silt connections { type ifname; size 65535; flags dynamic; }\n"
+                       "add set inet silt told { type ifname; size 65535; flags dynamic,timeout;"
+                       " timeout 5s; }\n"
                        "add set inet silt open4 { type ipv4_addr; flags interval; auto-merge; }\n"
                        "add set inet silt open6 { type ipv6_addr; flags interval; auto-merge; }\n");
     add_closed(out, 4);
@@ -177,11 +233,14 @@ void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r)
     (void)each_open(out, r->open, &ignored);
     add_lines(out);
     if (!r->ipv6) /* a refusal is better than silence */
-        silt_buf_addf(out, "insert rule inet silt reach meta nfproto ipv6 goto refuse\n");
+        silt_buf_addf(out, "insert rule inet silt reach meta nfproto ipv6 goto closed\n");
+    add_divert(out, r->plan, AF_INET);
+    if (r->plan->ipv6)
+        add_divert(out, r->plan, AF_INET6);
     if (!silt_without("net_limit"))
         silt_buf_addf(out,
                       "add rule inet silt count add @connections { iifname ct count over %u }"
-                      " goto refuse\n",
+                      " goto too_many\n",
                       r->connections); /* nft takes no name for this number */
 }
 
@@ -207,8 +266,8 @@ void silt_rules_crowd(struct silt_buf *out, uint32_t all)
         "add set inet silt full { type mark; size %u; flags dynamic; }\n"
         "add set inet silt share { type ifname; size 65535; flags dynamic; }\n"
         "add chain inet silt crowded\n"
-        "add rule inet silt crowded add @share { iifname ct count over %d } goto refuse\n"
-        "add rule inet silt crowded add @full { meta mark ct count over %u } goto refuse\n",
+        "add rule inet silt crowded add @share { iifname ct count over %d } goto too_many\n"
+        "add rule inet silt crowded add @full { meta mark ct count over %u } goto too_many\n",
         shards, shards, SHARE, each);
     silt_buf_addf(
         out,

@@ -6,12 +6,16 @@
 #include "base/buf.h"
 #include "engine/plan.h"
 
+/* Of the gateway's sockets (enum silt_super_socket): for names; for names and for everything else of links in mode allow. */
+enum { SILT_RULES_DNS_PORT = 53, SILT_RULES_ALLOW_DNS_PORT = 54, SILT_RULES_ALLOW_PORT = 55 };
+
 /* Of the gate. */
 struct silt_rules_gate {
     const char *open; /* private networks that sandboxes may reach all the same, a list with commas,
                        * checked by silt_rules_check_open */
     uint32_t connections; /* the most of one sandbox */
-    bool ipv6;            /* it leads somewhere */
+    const struct silt_plan *plan;
+    bool ipv6; /* it leads somewhere */
 };
 void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r);
 int silt_rules_check_open(const char *open, struct silt_error *e);

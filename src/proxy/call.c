@@ -24,6 +24,8 @@ enum state { LISTENING, ASKING, WAITING, ANSWERING };
 struct call {
     struct silt_link link;
     struct silt_dns *dns; /* borrowed */
+    struct silt_names_asker asker;
+    struct silt_dns_question parsed; /* the question */
     struct silt_watch sandbox, resolver;
     struct silt_timer late;
     struct silt_grave grave;
@@ -118,6 +120,26 @@ static int write_some(int fd, const char *buffer, size_t len, size_t *done)
     return *done == len;
 }
 
+static void put_size(char *buffer, size_t len)
+{
+    silt_dns_set_id(buffer, (uint16_t)len); /* as big-endian */
+}
+
+static void on_answer(struct call *c)
+{
+    size_t len = c->done - PREFIX;
+    if (silt_dns_id(c->answer + PREFIX) == silt_dns_id(c->question + PREFIX))
+        len = silt_names_answer(&c->asker, &c->parsed, c->answer + PREFIX, len);
+    else
+        len = 0;
+    put_size(c->answer, len);
+    c->answer_len = PREFIX + len;
+    if (len == 0)
+        end(c);
+    else
+        enter(c, ANSWERING);
+}
+
 static void on_resolver(struct silt_watch *w, uint32_t events)
 {
     struct call *c = silt_container_of(w, struct call, resolver);
@@ -129,8 +151,7 @@ static void on_resolver(struct silt_watch *w, uint32_t events)
     } else if (got > 0 && c->state == ASKING) {
         enter(c, WAITING);
     } else if (got > 0) {
-        c->answer_len = c->done;
-        enter(c, ANSWERING);
+        on_answer(c);
     }
 }
 
@@ -153,14 +174,32 @@ static int dial(struct call *c)
     return 0;
 }
 
+static void answer_at_once(struct call *c, unsigned code)
+{
+    size_t len = silt_dns_answer_empty(c->question + PREFIX, &c->parsed, code);
+    memcpy(c->answer + PREFIX, c->question + PREFIX, len);
+    put_size(c->answer, len);
+    c->answer_len = PREFIX + len;
+    enter(c, ANSWERING);
+}
+
 /* Without a resolver the sandbox hears so by the end of the connection. */
 static void on_question(struct call *c)
 {
-    struct silt_dns_question q;
     struct silt_error e;
-    c->question_len = c->done;
-    silt_slice text = {c->question + PREFIX, c->question_len - PREFIX};
-    if (silt_dns_parse(text, &q, &e) < 0 || dial(c) < 0)
+    silt_slice text = {c->question + PREFIX, c->done - PREFIX};
+    if (silt_dns_parse(text, &c->parsed, &e) < 0) {
+        end(c);
+        return;
+    }
+    int code = silt_names_ask(&c->asker, &c->parsed, c->question + PREFIX, &text.len);
+    if (code != SILT_NAMES_ASK) {
+        answer_at_once(c, (unsigned)code);
+        return;
+    }
+    put_size(c->question, text.len);
+    c->question_len = PREFIX + text.len;
+    if (dial(c) < 0)
         end(c);
 }
 
@@ -203,6 +242,7 @@ void silt_dns_on_connection(struct silt_watch *w, uint32_t events)
         abort();
     c->dns = l->dns;
     c->from = from;
+    c->asker = silt_dns_asker(l, &from);
     c->resolver.fd = -1;
     c->sandbox = (struct silt_watch){.fd = silt_take_fd(&fd), .on_ready = on_sandbox};
     c->late.on_time = on_late;

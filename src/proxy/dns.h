@@ -6,29 +6,35 @@
 
 #include "base/list.h"
 #include "event/loop.h"
+#include "proxy/names.h"
 #include "proxy/resolvers.h"
 
-enum { SILT_DNS_LISTENERS = 2 }; /* IPv4 and IPv6 */
+enum { SILT_DNS_LISTENERS = 4 }; /* of two families, of links in mode allow and of others */
 
 struct silt_dns_listener {
     struct silt_dns *dns;
+    bool allow; /* the gate sends links in this mode here, and no others */
     struct silt_watch udp, tcp;
 };
 
 struct silt_dns {
     struct silt_loop *loop;           /* borrowed */
     struct silt_resolvers *resolvers; /* borrowed */
+    struct silt_links *links;         /* borrowed */
     struct silt_dns_listener listeners[SILT_DNS_LISTENERS];
+    size_t nlisteners;
     struct silt_link flights; /* questions by UDP that wait for an answer, oldest first */
     struct silt_link calls;   /* connections */
     size_t nflights, ncalls;
 };
 
-/* loop and resolvers are set. `udp`, `tcp`: the sockets of each family, -1: none. */
-void silt_dns_open(struct silt_dns *d, const int udp[SILT_DNS_LISTENERS],
-                   const int tcp[SILT_DNS_LISTENERS]);
+/* What is borrowed is set. */
+void silt_dns_init(struct silt_dns *d);
+void silt_dns_listen(struct silt_dns *d, int udp, int tcp, bool allow);
 
 /* flight.c, call.c */
 void silt_dns_on_datagram(struct silt_watch *w, uint32_t events);
 void silt_dns_on_connection(struct silt_watch *w, uint32_t events);
+struct silt_names_asker silt_dns_asker(const struct silt_dns_listener *l,
+                                       const struct sockaddr_storage *from);
 bool silt_dns_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);

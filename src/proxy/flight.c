@@ -29,6 +29,7 @@ struct flight {
     uint16_t id; /* the sandbox's; on the way out it has another */
     unsigned tries;
     struct silt_dns_question question;
+    struct silt_names_asker asker;
     char text[QUESTION_MAX];
     size_t len;
 };
@@ -75,8 +76,11 @@ static void on_answer(struct silt_watch *w, uint32_t events)
     struct flight *f = silt_container_of(w, struct flight, resolver);
     (void)events;
     ssize_t n = recv(w->fd, answer, sizeof(answer), 0);
-    if (n >= SILT_DNS_HEAD && silt_dns_id(answer) == silt_dns_id(f->text)) {
-        reply(f, answer, (size_t)n);
+    size_t len = 0;
+    if (n >= SILT_DNS_HEAD && silt_dns_id(answer) == silt_dns_id(f->text))
+        len = silt_names_answer(&f->asker, &f->question, answer, (size_t)n);
+    if (len > 0) {
+        reply(f, answer, len);
         return;
     }
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -144,6 +148,13 @@ static void take_off(struct silt_dns_listener *l, const struct flight *model)
         fail(f);
 }
 
+static void answer_at_once(struct silt_dns_listener *l, struct flight *model, unsigned code)
+{
+    size_t len = silt_dns_answer_empty(model->text, &model->question, code);
+    (void)sendto(l->udp.fd, model->text, len, MSG_NOSIGNAL, (struct sockaddr *)&model->from,
+                 model->from_len);
+}
+
 /* What cannot be understood is not answered: its sender may be a lie. Too many at once neither: the
  * sender asks again. */
 static void consider(struct silt_dns_listener *l, struct flight *model)
@@ -152,13 +163,15 @@ static void consider(struct silt_dns_listener *l, struct flight *model)
     silt_slice text = {model->text, model->len};
     if (silt_dns_parse(text, &model->question, &e) < 0) {
         if (e.code == SILT_INVALID)
-            (void)sendto(l->udp.fd, model->text,
-                         silt_dns_answer_empty(model->text, &model->question, SILT_DNS_NOTIMP),
-                         MSG_NOSIGNAL, (struct sockaddr *)&model->from, model->from_len);
+            answer_at_once(l, model, SILT_DNS_NOTIMP);
         return;
     }
     model->id = model->question.id;
-    if (has_room(l->dns, &model->from))
+    model->asker = silt_dns_asker(l, &model->from);
+    int code = silt_names_ask(&model->asker, &model->question, model->text, &model->len);
+    if (code != SILT_NAMES_ASK)
+        answer_at_once(l, model, (unsigned)code);
+    else if (has_room(l->dns, &model->from))
         take_off(l, model);
 }
 

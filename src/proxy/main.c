@@ -1,71 +1,131 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt-proxy: carries what sandboxes send through us. It has a user of its own, no rights and no
- * memory: sockets of the gate come from silt-super, and it ends with it. */
+ * memory: sockets of the gate come from silt-super, and it ends with it. Started as silt-dial it is
+ * the small process in the gate that makes sockets there. */
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "proxy/confine.h"
+#include "proxy/dial.h"
 #include "proxy/dns.h"
+#include "proxy/egress.h"
+#include "proxy/passage.h"
+#include "proxy/told.h"
 #include "wire/super.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 struct proxy {
     struct silt_loop loop;
     struct silt_watch super;
     struct silt_resolvers resolvers;
     struct silt_dns dns;
+    struct silt_links links;
+    struct silt_egress egress;
+    struct silt_dialer dialer;
+    struct silt_passages passages;
+    struct silt_told told;
 };
 
-/* silt-super says nothing to us: whatever comes is its end. */
+static void on_note(struct proxy *p, const struct silt_super_note *note, struct silt_parcel *in)
+{
+    if (note->type != SILT_SUPER_PEER || in->nfds != 1)
+        return;
+    if (note->key == SILT_SUPER_PAIR_EGRESS)
+        silt_egress_replace(&p->egress, silt_take_fd(&in->fds[0]));
+    else if (note->key == SILT_SUPER_PAIR_DIAL)
+        silt_dialer_replace(&p->dialer, silt_take_fd(&in->fds[0]));
+}
+
 static void on_super(struct silt_watch *w, uint32_t events)
 {
     struct proxy *p = silt_container_of(w, struct proxy, super);
+    struct silt_super_note note;
+    struct silt_parcel in = {.data = &note, .len = sizeof(note)};
+    struct silt_error e;
     (void)events;
-    silt_loop_stop(&p->loop);
+    int got = silt_fd_recv(w->fd, &in, &e);
+    if (got < 0 && e.sys == EAGAIN)
+        return;
+    if (got > 0 && in.len == sizeof(note))
+        on_note(p, &note, &in);
+    silt_parcel_close(&in);
+    if (got <= 0)
+        silt_loop_stop(&p->loop); /* it is gone */
 }
 
 /* A machine without IPv6 has half of them. Asked before anything else takes their numbers. */
-static int count_sockets(void)
+static int count_families(void)
 {
     int n = 0;
-    while (n < 2 * SILT_DNS_LISTENERS && fcntl(SILT_SUPER_FD_DNS + n, F_GETFD) >= 0)
+    while (n < 2
+           && fcntl(SILT_SUPER_FD_GATEWAY + (n + 1) * SILT_SUPER_SOCKET_MAX - 1, F_GETFD) >= 0)
         n++;
     return n;
 }
 
+static size_t count_files(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 0 : (size_t)files.rlim_cur;
+}
+
+static void listen_all(struct proxy *p, int families)
+{
+    for (int i = 0; i < families; i++) {
+        int at = SILT_SUPER_FD_GATEWAY + i * SILT_SUPER_SOCKET_MAX;
+        silt_dns_listen(&p->dns, at + SILT_SUPER_SOCKET_DNS_UDP, at + SILT_SUPER_SOCKET_DNS_TCP,
+                        false);
+        silt_dns_listen(&p->dns, at + SILT_SUPER_SOCKET_ALLOW_UDP, at + SILT_SUPER_SOCKET_ALLOW_TCP,
+                        true);
+        silt_passages_listen(&p->passages, at + SILT_SUPER_SOCKET_ALLOW);
+    }
+}
+
 static int open_all(struct proxy *p, const struct silt_config *c, struct silt_error *e)
 {
-    int sockets = count_sockets();
-    int udp[SILT_DNS_LISTENERS], tcp[SILT_DNS_LISTENERS];
+    int families = count_families();
     if (silt_resolvers_init(&p->resolvers, c->network_resolvers, e) < 0)
         return -1;
-    if (silt_loop_open(&p->loop, e) < 0)
+    if (silt_links_init(&p->links, c->network_ipv4, c->network_ipv6, c->network_open, e) < 0)
         return -1;
-    for (int i = 0; i < SILT_DNS_LISTENERS; i++) {
-        udp[i] = sockets > 2 * i ? SILT_SUPER_FD_DNS + 2 * i : -1;
-        tcp[i] = sockets > 2 * i ? SILT_SUPER_FD_DNS + 2 * i + 1 : -1;
-    }
+    if (silt_loop_open(&p->loop, e) < 0 || silt_fd_nonblock(SILT_SUPER_FD_CHANNEL, e) < 0)
+        return -1;
     p->super = (struct silt_watch){.fd = SILT_SUPER_FD_CHANNEL, .on_ready = on_super};
     silt_loop_watch(&p->loop, &p->super, EPOLLIN);
-    p->dns.loop = &p->loop;
+    silt_egress_init(&p->egress, &p->loop, &p->links);
+    silt_dialer_init(&p->dialer, &p->loop);
+    p->dns.loop = p->passages.loop = p->told.loop = &p->loop;
+    p->dns.links = p->passages.links = p->told.links = &p->links;
     p->dns.resolvers = &p->resolvers;
-    silt_dns_open(&p->dns, udp, tcp);
+    p->passages.dialer = &p->dialer;
+    silt_dns_init(&p->dns);
+    silt_passages_init(&p->passages, count_files());
+    listen_all(p, families);
+    silt_told_open(&p->told, SILT_SUPER_FD_NFLOG);
     return silt_proxy_confine(e);
+}
+
+static int run(const struct silt_config *c, struct silt_error *e)
+{
+    static struct proxy proxy;
+    return open_all(&proxy, c, e) < 0 ? -1 : silt_loop_run(&proxy.loop, e);
 }
 
 int main(int argc, char **argv)
 {
     static struct silt_config config;
-    static struct proxy proxy;
     struct silt_error e = {0};
+    bool dials = argc > 0 && strcmp(argv[0], "silt-dial") == 0;
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.config", "error=\"%s\"", e.text);
         return 2;
     }
-    silt_log_open("silt-proxy", config.log_level);
-    if (open_all(&proxy, &config, &e) < 0 || silt_loop_run(&proxy.loop, &e) < 0) {
+    silt_log_open(dials ? "silt-dial" : "silt-proxy", config.log_level);
+    if ((dials ? silt_dial_run(&e) : run(&config, &e)) < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.failed", "error=\"%s\"", e.text);
         return 1;
     }

@@ -2,7 +2,6 @@
 #include "super/child.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "wire/super.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -53,15 +52,17 @@ static bool tell_kept(struct silt_super *s, struct silt_child *siltd)
     return true;
 }
 
-static bool tell_peer(struct silt_child *p)
+static bool tell_peers(struct silt_child *p)
 {
-    const struct silt_super_note peer = {.type = SILT_SUPER_PEER};
-    struct silt_parcel fds = {.fds = {p->end}, .nfds = 1};
-    if (p->end < 0)
-        return true;
-    if (!tell(p, &peer, &fds))
-        return false;
-    silt_close_fd(&p->end);
+    for (uint32_t pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
+        const struct silt_super_note peer = {.type = SILT_SUPER_PEER, .key = pair};
+        struct silt_parcel fds = {.fds = {p->ends[pair]}, .nfds = 1};
+        if (p->ends[pair] < 0)
+            continue;
+        if (!tell(p, &peer, &fds))
+            return false;
+        silt_close_fd(&p->ends[pair]);
+    }
     return true;
 }
 
@@ -72,7 +73,7 @@ void silt_child_pump(struct silt_child *p)
     if (p->channel < 0)
         return;
     bool said = p->which != SILT_PROGRAM_SILTD || tell_kept(p->super, p);
-    said = said && tell_peer(p);
+    said = said && tell_peers(p);
     silt_loop_watch(&p->super->loop, &p->watch, said ? EPOLLIN : EPOLLOUT);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child: what silt-super knows about each of its two programs, and its talk with them
+/* child: what silt-super knows about each of its programs, and its talk with them
  * (wire/super.h). Private to this folder: super.c starts and ends them, child.c talks. */
 #pragma once
 
@@ -7,6 +7,7 @@
 #include "super/keep.h"
 #include "super/outlook.h"
 #include "super/super.h"
+#include "wire/super.h"
 
 #include <sys/types.h>
 
@@ -16,7 +17,7 @@ struct silt_child {
     const char *name;
     pid_t pid;   /* 0: not running */
     int channel; /* ours, to it; -1: none */
-    int end;     /* its end of the siltd-priv pair, not yet handed over; -1: none */
+    int ends[SILT_SUPER_PAIR_MAX]; /* of each pair it is in, not yet handed over; -1: none */
     struct silt_watch watch;
     struct silt_timer restart;
     int64_t started_ms;

@@ -96,7 +96,7 @@ static void open_gate(const struct silt_config *c, struct silt_gate *gate)
                                       .connections = c->network_connections,
                                       .connections_all = c->network_connections_all};
     struct silt_error e;
-    *gate = (struct silt_gate){.ns = -1};
+    *gate = (struct silt_gate){.ns = -1, .log = -1};
     if (strcmp(c->network, "off") == 0)
         silt_outside_clear_old(c->instance, c->run);
     else if (silt_gate_open(gate, &config, &e) < 0)
@@ -126,7 +126,7 @@ static int run(const struct silt_config *c, struct silt_starter *starter,
 int main(int argc, char **argv)
 {
     static struct silt_config config;
-    static struct silt_gate gate = {.ns = -1};
+    static struct silt_gate gate = {.ns = -1, .log = -1};
     struct silt_starter starter = {.config = &config, .channel = -1};
     struct silt_error e;
     int status = EXIT_FAILURE;

@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdnoreturn.h>
 #include <sys/prctl.h>
@@ -18,7 +19,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-enum { ANSWER_TIMEOUT_S = 10, PARKED_FD = 16, ENV_MAX = 8 };
+enum { ANSWER_TIMEOUT_S = 10, PARKED_FD = 32, ENV_MAX = 8 };
 
 struct order {
     uint32_t program;
@@ -35,6 +36,15 @@ static const char *const programs[SILT_PROGRAM_MAX] = {
     [SILT_PROGRAM_SILTD] = "siltd",
     [SILT_PROGRAM_PRIV] = "silt-priv",
     [SILT_PROGRAM_PROXY] = "silt-proxy",
+    [SILT_PROGRAM_DIAL] = "silt-proxy",
+};
+
+/* What each is called; silt-proxy tells its role by it. */
+static const char *const names[SILT_PROGRAM_MAX] = {
+    [SILT_PROGRAM_SILTD] = "siltd",
+    [SILT_PROGRAM_PRIV] = "silt-priv",
+    [SILT_PROGRAM_PROXY] = "silt-proxy",
+    [SILT_PROGRAM_DIAL] = "silt-dial",
 };
 
 /* The starter's memory of what it may start: made once, so that nothing is allocated after clone.
@@ -93,8 +103,8 @@ static int fill_book(const struct silt_starter *s, struct book *b, struct silt_e
     for (int p = 0; p < SILT_PROGRAM_MAX; p++) {
         if (find_program((enum silt_program)p, b->recipes[p].path, e) < 0)
             return -1;
-        b->recipes[p].args = silt_config_to_args(s->config, programs[p], NULL);
-        b->recipes[p].fresh_args = silt_config_to_args(s->config, programs[p], "--fresh");
+        b->recipes[p].args = silt_config_to_args(s->config, names[p], NULL);
+        b->recipes[p].fresh_args = silt_config_to_args(s->config, names[p], "--fresh");
     }
     fill_env(b);
     return 0;
@@ -137,7 +147,17 @@ static int lose_rights(uid_t uid, gid_t gid, struct silt_error *e)
     return 0;
 }
 
-/* siltd holds descriptors per sandbox and connection; silt-priv is quick because it holds few. */
+/* The gate is the descriptor behind the channel: entered, and then no longer needed. */
+static int enter_gate(struct silt_error *e)
+{
+    if (setns(SILT_STARTER_FIRST_FD + 1, CLONE_NEWNET) < 0)
+        return silt_fail_errno(e, "enter the gate");
+    (void)close(SILT_STARTER_FIRST_FD + 1);
+    return 0;
+}
+
+/* siltd and silt-proxy hold descriptors per sandbox and connection; silt-priv is quick because it
+ * holds few. */
 static int set_limits(enum silt_program program, struct silt_error *e)
 {
     struct rlimit files;
@@ -165,7 +185,9 @@ static int prepare_child(const struct book *b, enum silt_program program,
         (void)umask(0077);
         return lose_rights(b->uid, b->gid, e);
     }
-    if (program == SILT_PROGRAM_PROXY)
+    if (program == SILT_PROGRAM_DIAL && enter_gate(e) < 0)
+        return -1;
+    if (program == SILT_PROGRAM_PROXY || program == SILT_PROGRAM_DIAL)
         return lose_rights(b->proxy, b->proxy, e);
     return 0;
 }
@@ -310,11 +332,11 @@ int silt_starter_start(struct silt_starter *s, const struct silt_starter_order *
         if (s->pid > 0)
             (void)kill(s->pid, SIGKILL);
         silt_close_fd(&s->channel);
-        return silt_because(e, "order %s", programs[order->program]);
+        return silt_because(e, "order %s", names[order->program]);
     }
     if (answer.pid == 0) {
         *e = answer.error;
-        return silt_because(e, "start %s", programs[order->program]);
+        return silt_because(e, "start %s", names[order->program]);
     }
     *ret_pid = answer.pid;
     return 0;

@@ -9,9 +9,15 @@
 
 #include <sys/types.h>
 
-enum silt_program { SILT_PROGRAM_SILTD, SILT_PROGRAM_PRIV, SILT_PROGRAM_PROXY, SILT_PROGRAM_MAX };
+enum silt_program {
+    SILT_PROGRAM_SILTD,
+    SILT_PROGRAM_PRIV,
+    SILT_PROGRAM_PROXY,
+    SILT_PROGRAM_DIAL, /* silt-proxy again, in the gate: the descriptor behind the channel */
+    SILT_PROGRAM_MAX
+};
 
-enum { SILT_STARTER_FDS_MAX = 8, SILT_STARTER_FIRST_FD = 3 };
+enum { SILT_STARTER_FDS_MAX = 16, SILT_STARTER_FIRST_FD = 3 };
 
 struct silt_starter_order {
     enum silt_program program;

@@ -26,35 +26,55 @@ enum {
 
 static void enter(struct silt_super *s, enum silt_instance_state next);
 
-/* siltd's is silt-priv and the other way round. silt-proxy has none. */
-static struct silt_child *other(struct silt_child *p)
+/* Who talks to whom. */
+static const enum silt_program pairs[SILT_SUPER_PAIR_MAX][2] = {
+    [SILT_SUPER_PAIR_PRIV] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PRIV},
+    [SILT_SUPER_PAIR_EGRESS] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PROXY},
+    [SILT_SUPER_PAIR_DIAL] = {SILT_PROGRAM_PROXY, SILT_PROGRAM_DIAL},
+};
+
+/* NULL: it is not in this pair, or the pair has no work. */
+static struct silt_child *other(struct silt_child *p, int pair)
 {
-    if (p->which == SILT_PROGRAM_PROXY)
+    const enum silt_program *both = pairs[pair];
+    if ((both[0] != p->which && both[1] != p->which)
+        || (pair != SILT_SUPER_PAIR_PRIV && p->super->birth->gate->ns < 0))
         return NULL;
-    bool siltd = p->which == SILT_PROGRAM_SILTD;
-    return &p->super->programs[siltd ? SILT_PROGRAM_PRIV : SILT_PROGRAM_SILTD];
+    return &p->super->programs[both[0] == p->which ? both[1] : both[0]];
+}
+
+/* Without it there is no instance. */
+static bool is_vital(const struct silt_child *p)
+{
+    return p->which == SILT_PROGRAM_SILTD || p->which == SILT_PROGRAM_PRIV;
 }
 
 /* Births */
 
 static int connect_them(struct silt_child *p, struct silt_error *e)
 {
-    int pair[2];
-    struct silt_child *o = other(p);
-    if (o == NULL || p->end >= 0)
-        return 0; /* the other one was born with the far end of it */
-    if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
-        return -1;
-    silt_close_fd(&o->end);
-    p->end = pair[0];
-    o->end = pair[1];
+    for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
+        int ends[2];
+        struct silt_child *o = other(p, pair);
+        if (o == NULL || p->ends[pair] >= 0)
+            continue; /* the other one has the far end of it */
+        if (silt_fd_pair(SOCK_SEQPACKET, ends, e) < 0)
+            return -1;
+        silt_close_fd(&o->ends[pair]);
+        p->ends[pair] = ends[0];
+        o->ends[pair] = ends[1];
+    }
     return 0;
 }
 
 static int order_proxy(struct silt_child *p, int theirs, struct silt_error *e)
 {
     const struct silt_gate *g = p->super->birth->gate;
-    struct silt_starter_order order = {.program = p->which, .fds = {theirs}, .count = 1};
+    bool dials = p->which == SILT_PROGRAM_DIAL;
+    struct silt_starter_order order = {
+        .program = p->which, .fds = {theirs, dials ? g->ns : g->log}, .count = 2};
+    if (dials)
+        return silt_starter_start(p->super->birth->starter, &order, &p->pid, e);
     for (int i = 0; i < g->nsockets; i++)
         order.fds[order.count++] = g->sockets[i];
     return silt_starter_start(p->super->birth->starter, &order, &p->pid, e);
@@ -66,7 +86,7 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
     struct silt_super *s = p->super;
     struct silt_starter_order order = {.program = p->which, .fds = {theirs}, .count = 1};
     silt_auto_fd token = -1;
-    if (p->which == SILT_PROGRAM_PROXY)
+    if (!is_vital(p))
         return order_proxy(p, theirs, e);
     if (p->which == SILT_PROGRAM_SILTD) {
         if (silt_token_open(s->birth->config->token_file, &token, e) < 0)
@@ -77,7 +97,7 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
         /* Until we serve, what runs in this instance's name is left over from an earlier one. */
         order.fresh = s->state != SILT_INSTANCE_SERVING;
     }
-    order.fds[order.count++] = p->end;
+    order.fds[order.count++] = p->ends[SILT_SUPER_PAIR_PRIV];
     if (p->which == SILT_PROGRAM_PRIV && s->birth->gate->ns >= 0)
         order.fds[order.count++] = s->birth->gate->ns;
     return silt_starter_start(s->birth->starter, &order, &p->pid, e);
@@ -91,7 +111,7 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
     silt_auto_fd ours = pair[0], theirs = pair[1];
     if (silt_fd_nonblock(ours, e) < 0 || order_birth(p, theirs, e) < 0)
         return -1;
-    silt_close_fd(&p->end);
+    silt_close_fd(&p->ends[SILT_SUPER_PAIR_PRIV]);
     p->channel = silt_take_fd(&ours);
     p->started_ms = silt_clock_ms();
     return 0;
@@ -101,7 +121,7 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
 static void try_again(struct silt_child *p)
 {
     struct silt_super *s = p->super;
-    if (s->state == SILT_INSTANCE_STARTING && other(p) != NULL
+    if (s->state == SILT_INSTANCE_STARTING && is_vital(p)
         && ++p->early_deaths > EARLY_DEATHS_MAX) {
         silt_log(SILT_LOG_ERROR, "super.give_up", "program=%s deaths=%u", p->name, p->early_deaths);
         s->status = EXIT_FAILURE;
@@ -126,9 +146,11 @@ static void start(struct silt_child *p)
     }
     silt_log(SILT_LOG_INFO, "program.start", "program=%s pid=%d", p->name, p->pid);
     silt_child_greet(p);
-    struct silt_child *o = other(p);
-    if (o != NULL && o->pid > 0)
-        silt_child_pump(o);
+    for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
+        struct silt_child *o = other(p, pair);
+        if (o != NULL && o->pid > 0)
+            silt_child_pump(o);
+    }
 }
 
 static void on_restart(struct silt_timer *t)
@@ -148,9 +170,11 @@ static void on_death(struct silt_child *p, int status)
              WIFSIGNALED(status) ? WTERMSIG(status) : 0, (long long)lived_ms);
     p->pid = 0;
     silt_child_hang_up(p);
-    struct silt_child *o = other(p);
-    if (o != NULL)
-        silt_close_fd(&o->end); /* its far end died with p */
+    for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
+        struct silt_child *o = other(p, pair);
+        if (o != NULL)
+            silt_close_fd(&o->ends[pair]); /* its far end died with p */
+    }
     if (lived_ms >= STEADY_MS)
         p->backoff_ms = BACKOFF_FIRST_MS;
     if (s->state <= SILT_INSTANCE_SERVING)
@@ -224,6 +248,7 @@ static void settle(struct silt_super *s)
 static void sweep(struct silt_super *s)
 {
     silt_child_signal(&s->programs[SILT_PROGRAM_PROXY], SIGTERM);
+    silt_child_signal(&s->programs[SILT_PROGRAM_DIAL], SIGTERM);
     silt_child_signal(&s->programs[SILT_PROGRAM_PRIV], SIGTERM);
     silt_loop_after(&s->loop, &s->deadline, SWEEP_MS);
 }
@@ -236,8 +261,10 @@ static void enter(struct silt_super *s, enum silt_instance_state next)
     case SILT_INSTANCE_STARTING:
         start(&s->programs[SILT_PROGRAM_PRIV]);
         start(&s->programs[SILT_PROGRAM_SILTD]);
-        if (s->birth->gate->ns >= 0)
-            start(&s->programs[SILT_PROGRAM_PROXY]);
+        if (s->birth->gate->ns < 0)
+            return;
+        start(&s->programs[SILT_PROGRAM_PROXY]);
+        start(&s->programs[SILT_PROGRAM_DIAL]);
         return;
     case SILT_INSTANCE_SERVING:
         tell_address(s);
@@ -312,6 +339,7 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
         [SILT_PROGRAM_SILTD] = "siltd",
         [SILT_PROGRAM_PRIV] = "silt-priv",
         [SILT_PROGRAM_PROXY] = "silt-proxy",
+        [SILT_PROGRAM_DIAL] = "silt-dial",
     };
     *s = (struct silt_super){.birth = birth, .deadline = {.on_time = on_deadline}};
     silt_keep_init(&s->keep, birth->config->ids_count);
@@ -320,7 +348,7 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
                                              .which = (enum silt_program)i,
                                              .name = names[i],
                                              .channel = -1,
-                                             .end = -1,
+                                             .ends = {-1, -1, -1},
                                              .watch = {.fd = -1},
                                              .restart = {.on_time = on_restart},
                                              .backoff_ms = BACKOFF_FIRST_MS};

@@ -5,7 +5,7 @@
  * file (read), 6 = siltd's end of the channel to silt-priv; and silt-priv with: 3 = its channel to
  * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
  * of a new pair as a SILT_SUPER_PEER message. Where there is a gate, silt-proxy runs too, in two roles: `egress` gets
- * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (engine/gate.h);
+ * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (enum silt_super_socket), of IPv4 and, where there is IPv6, again;
  * `dial`, which lives in the gate, gets 3 alone. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
  * messages, at births too.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
@@ -24,6 +24,17 @@ enum {
     SILT_SUPER_FD_NFLOG = 4,   /* silt-proxy */
     SILT_SUPER_FD_GATEWAY = 5, /* silt-proxy: the first of the gate's sockets */
     SILT_SUPER_FD_GATE = 5,    /* silt-priv: the routing namespace; another thing or nothing: there is none */
+};
+
+/* What silt-proxy listens on, of each family, all on the gateway's address. The gate sends what comes from links in mode
+ * allow, and nothing else, to those of its own: silt-proxy need not be told who is in that mode. */
+enum silt_super_socket {
+    SILT_SUPER_SOCKET_DNS_UDP,
+    SILT_SUPER_SOCKET_DNS_TCP,
+    SILT_SUPER_SOCKET_ALLOW_UDP, /* questions of names, mode allow */
+    SILT_SUPER_SOCKET_ALLOW_TCP,
+    SILT_SUPER_SOCKET_ALLOW, /* every TCP connection of a link in mode allow */
+    SILT_SUPER_SOCKET_MAX
 };
 
 enum silt_super_message {

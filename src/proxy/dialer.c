@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/dialer.h"
+#include "base/fd.h"
+#include "wire/dial.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+static struct silt_dialer_stock *stock_of(struct silt_dialer *d, int family)
+{
+    return &d->stocks[family == AF_INET ? 0 : 1];
+}
+
+void silt_dialer_init(struct silt_dialer *d, struct silt_loop *loop)
+{
+    *d = (struct silt_dialer){.loop = loop, .channel = {.fd = -1}};
+    for (int i = 0; i < 2; i++) {
+        d->stocks[i].family = i == 0 ? AF_INET : AF_INET6;
+        silt_list_init(&d->stocks[i].wants);
+    }
+}
+
+static void hang_up(struct silt_dialer *d)
+{
+    if (d->channel.fd < 0)
+        return;
+    silt_loop_forget(d->loop, &d->channel);
+    silt_close_fd(&d->channel.fd);
+    d->stocks[0].asked = d->stocks[1].asked = false;
+}
+
+static void refill(struct silt_dialer *d, struct silt_dialer_stock *s)
+{
+    struct silt_dial_request q = {.family = (uint32_t)s->family, .count = SILT_DIAL_MAX};
+    struct silt_parcel p = {.data = &q, .len = sizeof(q)};
+    struct silt_error e;
+    if (d->channel.fd < 0 || s->asked || s->count > SILT_DIALER_READY - SILT_DIAL_MAX)
+        return;
+    if (silt_fd_send(d->channel.fd, &p, &e) < 0)
+        hang_up(d); /* it is gone; silt-super sends another */
+    else
+        s->asked = true;
+}
+
+static void serve(struct silt_dialer *d, struct silt_dialer_stock *s)
+{
+    while (s->count > 0 && !silt_list_empty(&s->wants)) {
+        struct silt_dialer_want *w = silt_list_first(&s->wants, struct silt_dialer_want, link);
+        silt_list_remove(&w->link);
+        w->on_socket(w, s->fds[--s->count]);
+    }
+    refill(d, s);
+}
+
+static void take(struct silt_dialer *d, const struct silt_dial_answer *a, struct silt_parcel *p)
+{
+    struct silt_dialer_stock *s = stock_of(d, (int)a->family);
+    s->asked = false;
+    for (int i = 0; i < p->nfds && s->count < SILT_DIALER_READY; i++)
+        s->fds[s->count++] = silt_take_fd(&p->fds[i]);
+    silt_parcel_close(p);
+    if (s->count > 0)
+        serve(d, s); /* else it has no room just now: whoever wants one next asks again */
+}
+
+static void on_channel(struct silt_watch *w, uint32_t events)
+{
+    struct silt_dialer *d = silt_container_of(w, struct silt_dialer, channel);
+    struct silt_dial_answer a;
+    struct silt_parcel p = {.data = &a, .len = sizeof(a)};
+    struct silt_error e;
+    (void)events;
+    int got = silt_fd_recv(w->fd, &p, &e);
+    if (got < 0 && e.sys == EAGAIN)
+        return;
+    if (got <= 0 || p.len != sizeof(a)) {
+        silt_parcel_close(&p);
+        hang_up(d);
+        return;
+    }
+    take(d, &a, &p);
+}
+
+void silt_dialer_replace(struct silt_dialer *d, int channel)
+{
+    struct silt_error ignored;
+    hang_up(d);
+    (void)silt_fd_nonblock(channel, &ignored);
+    d->channel = (struct silt_watch){.fd = channel, .on_ready = on_channel};
+    silt_loop_watch(d->loop, &d->channel, EPOLLIN);
+    for (int i = 0; i < 2; i++)
+        refill(d, &d->stocks[i]);
+}
+
+void silt_dialer_ask(struct silt_dialer *d, struct silt_dialer_want *w)
+{
+    struct silt_dialer_stock *s = stock_of(d, w->family);
+    silt_list_append(&s->wants, &w->link);
+    serve(d, s);
+}
+
+void silt_dialer_leave(struct silt_dialer_want *w)
+{
+    silt_list_remove(&w->link);
+}

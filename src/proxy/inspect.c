@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/inspect.h"
+#include "proxy/hello.h"
+#include "proxy/policy.h"
+
+enum {
+    CHANGE_CIPHER = 20,
+    HANDSHAKE = 22,
+    APPLICATION = 23,
+    LINE_MAX_BYTES = 8192 + 64, /* of a first line: method, target, version */
+    SSL2_HELLO = 1,
+};
+
+static enum silt_inspect_result refuse(struct silt_inspect *i, enum silt_egress_reason why)
+{
+    i->reason = why;
+    return SILT_INSPECT_REFUSE;
+}
+
+static enum silt_inspect_result pass(size_t len, size_t *ret_len)
+{
+    *ret_len = len;
+    return SILT_INSPECT_PASS;
+}
+
+/* TLS */
+
+static enum silt_inspect_result on_hello(struct silt_inspect *i, const struct silt_hello *h,
+                                         size_t *ret_len)
+{
+    if (h->hidden)
+        return refuse(i, SILT_REFUSED_PROTOCOL);
+    if (h->name.data == NULL || !silt_policy_clean(h->name, i->name))
+        return refuse(i, SILT_REFUSED_NAMELESS);
+    i->state = SILT_INSPECT_HELLO;
+    i->early = i->early || h->early;
+    *ret_len = h->len;
+    return SILT_INSPECT_NAMED;
+}
+
+static enum silt_inspect_result free_from_here(struct silt_inspect *i, silt_slice bytes,
+                                               size_t *ret_len)
+{
+    i->state = SILT_INSPECT_FREE;
+    return pass(bytes.len, ret_len);
+}
+
+/* After CHANGE_CIPHER a record of an older TLS is encrypted, and may begin like a hello by chance; a
+ * hello has a version behind its length. */
+static bool can_be_hello(silt_slice bytes)
+{
+    const char *message = bytes.data + SILT_HELLO_RECORD;
+    return bytes.len < SILT_HELLO_RECORD + 6
+           || (message[0] == 1 && message[1] == 0 && message[4] == 3 && (uint8_t)message[5] <= 3);
+}
+
+/* Behind a hello: a server may ask for another one, which may come behind early data. */
+static enum silt_inspect_result next_hello(struct silt_inspect *i, silt_slice bytes,
+                                           size_t *ret_len)
+{
+    struct silt_hello h;
+    uint8_t type = (uint8_t)bytes.data[0];
+    if (i->record > 0) {
+        size_t n = i->record < bytes.len ? (size_t)i->record : bytes.len;
+        i->record -= n;
+        return pass(n, ret_len);
+    }
+    if (type == HANDSHAKE) {
+        if (bytes.len < SILT_HELLO_RECORD + 6)
+            return SILT_INSPECT_MORE;
+        enum silt_hello_state s =
+            can_be_hello(bytes) ? silt_hello_parse(bytes, &h) : SILT_HELLO_OTHER;
+        if (s == SILT_HELLO_WHOLE)
+            return on_hello(i, &h, ret_len);
+        if (s == SILT_HELLO_MORE)
+            return SILT_INSPECT_MORE;
+        return s == SILT_HELLO_BROKEN ? refuse(i, SILT_REFUSED_PROTOCOL)
+                                      : free_from_here(i, bytes, ret_len);
+    }
+    if (type != CHANGE_CIPHER && !(type == APPLICATION && i->early))
+        return free_from_here(i, bytes, ret_len);
+    if (bytes.len < SILT_HELLO_RECORD)
+        return SILT_INSPECT_MORE;
+    i->record = SILT_HELLO_RECORD + ((uint64_t)(uint8_t)bytes.data[3] << 8 | (uint8_t)bytes.data[4]);
+    return next_hello(i, bytes, ret_len);
+}
+
+static enum silt_inspect_result first_hello(struct silt_inspect *i, silt_slice bytes,
+                                            size_t *ret_len)
+{
+    struct silt_hello h;
+    switch (silt_hello_parse(bytes, &h)) {
+    case SILT_HELLO_MORE:
+        return SILT_INSPECT_MORE;
+    case SILT_HELLO_WHOLE:
+        return on_hello(i, &h, ret_len);
+    case SILT_HELLO_OTHER:
+    case SILT_HELLO_BROKEN:
+        break;
+    }
+    return refuse(i, SILT_REFUSED_PROTOCOL);
+}
+
+/* HTTP/1 */
+
+/* "name", "name:80" */
+static bool clean_host(silt_slice host, char out[SILT_EGRESS_NAME])
+{
+    silt_slice name, rest = host;
+    if (!silt_slice_split(&rest, ':', &name) || silt_slice_has_byte(rest, ':'))
+        return false;
+    for (size_t i = 0; i < rest.len; i++)
+        if (rest.data[i] < '0' || rest.data[i] > '9')
+            return false;
+    return silt_policy_clean(name, out);
+}
+
+/* The host of the target and that of the field are the same, or somebody wants two to be heard. */
+static bool is_one_host(const struct silt_http_head *h)
+{
+    silt_slice field = silt_http_field(h, SILT_LIT("host"));
+    return field.data == NULL || silt_slice_ieq(field, h->host);
+}
+
+static enum silt_inspect_result head(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    static struct silt_http_head h;
+    int len = silt_http_parse(&h, bytes, false);
+    if (len < 0)
+        return refuse(i, SILT_REFUSED_PROTOCOL);
+    if (len == 0)
+        return SILT_INSPECT_MORE;
+    if (!is_one_host(&h))
+        return refuse(i, SILT_REFUSED_MISMATCH);
+    if (!clean_host(h.host, i->name))
+        return refuse(i, SILT_REFUSED_NAMELESS);
+    i->chunked = h.chunked;
+    i->chunks = (struct silt_http_chunks){0};
+    i->left = h.has_length ? h.length : 0;
+    i->state = i->chunked || i->left > 0 ? SILT_INSPECT_BODY : SILT_INSPECT_HEAD;
+    *ret_len = (size_t)len;
+    return SILT_INSPECT_NAMED;
+}
+
+static enum silt_inspect_result chunks(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    silt_slice in = bytes, data;
+    for (;;) {
+        switch (silt_http_dechunk(&i->chunks, &in, &data)) {
+        case SILT_HTTP_CHUNK_BAD:
+            return refuse(i, SILT_REFUSED_PROTOCOL);
+        case SILT_HTTP_CHUNK_DATA:
+            continue;
+        case SILT_HTTP_CHUNK_END:
+            i->state = SILT_INSPECT_HEAD;
+            return pass(bytes.len - in.len, ret_len);
+        case SILT_HTTP_CHUNK_MORE:
+            return pass(bytes.len - in.len, ret_len);
+        }
+    }
+}
+
+static enum silt_inspect_result body(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    if (i->chunked)
+        return chunks(i, bytes, ret_len);
+    size_t n = i->left < bytes.len ? (size_t)i->left : bytes.len;
+    i->left -= n;
+    if (i->left == 0)
+        i->state = SILT_INSPECT_HEAD;
+    return pass(n, ret_len);
+}
+
+/* The first bytes */
+
+static bool is_line_byte(char c)
+{
+    return c == '\r' || c == '\t' || (c >= ' ' && c <= '~');
+}
+
+static bool has_http(silt_slice line)
+{
+    for (size_t i = 0; i + 5 <= line.len; i++)
+        if (silt_slice_ieq((silt_slice){line.data + i, 5}, SILT_LIT("HTTP/")))
+            return true;
+    return false;
+}
+
+static enum silt_inspect_result nameless(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    (void)free_from_here(i, bytes, ret_len);
+    return SILT_INSPECT_NAMELESS;
+}
+
+/* A line of text in which HTTP is spoken of must be a request, exactly; other lines (SSH's, a mail
+ * server's client's) and other bytes (git's) are a protocol of their own. */
+static enum silt_inspect_result first_line(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    size_t len = 0;
+    while (len < bytes.len && is_line_byte(bytes.data[len]))
+        len++;
+    bool ended = len < bytes.len;
+    if (!ended && len < LINE_MAX_BYTES)
+        return SILT_INSPECT_MORE;
+    if (!has_http((silt_slice){bytes.data, len}))
+        return nameless(i, bytes, ret_len);
+    if (!ended || bytes.data[len] != '\n')
+        return refuse(i, SILT_REFUSED_PROTOCOL);
+    i->state = SILT_INSPECT_HEAD;
+    return head(i, bytes, ret_len);
+}
+
+static enum silt_inspect_result first(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    char c = bytes.data[0];
+    if (c == HANDSHAKE)
+        return first_hello(i, bytes, ret_len);
+    if (c == '\r' || c == '\n' || c == ' ' || c == '\t')
+        return refuse(i, SILT_REFUSED_PROTOCOL); /* many servers forgive that before a request */
+    if ((c & 0x80) != 0 && bytes.len < 3)
+        return SILT_INSPECT_MORE;
+    if ((c & 0x80) != 0 && bytes.data[2] == SSL2_HELLO)
+        return refuse(i, SILT_REFUSED_NAMELESS);
+    return first_line(i, bytes, ret_len);
+}
+
+enum silt_inspect_result silt_inspect_next(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+{
+    i->name[0] = 0;
+    switch (i->state) {
+    case SILT_INSPECT_FIRST:
+        return first(i, bytes, ret_len);
+    case SILT_INSPECT_HELLO:
+        return next_hello(i, bytes, ret_len);
+    case SILT_INSPECT_HEAD:
+        return head(i, bytes, ret_len);
+    case SILT_INSPECT_BODY:
+        return body(i, bytes, ret_len);
+    case SILT_INSPECT_FREE:
+        break;
+    }
+    return pass(bytes.len, ret_len);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/pins.h"
+
+#include <stdlib.h>
+
+struct pin {
+    struct silt_link link;
+    silt_prefix address;
+    int64_t until_ms;
+    size_t len;
+    char name[];
+};
+
+static struct pin *pin_of(struct silt_link *it)
+{
+    return silt_container_of(it, struct pin, link);
+}
+
+static silt_slice name_of(const struct pin *p)
+{
+    return (silt_slice){p->name, p->len};
+}
+
+void silt_pins_init(struct silt_pins *p, size_t *all)
+{
+    *p = (struct silt_pins){.all = all};
+    silt_list_init(&p->list);
+}
+
+static void drop(struct silt_pins *p, struct pin *pin)
+{
+    silt_list_remove(&pin->link);
+    p->count--;
+    (*p->all)--;
+    free(pin);
+}
+
+void silt_pins_fini(struct silt_pins *p)
+{
+    silt_list_each(it, &p->list) drop(p, pin_of(it));
+}
+
+static bool is_at(const struct pin *pin, const silt_prefix *address)
+{
+    return memcmp(&pin->address, address, sizeof(*address)) == 0;
+}
+
+static struct pin *find(const struct silt_pins *p, silt_slice name, const silt_prefix *address)
+{
+    for (struct silt_link *it = p->list.next; it != &p->list; it = it->next)
+        if (is_at(pin_of(it), address) && silt_slice_eq(name_of(pin_of(it)), name))
+            return pin_of(it);
+    return NULL;
+}
+
+static int64_t until(uint32_t ttl_s, int64_t now_ms)
+{
+    int64_t s = (int64_t)ttl_s + SILT_PINS_GRACE_S, most = SILT_PINS_MOST_S + SILT_PINS_GRACE_S;
+    s = s < SILT_PINS_LEAST_S ? SILT_PINS_LEAST_S : s;
+    return now_ms + (s < most ? s : most) * 1000;
+}
+
+static struct pin *make(struct silt_pins *p, silt_slice name, const silt_prefix *address)
+{
+    if (p->count == SILT_PINS_MAX || (*p->all >= SILT_PINS_ALL_MAX && p->count > 0))
+        drop(p, pin_of(p->list.next));
+    if (*p->all >= SILT_PINS_ALL_MAX)
+        return NULL;
+    struct pin *pin = calloc(1, sizeof(*pin) + name.len);
+    if (pin == NULL)
+        abort();
+    pin->address = *address;
+    pin->len = name.len;
+    memcpy(pin->name, name.data, name.len);
+    silt_list_init(&pin->link);
+    p->count++;
+    (*p->all)++;
+    return pin;
+}
+
+void silt_pins_add(struct silt_pins *p, silt_slice name, const silt_prefix *address, uint32_t ttl_s,
+                   int64_t now_ms)
+{
+    struct pin *pin = find(p, name, address);
+    if (pin == NULL)
+        pin = make(p, name, address);
+    if (pin == NULL)
+        return;
+    silt_list_remove(&pin->link);
+    silt_list_append(&p->list, &pin->link);
+    int64_t wanted = until(ttl_s, now_ms);
+    pin->until_ms = pin->until_ms > wanted ? pin->until_ms : wanted;
+}
+
+bool silt_pins_has(const struct silt_pins *p, silt_slice name, const silt_prefix *address,
+                   int64_t now_ms)
+{
+    const struct pin *pin = find(p, name, address);
+    return pin != NULL && pin->until_ms > now_ms;
+}
+
+enum silt_policy_verdict silt_pins_reach(const struct silt_pins *p,
+                                         const struct silt_policy *policy,
+                                         const silt_prefix *address, uint16_t port, int64_t now_ms)
+{
+    enum silt_policy_verdict best = SILT_POLICY_NO;
+    for (struct silt_link *it = p->list.next; it != &p->list && best != SILT_POLICY_YES;
+         it = it->next) {
+        const struct pin *pin = pin_of(it);
+        if (!is_at(pin, address) || pin->until_ms <= now_ms)
+            continue;
+        enum silt_policy_verdict v = silt_policy_name(policy, name_of(pin), port);
+        best = v > best ? v : best;
+    }
+    return best;
+}
+
+void silt_pins_prune(struct silt_pins *p, const struct silt_policy *policy)
+{
+    silt_list_each(it, &p->list)
+    {
+        if (!silt_policy_names(policy, name_of(pin_of(it))))
+            drop(p, pin_of(it));
+    }
+}
