@@ -12,9 +12,9 @@
 enum {
     REFUSED = 1, /* groups */
     BEGUN = 2,
-    HEADERS = 64,        /* bytes of a packet: both headers */
-    ROOM = 1 << 20,      /* of the socket: what comes in while silt-proxy is restarted */
-    WAIT = 10,           /* hundredths of a second that a message may wait for others */
+    HEADERS = 64,   /* bytes of a packet: both headers */
+    ROOM = 1 << 20, /* of the socket: what comes in while silt-proxy is restarted */
+    WAIT = 10,      /* hundredths of a second that a message may wait for others */
     ANSWER_ROOM = 4096,
 };
 

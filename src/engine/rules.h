@@ -6,7 +6,8 @@
 #include "base/buf.h"
 #include "engine/plan.h"
 
-/* Of the gateway's sockets (enum silt_super_socket): for names; for names and for everything else of links in mode allow. */
+/* Of the gateway's sockets (enum silt_super_socket): for names; for names and for everything else
+ * of links in mode allow. */
 enum { SILT_RULES_DNS_PORT = 53, SILT_RULES_ALLOW_DNS_PORT = 54, SILT_RULES_ALLOW_PORT = 55 };
 
 /* Of the gate. */

@@ -114,8 +114,9 @@ static int read_record(struct reader *r, struct record *ret)
 
 static bool is_address(const struct reader *r, const struct record *rec, silt_prefix *ret)
 {
-    if (rec->class != CLASS_IN || !((rec->type == SILT_DNS_A && rec->size == 4)
-                                   || (rec->type == SILT_DNS_AAAA && rec->size == 16)))
+    if (rec->class != CLASS_IN
+        || !((rec->type == SILT_DNS_A && rec->size == 4)
+             || (rec->type == SILT_DNS_AAAA && rec->size == 16)))
         return false;
     *ret = (silt_prefix){.family = rec->type == SILT_DNS_A ? 4 : 6};
     ret->bits = (uint8_t)silt_prefix_size(ret);

@@ -20,12 +20,13 @@ enum {
 struct silt_dns_answer {
     silt_prefix list[SILT_DNS_ADDRESSES_MAX]; /* of the name; open ones */
     size_t count;
-    uint32_t ttl_s;     /* the least of all */
-    size_t closed;      /* records with a closed address, wherever in the answer */
-    silt_prefix first;  /* of those */
+    uint32_t ttl_s;    /* the least of all */
+    size_t closed;     /* records with a closed address, wherever in the answer */
+    silt_prefix first; /* of those */
 };
 
-/* `most_ttl_s` not 0: what lasts longer is told to last so long. SILT_PROTOCOL: not an answer to this question. */
+/* `most_ttl_s` not 0: what lasts longer is told to last so long. SILT_PROTOCOL: not an answer to
+ * this question. */
 int silt_dns_answer_read(char *message, size_t len, const struct silt_dns_question *q,
                          const struct silt_prefix_list *open, uint32_t most_ttl_s,
                          struct silt_dns_answer *ret, struct silt_error *e);

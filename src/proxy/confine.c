@@ -55,13 +55,17 @@ static const int of_proxy[] = {
 };
 
 static const int of_dial[] = {
-    SCMP_SYS(brk),       SCMP_SYS(clock_gettime), SCMP_SYS(close),
-    SCMP_SYS(exit),      SCMP_SYS(exit_group),    SCMP_SYS(futex),
-    SCMP_SYS(getpid),    SCMP_SYS(gettid),        SCMP_SYS(mmap),
-    SCMP_SYS(munmap),    SCMP_SYS(poll),          SCMP_SYS(ppoll),
-    SCMP_SYS(recvmsg),   SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction),
-    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg),
-    SCMP_SYS(tgkill),    SCMP_SYS(write),         SCMP_SYS(writev),
+    SCMP_SYS(brk),          SCMP_SYS(clock_gettime),
+    SCMP_SYS(close),        SCMP_SYS(exit),
+    SCMP_SYS(exit_group),   SCMP_SYS(futex),
+    SCMP_SYS(getpid),       SCMP_SYS(gettid),
+    SCMP_SYS(mmap),         SCMP_SYS(munmap),
+    SCMP_SYS(poll),         SCMP_SYS(ppoll),
+    SCMP_SYS(recvmsg),      SCMP_SYS(restart_syscall),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg),
+    SCMP_SYS(tgkill),       SCMP_SYS(write),
+    SCMP_SYS(writev),
 };
 
 static int allow_sockets(scmp_filter_ctx filter)

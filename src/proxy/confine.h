@@ -5,4 +5,5 @@
 #include "base/error.h"
 
 int silt_proxy_confine(struct silt_error *e);
-int silt_dial_confine(struct silt_error *e); /* in its second role: to make sockets and pass them on */
+int silt_dial_confine(
+    struct silt_error *e); /* in its second role: to make sockets and pass them on */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dialer: sockets that belong to the gate, asked for ahead of time from the process that lives there
- * (wire/dial.h). What is connected with them is bound by the gate's rules. */
+/* dialer: sockets that belong to the gate, asked for ahead of time from the process that lives
+ * there (wire/dial.h). What is connected with them is bound by the gate's rules. */
 #pragma once
 
 #include "base/list.h"

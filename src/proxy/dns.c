@@ -27,9 +27,8 @@ void silt_dns_listen(struct silt_dns *d, int udp, int tcp, bool allow)
 struct silt_names_asker silt_dns_asker(const struct silt_dns_listener *l,
                                        const struct sockaddr_storage *from)
 {
-    return (struct silt_names_asker){.links = l->dns->links,
-                                     .link = silt_links_number(l->dns->links, from),
-                                     .allow = l->allow};
+    return (struct silt_names_asker){
+        .links = l->dns->links, .link = silt_links_number(l->dns->links, from), .allow = l->allow};
 }
 
 bool silt_dns_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)

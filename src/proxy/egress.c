@@ -81,7 +81,8 @@ static int read_policy(const struct silt_egress_set *set, int fd, struct silt_po
     size_t size = set->rules * sizeof(struct silt_egress_rule);
     struct stat st;
     if (set->rules > SILT_EGRESS_RULES_MAX)
-        return silt_fail(e, SILT_INVALID, "%u rules, at most %d", set->rules, SILT_EGRESS_RULES_MAX);
+        return silt_fail(e, SILT_INVALID, "%u rules, at most %d", set->rules,
+                         SILT_EGRESS_RULES_MAX);
     if (fstat(fd, &st) < 0 || st.st_size < 0 || (size_t)st.st_size != size)
         return silt_fail(e, SILT_INVALID, "a policy of another size than %zu", size);
     silt_auto_free struct silt_egress_rule *rules = malloc(size + 1);

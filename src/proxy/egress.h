@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* egress: the talk with siltd (wire/egress.h): policies come, refusals and counters go. Nothing here
- * waits for siltd, and without it everything goes on as it was. */
+/* egress: the talk with siltd (wire/egress.h): policies come, refusals and counters go. Nothing
+ * here waits for siltd, and without it everything goes on as it was. */
 #pragma once
 
 #include "event/loop.h"
 #include "proxy/links.h"
 
-enum { SILT_EGRESS_QUEUE = 512 /* notes that wait */, SILT_EGRESS_SPARE = 64 /* of them for answers */ };
+enum {
+    SILT_EGRESS_QUEUE = 512 /* notes that wait */,
+    SILT_EGRESS_SPARE = 64 /* of them for answers */
+};
 
 struct silt_egress {
     struct silt_loop *loop;   /* borrowed */
@@ -17,4 +20,5 @@ struct silt_egress {
 };
 
 void silt_egress_init(struct silt_egress *e, struct silt_loop *loop, struct silt_links *links);
-void silt_egress_replace(struct silt_egress *e, int channel); /* takes it: a new siltd, or a new channel */
+void silt_egress_replace(struct silt_egress *e,
+                         int channel); /* takes it: a new siltd, or a new channel */

@@ -76,8 +76,7 @@ static void on_pause_over(struct silt_timer *t)
 
 static void on_connection(struct silt_watch *w, uint32_t events)
 {
-    struct silt_passages *all =
-        silt_container_of(w, struct silt_passages_listener, watch)->all;
+    struct silt_passages *all = silt_container_of(w, struct silt_passages_listener, watch)->all;
     (void)events;
     for (int i = 0; i < BATCH; i++) {
         struct sockaddr_storage from;

@@ -72,8 +72,9 @@ static enum silt_hello_state join(silt_slice bytes, char *out, size_t *ret_len, 
         memcpy(out + have, c.rest.data, there);
         have += there;
         if (have >= MESSAGE_HEAD)
-            want = MESSAGE_HEAD + ((size_t)(uint8_t)out[1] << 16 | (size_t)(uint8_t)out[2] << 8
-                                   | (size_t)(uint8_t)out[3]);
+            want = MESSAGE_HEAD
+                   + ((size_t)(uint8_t)out[1] << 16 | (size_t)(uint8_t)out[2] << 8
+                      | (size_t)(uint8_t)out[3]);
         if (want > MESSAGE_HEAD + SILT_HELLO_MAX)
             return SILT_HELLO_BROKEN;
         if (there < size)

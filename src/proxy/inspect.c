@@ -45,8 +45,8 @@ static enum silt_inspect_result free_from_here(struct silt_inspect *i, silt_slic
     return pass(bytes.len, ret_len);
 }
 
-/* After CHANGE_CIPHER a record of an older TLS is encrypted, and may begin like a hello by chance; a
- * hello has a version behind its length. */
+/* After CHANGE_CIPHER a record of an older TLS is encrypted, and may begin like a hello by chance;
+ * a hello has a version behind its length. */
 static bool can_be_hello(silt_slice bytes)
 {
     const char *message = bytes.data + SILT_HELLO_RECORD;
@@ -81,7 +81,8 @@ static enum silt_inspect_result next_hello(struct silt_inspect *i, silt_slice by
         return free_from_here(i, bytes, ret_len);
     if (bytes.len < SILT_HELLO_RECORD)
         return SILT_INSPECT_MORE;
-    i->record = SILT_HELLO_RECORD + ((uint64_t)(uint8_t)bytes.data[3] << 8 | (uint8_t)bytes.data[4]);
+    i->record =
+        SILT_HELLO_RECORD + ((uint64_t)(uint8_t)bytes.data[3] << 8 | (uint8_t)bytes.data[4]);
     return next_hello(i, bytes, ret_len);
 }
 
@@ -194,7 +195,8 @@ static enum silt_inspect_result nameless(struct silt_inspect *i, silt_slice byte
 
 /* A line of text in which HTTP is spoken of must be a request, exactly; other lines (SSH's, a mail
  * server's client's) and other bytes (git's) are a protocol of their own. */
-static enum silt_inspect_result first_line(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+static enum silt_inspect_result first_line(struct silt_inspect *i, silt_slice bytes,
+                                           size_t *ret_len)
 {
     size_t len = 0;
     while (len < bytes.len && is_line_byte(bytes.data[len]))
@@ -224,7 +226,8 @@ static enum silt_inspect_result first(struct silt_inspect *i, silt_slice bytes, 
     return first_line(i, bytes, ret_len);
 }
 
-enum silt_inspect_result silt_inspect_next(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
+enum silt_inspect_result silt_inspect_next(struct silt_inspect *i, silt_slice bytes,
+                                           size_t *ret_len)
 {
     i->name[0] = 0;
     switch (i->state) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inspect: reads along what a sandbox sends on one connection, to tell whom it talks to: the name in
- * TLS's hello (and in a second one, that a server may ask for), the host of every request of HTTP/1.
- * Nothing may leave before it was passed. It looks at bytes and at nothing else. */
+/* inspect: reads along what a sandbox sends on one connection, to tell whom it talks to: the name
+ * in TLS's hello (and in a second one, that a server may ask for), the host of every request of
+ * HTTP/1. Nothing may leave before it was passed. It looks at bytes and at nothing else. */
 #pragma once
 
 #include "http/parse.h"
@@ -13,7 +13,8 @@ enum silt_inspect_result {
     SILT_INSPECT_MORE,     /* more bytes are needed */
     SILT_INSPECT_PASS,     /* so many bytes may go */
     SILT_INSPECT_NAMED,    /* so many bytes may go if `name` may be talked to */
-    SILT_INSPECT_NAMELESS, /* so many bytes may go if something without a name may: no web, no TLS */
+    SILT_INSPECT_NAMELESS, /* so many bytes may go if something without a name may: no web, no TLS
+                            */
     SILT_INSPECT_REFUSE,   /* nothing more may go: `reason` */
 };
 

@@ -58,7 +58,8 @@ size_t silt_names_answer(const struct silt_names_asker *a, const struct silt_dns
     struct silt_dns_answer got;
     struct silt_error e;
     if (silt_dns_answer_read(message, len, q, &a->links->open, a->allow ? SILT_PINS_MOST_S : 0,
-                             &got, &e) < 0)
+                             &got, &e)
+        < 0)
         return 0;
     if (a->allow && (link == NULL || link->policy == NULL || !is_named(link, q)))
         return silt_dns_answer_empty(message, q, SILT_DNS_REFUSED);

@@ -16,7 +16,8 @@ struct silt_names_asker {
 
 enum { SILT_NAMES_ASK = -1 };
 
-/* SILT_NAMES_ASK: the message, of the size that *len then has, may be asked; else the code to answer with. */
+/* SILT_NAMES_ASK: the message, of the size that *len then has, may be asked; else the code to
+ * answer with. */
 int silt_names_ask(const struct silt_names_asker *a, const struct silt_dns_question *q,
                    char *message, size_t *len);
 /* What came back, changed where it has to be. Its size, at most `len`; 0: that is no answer. */

@@ -14,7 +14,7 @@
 enum {
     PIECE = 128 << 10, /* read at once */
     KEEP_ROOM = 4096,  /* of an empty buffer; more goes back */
-    BEGIN_MS = 10000, /* to be connected, and on a web port to say whom one wants */
+    BEGIN_MS = 10000,  /* to be connected, and on a web port to say whom one wants */
     IDLE_MS = 3600 * 1000,
     HALF_MS = 300 * 1000, /* one side has nothing more to say */
     ALIVE_S = 60,         /* without a sign of life the other end is asked for one */
@@ -42,9 +42,9 @@ struct passage {
     enum way way;
     enum by by;
     struct silt_inspect inspect;
-    char name[SILT_EGRESS_NAME]; /* whom it talked to last */
-    struct silt_buf held;        /* from inside, not judged yet */
-    struct silt_buf up, down;    /* to be written outside, inside */
+    char name[SILT_EGRESS_NAME];      /* whom it talked to last */
+    struct silt_buf held;             /* from inside, not judged yet */
+    struct silt_buf up, down;         /* to be written outside, inside */
     bool inside_ended, outside_ended; /* have nothing more to say */
     bool up_shut, down_shut;          /* and the other one has been told */
     bool answered;                    /* something came from outside */
@@ -116,10 +116,11 @@ static void excuse(struct passage *p, const char *name)
     if (is_tls(p)) {
         (void)send(p->inside.fd, alert, sizeof(alert), MSG_NOSIGNAL | MSG_DONTWAIT);
     } else if (p->inspect.state == SILT_INSPECT_HEAD || p->inspect.state == SILT_INSPECT_BODY) {
-        n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
-                     "refused by the network policy of this sandbox%s%s\n",
-                     name[0] != 0 ? ": " : "", name);
+        n = snprintf(
+            text, sizeof(text),
+            "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
+            "refused by the network policy of this sandbox%s%s\n",
+            name[0] != 0 ? ": " : "", name);
         (void)send(p->inside.fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
 }
@@ -419,7 +420,8 @@ static void keep_alive(int fd)
 static void on_socket(struct silt_dialer_want *want, int fd)
 {
     struct passage *p = silt_container_of(want, struct passage, want);
-    socklen_t len = p->address.family == 4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    socklen_t len =
+        p->address.family == 4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     p->outside = (struct silt_watch){.fd = fd, .on_ready = on_outside};
     keep_alive(fd);
     if (connect(fd, (const struct sockaddr *)&p->to, len) < 0 && errno != EINPROGRESS) {
@@ -447,19 +449,19 @@ static void on_late(struct silt_timer *t)
 
 static void init(struct passage *p, struct silt_passages *all, const struct silt_passage_caller *c)
 {
-    *p = (struct passage){.all = all,
-                          .from = c->link,
-                          .inside = {.fd = c->fd, .on_ready = on_inside},
-                          .outside = {.fd = -1},
-                          .late = {.on_time = on_late},
-                          .grave = {.free = free_passage},
-                          .want = {.family = c->address.family == 4 ? AF_INET : AF_INET6,
-                                   .on_socket = on_socket},
-                          .to = c->to,
-                          .address = c->address,
-                          .port = c->port,
-                          .by = c->by_network ? BY_NETWORK : BY_NOTHING_YET,
-                          .active_ms = all->loop->now_ms};
+    *p = (struct passage){
+        .all = all,
+        .from = c->link,
+        .inside = {.fd = c->fd, .on_ready = on_inside},
+        .outside = {.fd = -1},
+        .late = {.on_time = on_late},
+        .grave = {.free = free_passage},
+        .want = {.family = c->address.family == 4 ? AF_INET : AF_INET6, .on_socket = on_socket},
+        .to = c->to,
+        .address = c->address,
+        .port = c->port,
+        .by = c->by_network ? BY_NETWORK : BY_NOTHING_YET,
+        .active_ms = all->loop->now_ms};
     silt_buf_init(&p->held, SILT_INSPECT_HELD_MAX);
     silt_buf_init(&p->up, PIECE + SILT_INSPECT_HELD_MAX);
     silt_buf_init(&p->down, PIECE);

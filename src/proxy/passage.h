@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passage: one connection of a sandbox in mode allow, from where the gate diverted it to where it was
- * meant to go. It is dialled at once when its destination can be allowed at all; what the sandbox
- * says passes only when it is clear, and allowed, whom it talks to. */
+/* passage: one connection of a sandbox in mode allow, from where the gate diverted it to where it
+ * was meant to go. It is dialled at once when its destination can be allowed at all; what the
+ * sandbox says passes only when it is clear, and allowed, whom it talks to. */
 #pragma once
 
 #include "proxy/dialer.h"
@@ -31,12 +31,14 @@ struct silt_passage_caller {
     uint16_t port;
     bool by_network; /* a rule has the address: whatever it says may pass */
 };
-void silt_passage_begin(struct silt_passages *all, const struct silt_passage_caller *c); /* takes c->fd */
+void silt_passage_begin(struct silt_passages *all,
+                        const struct silt_passage_caller *c); /* takes c->fd */
 
 /* entry.c: where they come in. `files`: descriptors that we may have. */
 void silt_passages_init(struct silt_passages *p, size_t files);
 void silt_passages_listen(struct silt_passages *p, int fd);
 /* After a change of policy: those it forbids break off. */
 void silt_passages_reconsider(struct silt_egress_link *link);
-void silt_passages_cut(struct silt_egress_link *link);  /* all */
-void silt_passages_free(struct silt_egress_link *link); /* all stay, and are no longer listened to */
+void silt_passages_cut(struct silt_egress_link *link); /* all */
+void silt_passages_free(
+    struct silt_egress_link *link); /* all stay, and are no longer listened to */

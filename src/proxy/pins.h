@@ -27,6 +27,8 @@ void silt_pins_add(struct silt_pins *p, silt_slice name, const silt_prefix *addr
 bool silt_pins_has(const struct silt_pins *p, silt_slice name, const silt_prefix *address,
                    int64_t now_ms);
 /* Is some name at this address that the policy allows? */
-enum silt_policy_verdict silt_pins_reach(const struct silt_pins *p, const struct silt_policy *policy,
+enum silt_policy_verdict silt_pins_reach(const struct silt_pins *p,
+                                         const struct silt_policy *policy,
                                          const silt_prefix *address, uint16_t port, int64_t now_ms);
-void silt_pins_prune(struct silt_pins *p, const struct silt_policy *policy); /* those it forbids go */
+void silt_pins_prune(struct silt_pins *p,
+                     const struct silt_policy *policy); /* those it forbids go */

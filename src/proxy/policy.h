@@ -22,9 +22,9 @@ void silt_policy_free(struct silt_policy *p);
 enum silt_policy_verdict silt_policy_name(const struct silt_policy *p, silt_slice name,
                                           uint16_t port);
 bool silt_policy_names(const struct silt_policy *p, silt_slice name); /* for some port */
-enum silt_policy_verdict silt_policy_address(const struct silt_policy *p, const silt_prefix *address,
-                                             uint16_t port);
+enum silt_policy_verdict silt_policy_address(const struct silt_policy *p,
+                                             const silt_prefix *address, uint16_t port);
 
-/* A host's name as somebody wrote it, made comparable: lower case, one dot at the end is taken away.
- * false: it is no name, but an address, empty, or with bytes that no name has. */
+/* A host's name as somebody wrote it, made comparable: lower case, one dot at the end is taken
+ * away. false: it is no name, but an address, empty, or with bytes that no name has. */
 bool silt_policy_clean(silt_slice text, char out[SILT_EGRESS_NAME]);

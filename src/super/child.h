@@ -15,8 +15,8 @@ struct silt_child {
     struct silt_super *super; /* borrowed */
     enum silt_program which;
     const char *name;
-    pid_t pid;   /* 0: not running */
-    int channel; /* ours, to it; -1: none */
+    pid_t pid;                     /* 0: not running */
+    int channel;                   /* ours, to it; -1: none */
     int ends[SILT_SUPER_PAIR_MAX]; /* of each pair it is in, not yet handed over; -1: none */
     struct silt_watch watch;
     struct silt_timer restart;

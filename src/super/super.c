@@ -121,8 +121,7 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
 static void try_again(struct silt_child *p)
 {
     struct silt_super *s = p->super;
-    if (s->state == SILT_INSTANCE_STARTING && is_vital(p)
-        && ++p->early_deaths > EARLY_DEATHS_MAX) {
+    if (s->state == SILT_INSTANCE_STARTING && is_vital(p) && ++p->early_deaths > EARLY_DEATHS_MAX) {
         silt_log(SILT_LOG_ERROR, "super.give_up", "program=%s deaths=%u", p->name, p->early_deaths);
         s->status = EXIT_FAILURE;
         enter(s, SILT_INSTANCE_DRAINING);
