@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "cli/find.h"
+#include "cli/firewall.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,8 @@ enum grade { OK, WARN, FAIL, GRADE_MAX };
 
 struct finding {
     enum grade grade;
-    char what[200];
-    char fix[300]; /* not with OK */
+    char what[300];
+    char fix[640]; /* not with OK */
 };
 
 __attribute__((format(printf, 3, 4))) static struct finding found(enum grade grade, const char *fix,
@@ -382,6 +383,9 @@ static struct finding check_network(const struct silt_config *c)
     if (access("/proc/sys/net/netfilter/nf_conntrack_max", F_OK) < 0 && !can_load("../net"))
         return found(WARN, "The kernel needs CONFIG_NF_TABLES and CONFIG_NF_CONNTRACK.",
                      "no connection tracking in this kernel");
+    struct silt_firewall f;
+    if (silt_firewall_find(c->instance, &f))
+        return found(WARN, f.way_out, "%s drops what sandboxes send: they reach nothing", f.who);
     return found(OK, "", "nftables");
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
-import { startDaemon } from '../lib/daemon.mjs';
+import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { HOST, Internet, NETWORK, PUBLIC, WORLD, get, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
@@ -129,6 +129,21 @@ test('a default route in a table of its own and one with several paths are seen'
 	assert.equal(read(conf(4, 'eth0', 'forwarding')), '1');
 	lead(WORLD[4], WORLD[6]);
 	assert.ok(daemon);
+});
+
+test('the doctor names a firewall that swallows what sandboxes send, and its advice helps', async t => {
+	const daemon = await start(t);
+	const nft = text => assert.equal(spawnSync('nft', ['-f', '-'], { input: text }).status, 0);
+	const doctor = () => spawnSync(`${BUILD}/silt`, ['doctor'], { encoding: 'utf8', env: { ...process.env, SILT_INSTANCE: daemon.instance } }).stdout;
+	const box = await daemon.box();
+	assert.match(doctor(), /^ok +network +nftables$/m);
+	nft('add table inet strict\nadd chain inet strict ahead { type filter hook forward priority 0; policy drop; }\n');
+	t.after(() => nft('delete table inet strict'));
+	assert.notEqual((await box.run(`timeout 1 bash -c "${get(PUBLIC[4])}"`)).exitCode, 0);
+	const [, advice] = doctor().match(/^warn +network +inet strict ahead drops what sandboxes send.*\n +-> (.*)$/m);
+	assert.equal(spawnSync('sh', ['-e', '-c', advice]).status, 0, advice);
+	assert.match(await box.out(get(PUBLIC[4])), /world/);
+	assert.match(doctor(), /^ok +network +nftables$/m);
 });
 
 test('a thousand connections are cut at once', async t => {
