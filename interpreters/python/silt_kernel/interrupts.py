@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGINT: KeyboardInterrupt in the cell that runs, nothing while the context is idle.
 
+A signal may come just before its run begins, and is lost then: who wants to stop a run repeats it until
+the run is done. The other way round, an interrupt that comes too late never hits the next run.
+
 What must not stop half-way (a line on the control socket) is done inside `with interrupts.held():`; an
 interrupt that comes meanwhile is raised at its end.
 """
-import select
 import signal
 import threading
 
 
 class Interrupts:
-    def __init__(self, control_fd):
-        self.control_fd = control_fd
+    def __init__(self):
         self.running = False
         self.pending = False
         self.depth = 0
@@ -22,32 +23,20 @@ class Interrupts:
         signal.signal(signal.SIGINT, self._on_sigint)
 
     def _on_sigint(self, *_):
+        __tracebackhide__ = True  # for IPython: the frame tells the user nothing
         if not self.running:
-            self.pending = self._request_waits()
-        elif self.depth:
+            return
+        if self.depth:
             self.pending = True
         else:
             raise KeyboardInterrupt
 
-    def _request_waits(self):
-        """A run that was sent, but not read yet, is what the sender wants to interrupt."""
-        try:
-            return bool(select.select([self.control_fd], [], [], 0)[0])
-        except (OSError, ValueError):
-            return False
-
     def begin(self):
+        self.pending = False
         self.running = True
-        self._raise_pending()
 
     def end(self):
         self.running = False
-        self.pending = False
-
-    def _raise_pending(self):
-        if self.pending and self.running:
-            self.pending = False
-            raise KeyboardInterrupt
 
     def held(self):
         return self
@@ -58,7 +47,10 @@ class Interrupts:
             self.depth += 1
 
     def __exit__(self, *_):
-        if threading.get_ident() == self.main:
-            self.depth -= 1
-            if not self.depth:
-                self._raise_pending()
+        __tracebackhide__ = True
+        if threading.get_ident() != self.main:
+            return
+        self.depth -= 1
+        if self.pending and self.running and not self.depth:
+            self.pending = False
+            raise KeyboardInterrupt

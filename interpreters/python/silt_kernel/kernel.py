@@ -84,7 +84,18 @@ class Kernel:
             if message is None or message.get("t") == "quit":
                 leave(0)
             if message.get("t") == "run" and isinstance(message.get("code"), str):
-                self.run(message)
+                self.run_whole(message)
+
+    def run_whole(self, message):
+        """Whatever a cell left behind (sys without stdout, a module of ours changed), the run has an end."""
+        count = self.count
+        try:
+            self.run(message)
+        except Exception as e:
+            self.interrupts.end()
+            self.run_id = None
+            self.control.send(failure.message(e, message.get("id"), None, None))
+            self.control.send({"t": "done", "id": message.get("id"), "count": count + 1})
 
     def run(self, message):
         self.run_id, self.results = message.get("id"), 0
@@ -184,11 +195,7 @@ def leave(status):
             step()
         except BaseException:
             pass
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            pass
+    zygote.ready.streams.flush()
     os._exit(status)
 
 

@@ -115,10 +115,15 @@ class Plain:
             return self._text(str(v.isoformat()))
         if type(v).__module__ == "numpy":
             return self._numpy(v, depth)
-        if type(v).__module__.startswith("pandas.") and hasattr(v, "tolist"):
-            self._spend(len(v) * ITEM_COST)
-            return self._list(v.tolist(), depth)
+        if type(v).__module__.startswith("pandas."):
+            return self._pandas(v, depth)
         return self._stranger(v)
+
+    def _pandas(self, v, depth):
+        if not hasattr(v, "tolist"):
+            return self._text(str(v))  # Period, Interval
+        self._spend(len(v) * ITEM_COST)
+        return self._list(v.tolist(), depth)
 
     def _numpy(self, v, depth):
         if type(v).__name__ in ("datetime64", "timedelta64"):

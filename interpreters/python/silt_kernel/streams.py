@@ -11,19 +11,15 @@ from .wire import HIGH_FD
 UNBUFFERED = 2  # _IONBF
 
 
-class Pipe(io.FileIO):
-    def write(self, data):
-        written = super().write(data)
-        if written is None:  # a child made the pipe, which it shares with us, non-blocking
-            os.set_blocking(self.fileno(), True)
-            written = super().write(data)
-        return written
-
-
 class Text(io.TextIOWrapper):
-    """Write-through, but over a buffer: a signal may cut a write, and the buffer keeps the rest."""
+    """Write-through, but over a buffer: a signal may cut a write, and the buffer keeps the rest. The file
+    below it must be io's own, in which no handler runs between writing and counting what was written."""
 
     def write(self, text):
+        __tracebackhide__ = True  # for IPython, when an interrupt comes here
+        fd = self.fileno()
+        if not os.get_blocking(fd):  # a child did that to the pipe, which it shares with us
+            os.set_blocking(fd, True)
         count = super().write(text)
         self.flush()
         return count
@@ -34,7 +30,7 @@ class Text(io.TextIOWrapper):
 
 
 def open_text(fd, name):
-    raw = Pipe(fd, "w", closefd=False)
+    raw = io.FileIO(fd, "w", closefd=False)
     raw.name = name
     return Text(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", newline="\n")
 
@@ -75,9 +71,9 @@ class Streams:
         for fd, copy in self.saved.items():
             if identity(fd) != self.marks[fd]:
                 os.dup2(copy, fd)
-        if not usable(sys.stdout):
+        if not usable(getattr(sys, "stdout", None)):
             sys.stdout = sys.__stdout__ = self._reopened(1, "<stdout>")
-        if not usable(sys.stderr):
+        if not usable(getattr(sys, "stderr", None)):
             sys.stderr = sys.__stderr__ = self._reopened(2, "<stderr>")
 
     def _reopened(self, fd, name):
@@ -86,10 +82,10 @@ class Streams:
         return self.texts[fd]
 
     def flush(self):
-        for stream in (sys.stdout, sys.stderr):
+        for name in ("stdout", "stderr"):
             try:
-                stream.flush()
-            except Exception:  # the user's own object, or a closed one
+                getattr(sys, name).flush()
+            except Exception:  # the user's own object, a closed one, or none
                 pass
         for stream in self.c_streams:
             self.libc.fflush(stream)

@@ -51,7 +51,7 @@ class Control:
         self.socket = socket.socket(fileno=self.fd)
         self.socket.setblocking(True)
         self.owner = os.getpid()
-        self.interrupts = Interrupts(self.fd)
+        self.interrupts = Interrupts()
         self.lock = threading.Lock()
         self.buffer = bytearray()
         self.searched = 0  # no newline before this offset

@@ -3,6 +3,7 @@
 
 A zygote has one thread, runs no user code and holds no secret. Its children differ in what renew() resets.
 """
+import atexit
 import gc
 import importlib
 import os
@@ -52,6 +53,7 @@ def prepare(warm):
     if warm:
         preload()
         rehearse(shell)
+        close_devnull()
         blas.find()
         stamps.remember()
     ready = Prepared(shell, streams, warm)
@@ -88,6 +90,16 @@ def rehearse(shell):
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)
+
+
+def close_devnull():
+    """IPython keeps one open and closes it at exit: by then, in a child, the number is somebody else's."""
+    import IPython.utils.io
+
+    devnull = getattr(IPython.utils.io, "devnull", None)
+    if devnull is not None:
+        atexit.unregister(devnull.close)
+        devnull.close()
 
 
 def renew():

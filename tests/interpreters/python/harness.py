@@ -65,6 +65,12 @@ class Run:
         return self._output("stderr")
 
     @property
+    def kinds(self):
+        """The names of what came, output that came in pieces once."""
+        names = [name for name, _ in self.transcript]
+        return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+
+    @property
     def main(self):
         """The result of the last expression."""
         found = [result for result in self.results if result["main"]]
@@ -135,6 +141,11 @@ class Context:
                     return run
                 if name == "eof":
                     raise AssertionError(f"the kernel is gone: {run.transcript}")
+
+    def read_for(self, seconds):
+        """What comes within this time, if anything does."""
+        if b"\n" in self.buffer or self.selector.select(seconds):
+            yield from self.read(time.monotonic() + seconds)
 
     def read(self, deadline):
         """One message, and the output that came before it."""
