@@ -6,6 +6,27 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+/* One is kept for the next command: the C library would give its page back and ask for it anew. */
+static struct silt_exec *resting;
+
+static struct silt_exec *make_exec(void)
+{
+    struct silt_exec *x = resting != NULL ? resting : malloc(sizeof(*x));
+    if (x == NULL)
+        abort();
+    resting = NULL;
+    memset(x, 0, sizeof(*x));
+    return x;
+}
+
+static void unmake_exec(struct silt_exec *x)
+{
+    if (resting != NULL)
+        free(x);
+    else
+        resting = x;
+}
+
 static void free_exec(struct silt_grave *g)
 {
     struct silt_exec *x = silt_container_of(g, struct silt_exec, grave);
@@ -15,7 +36,7 @@ static void free_exec(struct silt_grave *g)
     silt_close_fd(&x->state_file);
     silt_log_writer_close(&x->log);
     silt_input_fini(&x->input);
-    free(x);
+    unmake_exec(x);
 }
 
 static void open_log(struct silt_exec *x)
@@ -28,9 +49,7 @@ static void open_log(struct silt_exec *x)
 
 struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_start *start)
 {
-    struct silt_exec *x = calloc(1, sizeof(*x));
-    if (x == NULL)
-        abort();
+    struct silt_exec *x = make_exec();
     x->agent = a;
     x->id = id;
     x->start = silt_start_take(start);
