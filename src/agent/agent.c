@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 #include "agent/exec.h"
 #include "agent/folder.h"
+#include "agent/spare.h"
 #include "agent/state.h"
 #include "agent/without.h"
 #include "base/own.h"
@@ -13,6 +14,8 @@
 #include <sys/syscall.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+static struct silt_spare spare; /* there is one agent */
 
 void silt_agent_say_failed(struct silt_agent *a, uint64_t id, const struct silt_error *e)
 {
@@ -43,6 +46,11 @@ static void on_need(struct silt_handles *all, unsigned how_many)
     struct silt_agent *a = silt_container_of(all, struct silt_agent, handles);
     struct silt_say s = {.type = SILT_AGENT_NEED_HANDLES, .flags = how_many};
     silt_channel_say(&a->channel, &s);
+}
+
+static void on_wait(struct silt_handles *all)
+{
+    silt_spare_drop(silt_container_of(all, struct silt_agent, handles)->spare);
 }
 
 static void on_reaped(struct silt_children *all)
@@ -95,6 +103,9 @@ int silt_agent_open(struct silt_agent *a, int mode, size_t joins, size_t handles
     a->channel.on_gone = on_gone;
     a->children.on_reaped = on_reaped;
     a->handles.on_need = on_need;
+    a->handles.on_wait = on_wait;
+    a->spare = &spare;
+    silt_spare_init(a->spare, a);
     if (close_doors(e) < 0 || silt_loop_open(&a->loop, e) < 0)
         return -1;
     silt_handles_init(&a->handles, &a->loop, mode);

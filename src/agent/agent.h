@@ -12,6 +12,8 @@
 #include "agent/pace.h"
 #include "agent/spawn.h"
 
+struct silt_spare;
+
 struct silt_agent {
     struct silt_loop loop;
     struct silt_channel channel;
@@ -25,6 +27,7 @@ struct silt_agent {
     struct silt_link sessions; /* struct silt_session */
     struct silt_link purges;   /* that are running */
     struct silt_link workers;  /* worker.c */
+    struct silt_spare *spare;  /* owned */
     struct silt_handle *work_handle; /* borrowed: of all workers; NULL: there was none yet */
     struct silt_timer lonely;  /* runs while there is no peer */
     int folder;                /* /dev/silt */

@@ -5,6 +5,9 @@
 #include "base/own.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { SAVE_MS = 5000 }; /* for a shell to write its state */
 
@@ -34,11 +37,23 @@ static bool can_share(const struct silt_exec *x)
     return x->start.user.len == 0;
 }
 
+/* A shell whose state is kept ignores no signals: traps tell of those, too. Then only its directory can
+ * be another than the state says. */
+static bool is_ordinary(const struct silt_session *s)
+{
+    char name[32];
+    char path[PATH_MAX];
+    (void)snprintf(name, sizeof(name), "/proc/%d/cwd", (int)s->shell.child.pid);
+    ssize_t n = s->kept >= 0 && s->cwd != NULL ? readlink(name, path, sizeof(path)) : -1;
+    return n > 0 && silt_slice_eq((silt_slice){path, (size_t)n}, silt_slice_of(s->cwd));
+}
+
 static bool run_with_kept(struct silt_session *s, struct silt_exec *x)
 {
     int fd = s->kept >= 0 && can_share(x) ? fcntl(s->kept, F_DUPFD_CLOEXEC, 0) : -1;
     if (fd < 0)
         return false;
+    x->ordinary = is_ordinary(s);
     x->state_age_s = silt_clock_wall_ms() / 1000 - s->kept_ms / 1000;
     silt_run_with_state(x, fd, s->shell.child.pid);
     return true;
@@ -68,6 +83,8 @@ static void keep(struct silt_session *s, const struct silt_exec *x, const struct
     if (small && a->alone && !s->text_lost && can_share(x))
         s->kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     s->kept_ms = silt_clock_wall_ms();
+    free(s->cwd);
+    s->cwd = a->cwd.len > 0 ? strndup(a->cwd.data, a->cwd.len) : NULL;
 }
 
 void silt_background_answer(struct silt_session *s, const struct silt_answer *a)
@@ -89,6 +106,7 @@ void silt_background_answer(struct silt_session *s, const struct silt_answer *a)
     }
     silt_loop_cancel(&s->agent->loop, &s->timer);
     keep(s, x, a, fd);
+    x->ordinary = is_ordinary(s);
     s->exec = NULL;
     s->state = SILT_SESSION_IDLE;
     silt_run_with_state(x, fd, s->shell.child.pid);

@@ -15,7 +15,7 @@ enum { ARG_MAX_BYTES = 128 << 10 }; /* of one argument with its end: MAX_ARG_STR
 enum { PLAIN_SECRET = 0, PLAIN_TEXT = 1 };
 enum { LOADER_STATE = 0, LOADER_ERRORS = 1, LOADER_INPUT = 2, LOADER_SECRET = 3 };
 
-static int make_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
+int silt_command_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
 {
     int pair[2];
     if (pipe2(pair, O_CLOEXEC) < 0)
@@ -49,7 +49,8 @@ static int make_pipes(struct silt_exec *x, int *ret_out, int *ret_err, struct si
         *ret_err = silt_take_fd(&x->start.err);
         return 0;
     }
-    return make_pipe(&x->out, ret_out, e) < 0 ? -1 : make_pipe(&x->err, ret_err, e);
+    return silt_command_pipe(&x->out, ret_out, e) < 0 ? -1
+                                                      : silt_command_pipe(&x->err, ret_err, e);
 }
 
 static int launch(struct silt_exec *x, struct silt_spawn *s, const struct places *p,
@@ -117,17 +118,23 @@ static int launch_program(struct silt_exec *x, struct silt_error *e)
 
 /* ---- with the state of a session ---- */
 
-/* The loading shell is deaf to errors: its error stream is /dev/null until the command begins. When
- * its input becomes /dev/null, too, it ends after this command, with its status; from another input
- * it would read on, so it is told to. */
-static void write_loader(struct silt_script *s, const struct silt_start *start, int64_t age_s)
+/* The shell is deaf to errors: its error stream is /dev/null until the command begins. */
+void silt_command_load(struct silt_script *s, const struct silt_exec *x)
 {
     char seconds[64];
-    bool has_input = (start->head.flags & SILT_START_STDIN) != 0;
-    (void)snprintf(seconds, sizeof(seconds), "; SECONDS=$((SECONDS+%lld))", (long long)age_s);
+    (void)snprintf(seconds, sizeof(seconds), "; SECONDS=$((SECONDS+%lld))",
+                   (long long)x->state_age_s);
     silt_script_add_c(s, "\\command . /proc/self/fd/3");
-    silt_script_add_c(s, age_s > 0 ? seconds : "");
-    silt_script_add_c(s, "\n" SILT_SHELL_GO_TO_PWD "\n\\command eval ");
+    silt_script_add_c(s, x->state_age_s > 0 ? seconds : "");
+    silt_script_add_c(s, "\n");
+}
+
+/* When its input becomes /dev/null it ends after this command, with its status; from another input
+ * it would read on, so it is told to. */
+static void add_background(struct silt_script *s, const struct silt_start *start)
+{
+    bool has_input = (start->head.flags & SILT_START_STDIN) != 0;
+    silt_script_add_c(s, SILT_SHELL_GO_TO_PWD "\n\\command eval ");
     silt_script_open_quote(s);
     silt_script_add_c(s, "\\command exec 2>&4 4>&-");
     silt_script_add_c(s, has_input ? " <&5 5<&-" : " </dev/null");
@@ -147,41 +154,54 @@ static void write_loader(struct silt_script *s, const struct silt_start *start, 
     silt_script_add_c(s, has_input ? "; \\command exit\n" : "\n");
 }
 
-static int open_memory(void *arg)
+static int given_file(void *arg)
 {
-    (void)arg;
-    return memfd_create("silt", MFD_CLOEXEC);
+    return *(int *)arg;
 }
 
-static int script_file(const struct silt_exec *x, int *ret_fd, struct silt_error *e)
+static int put_down(struct silt_script *s, int file, struct silt_error *e)
 {
-    static struct silt_script s;
-    silt_script_init(&s, open_memory, NULL);
-    silt_shell_expect(&s, &x->start);
-    write_loader(&s, &x->start, x->state_age_s);
-    bool in_file = silt_script_flush(&s);
-    int fd = silt_take_fd(&s.file);
-    silt_script_fini(&s);
-    if (!in_file)
-        return make_memory((silt_slice){s.text, s.len}, ret_fd, e);
-    *ret_fd = fd;
-    return s.broken ? silt_fail(e, SILT_LIMIT, "put down a command") : 0;
+    bool in_file = silt_script_flush(s);
+    (void)silt_take_fd(&s->file); /* it is the caller's */
+    if (s->broken)
+        return silt_fail(e, SILT_LIMIT, "put down a command");
+    if (!in_file && silt_fd_write_all(file, (silt_slice){s->text, s->len}, e) < 0)
+        return silt_because(e, "put down a command");
+    return lseek(file, 0, SEEK_SET) == 0 ? 0 : silt_fail_errno(e, "rewind a command");
+}
+
+static struct silt_script script; /* one for all: put down before the next is begun */
+
+int silt_command_write(const struct silt_exec *x, int file, struct silt_error *e)
+{
+    silt_script_init(&script, given_file, &file);
+    silt_shell_expect(&script, &x->start);
+    add_background(&script, &x->start);
+    return put_down(&script, file, e);
+}
+
+static int write_loader(const struct silt_exec *x, int file, struct silt_error *e)
+{
+    silt_script_init(&script, given_file, &file);
+    silt_shell_expect(&script, &x->start);
+    silt_command_load(&script, x);
+    add_background(&script, &x->start);
+    return put_down(&script, file, e);
 }
 
 static int launch_loader(struct silt_exec *x, struct silt_error *e)
 {
     char cwd[PATH_MAX];
-    silt_auto_fd script = -1;
-    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0
-        || script_file(x, &script, e) < 0)
+    silt_auto_fd lines = memfd_create("silt", MFD_CLOEXEC);
+    if (lines < 0)
+        return silt_fail_errno(e, "create a memory file");
+    if (silt_slice_to_cstr(x->start.cwd, cwd, sizeof(cwd), e) < 0 || write_loader(x, lines, e) < 0)
         return -1;
-    if (lseek(script, 0, SEEK_SET) < 0)
-        return silt_fail_errno(e, "rewind a command");
     struct silt_spawn s = {
         .path = SILT_SHELL_PATH,
         .argv = silt_shell_argv(),
         .envp = silt_state_env(),
-        .in = script,
+        .in = lines,
         .err = -1,
         .extra = SILT_SPAWN_NO_EXTRA,
         .loads_state = true,

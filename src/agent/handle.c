@@ -95,18 +95,25 @@ static void on_wait_over(struct silt_timer *t)
     w->on_none(w);
 }
 
-struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_handle_wait *w)
+struct silt_handle *silt_handles_try(struct silt_handles *all)
 {
     struct silt_handle *h = silt_list_empty(&all->waits) ? find_usable(all) : NULL;
-    if (h != NULL) {
+    if (h != NULL)
         h->state = SILT_HANDLE_USED;
+    return h;
+}
+
+struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_handle_wait *w)
+{
+    struct silt_handle *h = silt_handles_try(all);
+    if (h != NULL)
         return h;
-    }
     w->all = all;
     w->timer.on_time = on_wait_over;
     silt_list_init(&w->link);
     silt_list_append(&all->waits, &w->link);
     silt_loop_after(all->loop, &w->timer, all->full ? 0 : SILT_HANDLE_WAIT_MS);
+    all->on_wait(all);
     ask_for_more(all);
     return NULL;
 }

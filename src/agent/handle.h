@@ -42,6 +42,7 @@ struct silt_handles {
     bool asked; /* siltd owes us some */
     bool full;  /* somebody waited in vain, and none has come free since: others need not wait */
     void (*on_need)(struct silt_handles *all, unsigned how_many);
+    void (*on_wait)(struct silt_handles *all); /* somebody has to: can one be given back? */
 };
 
 enum { SILT_HANDLE_WAIT_MS = 5000 };
@@ -49,6 +50,8 @@ enum { SILT_HANDLE_WAIT_MS = 5000 };
 void silt_handles_init(struct silt_handles *all, struct silt_loop *loop, int mode);
 /* Takes all descriptors; closes those that make no whole handle or are too many. */
 void silt_handles_add(struct silt_handles *all, const int *fds, size_t count);
+/* One that is free, and for which nobody waits; or NULL. */
+struct silt_handle *silt_handles_try(struct silt_handles *all);
 /* A free handle at once, or NULL: then w waits. */
 struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_handle_wait *w);
 void silt_handle_stop_waiting(struct silt_handle_wait *w); /* fine when not waiting */

@@ -3,6 +3,7 @@
  * output. Everything it starts is in its handle; command.c says what it is. */
 #include "agent/command.h"
 #include "agent/exec.h"
+#include "agent/spare.h"
 #include "agent/state.h"
 #include "base/own.h"
 
@@ -130,6 +131,15 @@ static void fail_doomed(struct silt_exec *x)
     silt_exec_fail(x, &e);
 }
 
+static void prepare(struct silt_exec *x)
+{
+    x->launch.on_started = on_started;
+    x->launch.on_failed = on_failed;
+    x->launch.on_exited = on_exited;
+    x->outlet.on_dry = on_dry;
+    x->outlet.is_restless = is_restless;
+}
+
 static void go(struct silt_exec *x, struct silt_handle *h)
 {
     struct silt_error e;
@@ -138,11 +148,7 @@ static void go(struct silt_exec *x, struct silt_handle *h)
         fail_doomed(x);
         return;
     }
-    x->launch.on_started = on_started;
-    x->launch.on_failed = on_failed;
-    x->launch.on_exited = on_exited;
-    x->outlet.on_dry = on_dry;
-    x->outlet.is_restless = is_restless;
+    prepare(x);
     if (silt_command_launch(x, &e) < 0) {
         silt_exec_fail(x, &e);
         return;
@@ -174,12 +180,29 @@ void silt_run_start(struct silt_exec *x)
         go(x, h);
 }
 
+/* What a shell cannot be given once it runs. */
+static bool needs_a_new_shell(const struct silt_exec *x)
+{
+    const struct silt_start *s = &x->start;
+    return x->doomed || !x->ordinary || s->cwd.len > 0 || s->user.len > 0 || s->secret >= 0
+           || x->input.wanted;
+}
+
 void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like)
 {
+    struct silt_spare *spare = x->agent->spare;
     x->state_file = state_file;
     x->like = like;
     silt_limits_take(&x->limits, like);
-    silt_run_start(x);
+    prepare(x);
+    if (!needs_a_new_shell(x) && silt_spare_take(spare, x)) {
+        x->pid = x->launch.child.pid;
+        silt_close_fd(&x->state_file);
+        on_started(&x->launch);
+    } else {
+        silt_run_start(x);
+    }
+    silt_spare_want(spare);
 }
 
 static void on_doomed(struct silt_timer *t)

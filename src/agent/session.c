@@ -4,6 +4,7 @@
 #include "agent/folder.h"
 #include "agent/foreground.h"
 #include "agent/proc.h"
+#include "agent/spare.h"
 #include "base/own.h"
 
 #include <fcntl.h>
@@ -60,6 +61,8 @@ static void leave(struct silt_session *s)
     silt_loop_bury(&a->loop, &s->grave);
     if (s->handle != NULL)
         silt_handle_leave(&a->handles, s->handle);
+    if (silt_list_empty(&a->sessions))
+        silt_spare_drop(a->spare);
 }
 
 static void say_closed(const struct silt_session *s)

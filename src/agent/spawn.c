@@ -3,6 +3,7 @@
 #include "agent/spawn_child.h"
 #include "base/own.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -140,6 +141,14 @@ int silt_launch_start(struct silt_launch *l, const struct silt_spawn *s, struct 
     l->report = (struct silt_watch){.fd = report[0], .on_ready = on_report};
     silt_loop_watch(l->loop, &l->report, EPOLLIN);
     return 0;
+}
+
+void silt_launch_take(struct silt_launch *to, struct silt_launch *from)
+{
+    assert(from->report.fd < 0 && to->report.fd < 0);
+    to->child = (struct silt_child){.pid = from->child.pid, .on_exited = on_child_exit};
+    silt_child_forget(&from->child);
+    silt_child_add(to->children, &to->child);
 }
 
 void silt_launch_forget(struct silt_launch *l)

@@ -65,6 +65,8 @@ struct silt_launch {
 };
 
 int silt_launch_start(struct silt_launch *l, const struct silt_spawn *s, struct silt_error *e);
+/* The process of `from`, which runs, is `to`'s, which has its callbacks. */
+void silt_launch_take(struct silt_launch *to, struct silt_launch *from);
 /* No callback comes any more; the process, if there is one, is an orphan. */
 void silt_launch_forget(struct silt_launch *l);
 

@@ -129,7 +129,7 @@ static size_t trim(char *text, size_t len)
 
 bool silt_state_trim(int fd)
 {
-    static char text[16 << 10]; /* a state beyond that is dominated by what the user made */
+    static char text[SILT_STATE_SMALL];
     ssize_t len = pread(fd, text, sizeof(text), 0);
     if (len <= 0 || (size_t)len == sizeof(text))
         return false;

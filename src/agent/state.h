@@ -16,6 +16,8 @@
 /* Puts the two into the folder, unless they are there. */
 int silt_state_install(int folder, struct silt_error *e);
 
+enum { SILT_STATE_SMALL = 16 << 10 }; /* a state beyond that is dominated by what the user made */
+
 /* Leaves out what every shell makes up by itself: a third of the time that loading takes. False: it is
  * too large for that. */
 bool silt_state_trim(int fd);

@@ -760,6 +760,14 @@ unsigned rig_count_all(struct rig *r)
     return count;
 }
 
+void rig_until_count(struct rig *r, unsigned count)
+{
+    int64_t until = rig_now_us() + RIG_PATIENCE_MS * 1000LL;
+    while (rig_count_all(r) != count && rig_now_us() < until)
+        (void)poll(NULL, 0, 1);
+    assert_int_equal(rig_count_all(r), count);
+}
+
 size_t rig_folder_files(struct rig *r, char *names, size_t size)
 {
     char path[64];

@@ -90,6 +90,9 @@ int rig_check(struct rig *r, uint64_t session, const char *command, const char *
 
 unsigned rig_count(struct rig *r, unsigned handle); /* threads in a handle */
 unsigned rig_count_all(struct rig *r);
+/* Waits until there are so many in all handles: a shell that waits for background commands comes and goes
+ * by itself. */
+void rig_until_count(struct rig *r, unsigned count);
 bool rig_alive(struct rig *r);
 pid_t rig_pid(struct rig *r); /* silt-init, as we see it */
 void rig_cut(struct rig *r);  /* closes siltd's end */

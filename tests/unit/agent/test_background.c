@@ -73,6 +73,53 @@ TEST(background_commands_in_a_row_inherit_what_the_session_is_then)
     rig_stop(r);
 }
 
+/* The first starts a shell; after it there is one that waits, beside the session's. */
+TEST(background_command_in_a_shell_that_waited_is_like_any_other)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    (void)rig_check(r, s, "cd /usr; X='a b'; f() { echo f$1; }; umask 077; ulimit -n 300; set -- p", "",
+                    "");
+    for (int i = 0; i < 3; i++) {
+        check(r, s,
+              "pwd; /bin/pwd; echo \"$X\" $- $0 $1 $# $SHLVL; f 3; umask; ulimit -n; ulimit -Hn; echo "
+              "$OLDPWD $LINENO",
+              "/usr\n/usr\na b hBs bash p 1 1\nf3\n0077\n300\n300\n/tmp 4\n");
+        rig_until_count(r, 2);
+        check(r, s, "ls /proc/self/fd | tr '\\n' ' '; cat; read x; echo $?", "0 1 2 3 1\n");
+        rig_until_count(r, 2);
+        check(r, s, "grep SigIgn /proc/$$/status; ps -o sid= -p $$ | grep -qw $$; echo $?",
+              "SigIgn:\t0000000000000006\n0\n");
+        rig_until_count(r, 2);
+    }
+    struct rig_exec x = background(s, "fi");
+    rig_run(r, &x);
+    assert_int_equal(x.end.code, 2);
+    assert_non_null(strstr(x.err, "line 4"));
+    rig_free(&x);
+    rig_stop(r);
+}
+
+TEST(a_shell_that_waits_may_be_stopped_or_killed)
+{
+    RIG();
+    uint64_t s = rig_open(r, "/tmp", NULL);
+    for (int i = 0; i < 3; i++) {
+        check(r, s, "echo 1", "1\n");
+        rig_until_count(r, 2);
+        (void)rig_check(r, s, "for p in $(pgrep -x bash); do [ $p = $$ ] || kill -STOP $p; done", "", "");
+        check(r, s, "echo 2", "2\n");
+        rig_until_count(r, 2);
+        (void)rig_check(r, s, "for p in $(pgrep -x bash); do [ $p = $$ ] || kill -KILL $p; done", "", "");
+        rig_until_count(r, 1);
+        check(r, s, "echo 3", "3\n");
+        rig_until_count(r, 2);
+    }
+    rig_close(r, s);
+    rig_until_count(r, 0);
+    rig_stop(r);
+}
+
 /* A trap runs in a shell that waits for its next command, too. */
 TEST(background_command_inherits_what_a_trap_did_meanwhile)
 {
@@ -257,7 +304,7 @@ TEST(background_commands_die_with_their_session)
     rig_expect(r, SILT_AGENT_DIED, s, &f);
     rig_until_ended(r, &x);
     assert_int_equal(x.end.code, 137);
-    assert_int_equal(rig_count_all(r), 0);
+    rig_until_count(r, 0);
     rig_free(&x);
     rig_free(&end);
     rig_stop(r);
