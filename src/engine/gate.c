@@ -258,7 +258,7 @@ int silt_gate_open(struct silt_gate *g, const struct silt_gate_config *c, struct
     *g = (struct silt_gate){.ns = -1, .log = -1};
     if (home < 0)
         return silt_fail_errno(e, "open our own network namespace");
-    silt_outside_init(&g->outside, c->instance, c->run);
+    silt_outside_init(&g->outside, c->instance, c->block, c->run);
     if (make(&m, e) == 0)
         return 0;
     silt_gate_close(g);

@@ -2,6 +2,7 @@
 #include "engine/outside.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "engine/conntrack.h"
 #include "engine/nft.h"
 #include "engine/rules.h"
 
@@ -19,9 +20,10 @@ enum {
     MTU_LEAST = 1280, /* of IPv6 */
 };
 
-void silt_outside_init(struct silt_outside *o, const char *instance, const char *run)
+void silt_outside_init(struct silt_outside *o, const char *instance, uint32_t block,
+                       const char *run)
 {
-    *o = (struct silt_outside){.mtu = MTU_PRESET};
+    *o = (struct silt_outside){.mtu = MTU_PRESET, .plan = {.block = (uint8_t)block}};
     (void)snprintf(o->uplink, sizeof(o->uplink), "%.8s-up", instance);
     (void)snprintf(o->table, sizeof(o->table), "silt_%.8s", instance);
     (void)snprintf(o->note, sizeof(o->note), "%s/forwarding", run);
@@ -283,19 +285,39 @@ static void remove_link(const struct silt_outside *o)
     silt_rtnl_close(&r);
 }
 
+static bool is_from_uplink(void *context, const struct silt_tracked *t)
+{
+    const struct silt_outside *o = context;
+    silt_ip ip = silt_plan_uplink(&o->plan, t->family, false);
+    return memcmp(ip.bytes, t->from, (size_t)silt_ip_bits(t->family) / 8) == 0;
+}
+
+/* The machine would remember them for days. */
+static void forget_connections(struct silt_outside *o)
+{
+    struct silt_conntrack c;
+    struct silt_error ignored;
+    if (silt_conntrack_open(&c, &ignored) < 0)
+        return;
+    (void)silt_conntrack_forget(&c, AF_INET, is_from_uplink, o);
+    (void)silt_conntrack_forget(&c, AF_INET6, is_from_uplink, o);
+    silt_conntrack_close(&c);
+}
+
 /* Forwarding ends before the rules that bound it. */
-void silt_outside_clear(const struct silt_outside *o)
+void silt_outside_clear(struct silt_outside *o)
 {
     each_line(o->note, TEXT_MAX, set_back, NULL);
     remove_link(o);
+    forget_connections(o);
     remove_rules(o);
     (void)unlink(o->note);
 }
 
-void silt_outside_clear_old(const char *instance, const char *run)
+void silt_outside_clear_old(const char *instance, uint32_t block, const char *run)
 {
     struct silt_outside o;
-    silt_outside_init(&o, instance, run);
+    silt_outside_init(&o, instance, block, run);
     if (access(o.note, F_OK) == 0)
         silt_outside_clear(&o);
 }

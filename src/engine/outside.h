@@ -17,17 +17,20 @@ struct silt_outside {
     struct silt_devices devices;
     struct silt_outside_opened opened[SILT_DEVICES_MAX]; /* that forward only because of us */
     size_t nopened;
-    uint32_t mtu; /* the least of theirs */
-    bool ipv6;    /* the uplink has it */
+    uint32_t mtu;          /* the least of theirs */
+    bool ipv6;             /* the uplink has it */
+    struct silt_plan plan; /* only its block: the addresses of the uplink */
 };
 
-void silt_outside_init(struct silt_outside *o, const char *instance, const char *run);
+/* `block`: as in struct silt_gate_config. */
+void silt_outside_init(struct silt_outside *o, const char *instance, uint32_t block,
+                       const char *run);
 void silt_outside_look(struct silt_outside *o); /* for devices, mtu and ipv6 */
 /* The link is there. */
 int silt_outside_open(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e);
 /* Links or routes have changed: other devices may lead to the world now. */
 int silt_outside_follow(struct silt_outside *o, const struct silt_plan *plan, struct silt_error *e);
-/* Link, table and switches go, whoever of that name made them. */
-void silt_outside_clear(const struct silt_outside *o);
+/* Link, table, switches and tracked connections go, whoever of that name made them. */
+void silt_outside_clear(struct silt_outside *o);
 /* The same, when an instance that was killed has left something. */
-void silt_outside_clear_old(const char *instance, const char *run);
+void silt_outside_clear_old(const char *instance, uint32_t block, const char *run);

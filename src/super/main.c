@@ -98,7 +98,7 @@ static void open_gate(const struct silt_config *c, struct silt_gate *gate)
     struct silt_error e;
     *gate = (struct silt_gate){.ns = -1, .log = -1};
     if (strcmp(c->network, "off") == 0)
-        silt_outside_clear_old(c->instance, c->run);
+        silt_outside_clear_old(c->instance, config.block, c->run);
     else if (silt_gate_open(gate, &config, &e) < 0)
         silt_log(SILT_LOG_WARN, "super.no_network", "error=\"%s\"", e.text);
 }

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
-import { HOST, Internet, NETWORK, PUBLIC, gate, get, ip } from '../lib/internet.mjs';
+import { HOST, Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 
 const FLAGS = NETWORK.flags;
@@ -185,41 +185,6 @@ test('a connection outlives kill -9 of siltd and of silt-priv', async t => {
 	}
 	const other = await daemon.box(t);
 	assert.match(await other.out(get(PUBLIC[4])), /world/, 'and new sandboxes have a network too');
-});
-
-const inGate = () => ({
-	links: gate(daemon, 'ip', '-brief', 'link').match(/^v\d+@/gm)?.length ?? 0,
-	routes: gate(daemon, 'ip', 'route').split('\n').length + gate(daemon, 'ip', '-6', 'route').split('\n').length,
-	connections: Number(gate(daemon, 'cat', '/proc/sys/net/netfilter/nf_conntrack_count')),
-	counted: gate(daemon, 'nft', 'list', 'set', 'inet', 'silt', 'connections').match(/"v\d+"/g)?.length ?? 0,
-	rules: gate(daemon, 'nft', '-t', 'list', 'ruleset').match(/^\t\t/gm).length,
-});
-
-test('sandboxes with open connections leave nothing, also when our programs are killed', { timeout: 240_000 }, async () => {
-	const live = async n => {
-		const box = await daemon.box();
-		await box.out(`exec 5<>/dev/tcp/${PUBLIC[n % 2 ? 4 : 6]}/7; echo one >&5; read -t 5 line <&5; getent hosts www.example.test`);
-		await box.destroy();
-	};
-	for (let i = 0; i < 10; i++)
-		await live(i);
-	const before = await daemon.atRest();
-	await until('the gate at rest', () => inGate().connections + inGate().counted === 0, 30_000);
-	const gateBefore = inGate();
-	for (let i = 0; i < 60; i++)
-		await live(i);
-	await Promise.all(Array.from({ length: 40 }, (_, i) => live(i)));
-	for (const name of ['siltd', 'silt-priv', 'silt-proxy']) {
-		const lives = Promise.allSettled(Array.from({ length: 10 }, (_, i) => live(i)));
-		await killAndWait(name, daemon.programs(name)[0]);
-		await lives;
-		for (const { id } of (await daemon.api('GET', '/v1/sandboxes')).body.sandboxes)
-			await daemon.api('DELETE', `/v1/sandboxes/${id}`);
-	}
-	await live(0);
-	await daemon.settles(before, 60_000);
-	let now;
-	await until('the gate as before', () => JSON.stringify(now = inGate()) === JSON.stringify(gateBefore), 30_000).catch(() => assert.deepEqual(now, gateBefore));
 });
 
 test('while it runs the host has one link, one table and one switch more, afterwards none', async () => {
