@@ -27,13 +27,18 @@ static const char *const migrations[] = {
     " PRIMARY KEY(slot, number)) WITHOUT ROWID;",
 
     "ALTER TABLE sandbox ADD COLUMN network INTEGER NOT NULL DEFAULT 0;",
+
+    /* Apart: a sandbox is written often, its rules are many and change rarely. */
+    "CREATE TABLE policy(slot INTEGER PRIMARY KEY, allow TEXT NOT NULL);",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
                      "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
-    [SILT_DB_EACH_SANDBOX] = "SELECT * FROM sandbox",
+    [SILT_DB_EACH_SANDBOX] = "SELECT sandbox.*, policy.allow FROM sandbox LEFT JOIN policy USING(slot)",
+    [SILT_DB_PUT_POLICY] = "INSERT OR REPLACE INTO policy VALUES(?,?)",
+    [SILT_DB_REMOVE_POLICY] = "DELETE FROM policy WHERE slot=?",
     [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
     [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
     [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
@@ -126,6 +131,8 @@ void silt_sandbox_row_fini(struct silt_sandbox_row *r)
 {
     free(r->env);
     free(r->labels);
+    free(r->allow);
+    r->allow = NULL;
     r->env = NULL;
     r->labels = NULL;
 }
@@ -181,11 +188,42 @@ int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *
     return silt_db_finish(s, st, e, "remember sandbox");
 }
 
+static int remove_rules(struct silt_store *s, uint32_t slot, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_POLICY];
+    (void)sqlite3_bind_int64(st, 1, slot);
+    return silt_db_finish(s, st, e, "forget network policy");
+}
+
+static int put_rules(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[SILT_DB_PUT_POLICY];
+    (void)sqlite3_bind_int64(st, 1, r->slot);
+    (void)sqlite3_bind_text(st, 2, r->allow, -1, SQLITE_STATIC);
+    return silt_db_finish(s, st, e, "remember network policy");
+}
+
+int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
+{
+    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        return silt_db_fail(s->db, e, "remember network policy");
+    int done = r->allow != NULL ? put_rules(s, r, e) : remove_rules(s, r->slot, e);
+    if (done == 0)
+        done = silt_store_put_sandbox(s, r, e);
+    if (done == 0 && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        done = silt_db_fail(s->db, e, "remember network policy");
+    if (done < 0)
+        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return done;
+}
+
 int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_SANDBOX];
     (void)sqlite3_bind_int64(st, 1, slot);
-    return silt_db_finish(s, st, e, "forget sandbox");
+    if (silt_db_finish(s, st, e, "forget sandbox") < 0)
+        return -1;
+    return remove_rules(s, slot, e);
 }
 
 void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size)
@@ -249,6 +287,7 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     int network = sqlite3_column_int(st, i++);
     r->network = network >= 0 && network < SILT_NET_MODE_MAX ? (enum silt_net_mode)network
                                                              : SILT_NET_NONE;
+    r->allow = silt_db_column_dup(st, i++, &labels_len);
 }
 
 int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct silt_sandbox_row *),

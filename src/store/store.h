@@ -30,6 +30,7 @@ struct silt_sandbox_row {
     bool host_usr;
     bool ephemeral;
     enum silt_net_mode network;
+    char *allow; /* rules of mode allow, one a line; owned, may be NULL */
     bool running; /* as far as we know: checked against silt-super's descriptors at start */
     char type[SILT_TYPE_SIZE]; /* empty: own numbers */
     struct silt_priv_limits limits;
@@ -90,6 +91,8 @@ void silt_store_close(struct silt_store *s);
 int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *context, struct silt_sandbox_row *row),
                             void *context, struct silt_error *e);
 int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *row, struct silt_error *e);
+/* The same and its rules, both or none: put_sandbox leaves these as they are. */
+int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *row, struct silt_error *e);
 int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e);
 
 /* The row is the callee's: it frees or keeps its strings. In the order of numbers. Those whose sandbox is gone

@@ -101,6 +101,34 @@ static void a_second_sandbox_without_a_name_is_another_one(void **state)
     silt_store_close(s);
 }
 
+static void rules_are_kept_with_their_sandbox_and_go_with_it(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct seen seen = {0};
+    char rules[] = "example.com\n10.1.0.0/16:5432\n";
+    struct silt_sandbox_row row = {.slot = 4, .id = "box", .image = "base", .network = SILT_NET_ALLOW, .allow = rules};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_put_policy(s, &row, &e), 0);
+    assert_int_equal(silt_store_put_sandbox(s, &row, &e), 0);
+    silt_store_close(s);
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_int_equal(seen.row.network, SILT_NET_ALLOW);
+    assert_string_equal(seen.row.allow, rules);
+    silt_sandbox_row_fini(&seen.row);
+    assert_int_equal(silt_store_remove_sandbox(s, 4, &e), 0);
+    assert_int_equal(silt_store_put_sandbox(s, &row, &e), 0);
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_null(seen.row.allow);
+    row.network = SILT_NET_NONE;
+    row.allow = NULL;
+    assert_int_equal(silt_store_put_policy(s, &row, &e), 0);
+    silt_sandbox_row_fini(&seen.row);
+    silt_store_close(s);
+}
+
 static void keep_process(void *context, struct silt_process_row *row)
 {
     struct silt_process_row *kept = context;
@@ -177,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_sandbox_is_the_same_after_a_restart),
         T(a_second_sandbox_without_a_name_is_another_one),
+        T(rules_are_kept_with_their_sandbox_and_go_with_it),
         T(a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox),
         T(another_boot_is_noticed_once),
         T(a_store_that_cannot_be_opened_names_its_path),
