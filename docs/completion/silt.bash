@@ -105,8 +105,9 @@ _silt() {
     ls) words+=" --label --json" ;;
     net)
         case $previous in
-        --mode) words="none public" ;;
-        *) words+=" --mode --json $(_silt_ids)" ;;
+        --mode) words="none public allow" ;;
+        --allow) words="" ;;
+        *) words+=" --mode --allow --json $(_silt_ids)" ;;
         esac
         ;;
     info) words+=" --json $(_silt_ids)" ;;

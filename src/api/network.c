@@ -5,30 +5,38 @@
 
 #include <stdlib.h>
 
-enum { ANSWER_MAX = 4096 };
+enum { ANSWER_MAX = 1 << 20 }; /* 1,024 rules and 256 refusals, with room */
 
-static const char *const names[SILT_NET_MODE_MAX] = {
-    [SILT_NET_DEFAULT] = "public",
-    [SILT_NET_NONE] = "none",
-    [SILT_NET_PUBLIC] = "public",
+static const char *const protocols[SILT_EGRESS_PROTOCOL_MAX] = {
+    [SILT_EGRESS_TCP] = "tcp",
+    [SILT_EGRESS_UDP] = "udp",
+    [SILT_EGRESS_ICMP] = "icmp",
+    [SILT_EGRESS_DNS] = "dns",
 };
 
-bool silt_api_network_read(struct silt_call *c, const struct silt_json *object,
-                           enum silt_net_mode *ret)
-{
-    if (object == NULL || object->type == SILT_JSON_NULL)
-        return true;
-    const struct silt_json *mode =
-        object->type == SILT_JSON_OBJECT ? silt_json_get(object, SILT_LIT("mode")) : NULL;
-    if (mode != NULL && mode->type == SILT_JSON_STRING)
-        for (int i = SILT_NET_NONE; i < SILT_NET_MODE_MAX; i++)
-            if (names[i] != NULL && silt_slice_eq(mode->string, silt_slice_of(names[i]))) {
-                *ret = (enum silt_net_mode)i;
-                return true;
-            }
-    silt_api_refuse_field(c->request, "mode", "must be one of none, public");
-    return false;
-}
+static const struct {
+    const char *name, *message;
+} reasons[SILT_REFUSED_REASON_MAX] = {
+    [SILT_REFUSED_MODE] = {"mode", "the sandbox's mode carries nothing of this kind"},
+    [SILT_REFUSED_CLOSED] =
+        {"closed_network",
+         "an address of this machine, of a private or special network, or of another sandbox"},
+    [SILT_REFUSED_NAME] = {"name_not_allowed", "no rule names it"},
+    [SILT_REFUSED_PORT] = {"port_not_allowed", "a rule names it, for other ports"},
+    [SILT_REFUSED_ADDRESS] =
+        {"address_not_allowed",
+         "no rule names this address, and no allowed name was answered with it"},
+    [SILT_REFUSED_MISMATCH] = {"name_mismatch",
+                               "an allowed name, at an address that is not its own"},
+    [SILT_REFUSED_NAMELESS] = {"no_name",
+                               "TLS without a server name, or HTTP without a usable Host"},
+    [SILT_REFUSED_SECOND] = {"other_host", "a later request on the connection is for another host"},
+    [SILT_REFUSED_PROTOCOL] = {"unknown_protocol", "nobody can tell to whom it talks"},
+    [SILT_REFUSED_ANSWER] = {"closed_answer", "the name's answer has an address that is closed"},
+    [SILT_REFUSED_LIMIT] = {"too_many_connections", "the sandbox has too many connections"},
+    [SILT_REFUSED_NO_POLICY] = {"no_policy", "the rules have not arrived yet"},
+    [SILT_REFUSED_SILENCE] = {"silence", "it said too little too late for us to tell"},
+};
 
 /* One question to silt-priv and the answer to the client, who may leave in between. */
 struct visit {
@@ -68,39 +76,106 @@ static void add_counter(struct silt_buf *b, const char *key, uint64_t n)
     silt_json_u64(b, n);
 }
 
-static void add_counters(struct silt_buf *b, const struct silt_priv_netstat *n)
+static void add_counters(struct silt_buf *b, const struct silt_network_counts *n)
 {
     silt_json_key(b, SILT_LIT("counters"));
     if (n == NULL) {
         silt_json_null(b);
         return;
     }
+    static const struct silt_egress_counts none;
+    const struct silt_egress_counts *p = n->proxy != NULL ? n->proxy : &none;
     silt_json_open(b, '{');
-    add_counter(b, "sentBytes", n->sent_bytes);
-    add_counter(b, "sentPackets", n->sent_packets);
-    add_counter(b, "receivedBytes", n->received_bytes);
-    add_counter(b, "receivedPackets", n->received_packets);
+    add_counter(b, "sentBytes", n->link->sent_bytes);
+    add_counter(b, "sentPackets", n->link->sent_packets);
+    add_counter(b, "receivedBytes", n->link->received_bytes);
+    add_counter(b, "receivedPackets", n->link->received_packets);
+    add_counter(b, "connections", p->connections);
+    add_counter(b, "requests", p->requests);
+    add_counter(b, "dnsQuestions", p->questions);
+    add_counter(b, "refused", p->refused);
     silt_json_close(b, '}');
+}
+
+static void add_rules(struct silt_buf *b, const char *rules)
+{
+    silt_slice rest = silt_slice_of(rules != NULL ? rules : ""), line;
+    silt_json_key(b, SILT_LIT("allow"));
+    silt_json_open(b, '[');
+    while (silt_slice_split(&rest, '\n', &line))
+        if (line.len > 0)
+            silt_json_string(b, line);
+    silt_json_close(b, ']');
+}
+
+/* null where there is none. */
+static void add_text(struct silt_buf *b, const char *key, const char *text)
+{
+    silt_json_key(b, silt_slice_of(key));
+    if (text[0] != 0)
+        silt_json_string(b, silt_slice_of(text));
+    else
+        silt_json_null(b);
+}
+
+static void add_refusal(struct silt_buf *b, const struct silt_refusal *r)
+{
+    char address[SILT_PREFIX_TEXT] = "";
+    silt_prefix p = {.family = r->family, .bits = r->family == 4 ? 32 : 128};
+    memcpy(p.bytes, r->address, sizeof(p.bytes));
+    if (r->family != 0)
+        silt_prefix_text(&p, address);
+    silt_json_open(b, '{');
+    add_text(b, "destination", address);
+    silt_json_key(b, SILT_LIT("port"));
+    if (r->port != 0)
+        silt_json_u64(b, r->port);
+    else
+        silt_json_null(b);
+    add_text(b, "protocol", protocols[r->protocol]);
+    add_text(b, "name", r->name);
+    add_text(b, "reason", reasons[r->reason].name);
+    add_text(b, "message", reasons[r->reason].message);
+    add_counter(b, "count", r->count);
+    silt_json_key(b, SILT_LIT("firstAt"));
+    silt_api_time(b, r->first_ms);
+    silt_json_key(b, SILT_LIT("lastAt"));
+    silt_api_time(b, r->last_ms);
+    silt_json_close(b, '}');
+}
+
+/* The latest first. */
+static void add_refusals(struct silt_buf *b, const struct silt_refusals *l)
+{
+    silt_json_key(b, SILT_LIT("refused"));
+    silt_json_open(b, '[');
+    for (struct silt_link *it = l->list.prev; it != &l->list; it = it->prev)
+        add_refusal(b, silt_container_of(it, struct silt_refusal, link));
+    silt_json_close(b, ']');
 }
 
 /* A sandbox that nobody chose a mode for has what there is. */
 static void answer(struct silt_http_request *r, const struct silt_sandbox *s,
-                   const struct silt_priv_netstat *n, bool available)
+                   const struct silt_network_counts *n, bool available)
 {
     bool nothing = !available && s->row.network == SILT_NET_DEFAULT;
+    enum silt_net_mode mode = nothing ? SILT_NET_NONE : s->row.network;
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("mode"));
-    silt_json_string(&b, silt_slice_of(names[nothing ? SILT_NET_NONE : s->row.network]));
+    silt_json_string(&b, silt_slice_of(silt_api_network_modes[mode]));
+    if (mode == SILT_NET_ALLOW)
+        add_rules(&b, s->row.allow);
     silt_json_key(&b, SILT_LIT("connected"));
     silt_json_bool(&b, n != NULL);
     add_counters(&b, n);
+    add_refusals(&b, &s->network.refusals);
     silt_json_close(&b, '}');
     silt_api_answer(r, 200, &b);
 }
 
-static void on_counted(void *context, const struct silt_priv_netstat *n,
+static void on_counted(void *context, const struct silt_network_counts *n,
                        const struct silt_error *failure)
 {
     struct visit *v = context;
@@ -143,32 +218,31 @@ static void on_changed(struct silt_network_change *change, const struct silt_err
         return;
     }
     r->on_gone = NULL;
-    if (e != NULL && e->code == SILT_UNAVAILABLE)
-        silt_api_refuse(r, SILT_API_NETWORK_UNAVAILABLE, (silt_slice){NULL, 0},
-                        "This machine has no network for sandboxes");
-    else if (e != NULL)
-        silt_api_refuse_error(r, e);
+    if (e != NULL)
+        silt_api_network_refuse(r, e);
     free(v);
 }
 
 static void change(struct silt_call *c)
 {
-    enum silt_net_mode mode = *(const enum silt_net_mode *)c->own;
+    const struct silt_api_network *wanted = c->own;
     struct visit *v = visit(c);
     v->changing = true;
-    v->change = (struct silt_network_change){.mode = mode, .on_done = on_changed};
+    v->change = (struct silt_network_change){.mode = wanted->mode, .on_done = on_changed};
+    if (wanted->mode == SILT_NET_ALLOW)
+        v->change.allow = strndup(wanted->allow.data, wanted->allow.len);
     silt_network_change(c->sandbox, &v->change);
 }
 
 static void parse(struct silt_call *c)
 {
-    enum silt_net_mode *mode = silt_arena_alloc(c->request->arena, sizeof(*mode));
-    if (mode == NULL)
+    struct silt_api_network *wanted = silt_arena_alloc(c->request->arena, sizeof(*wanted));
+    if (wanted == NULL)
         abort();
-    *mode = SILT_NET_DEFAULT;
-    if (!silt_api_network_read(c, c->body, mode))
+    *wanted = (struct silt_api_network){.mode = SILT_NET_DEFAULT};
+    if (!silt_api_network_read(c, c->body, "allow", wanted))
         return;
-    c->own = mode;
+    c->own = wanted;
     silt_call_look_known(c, change);
 }
 

@@ -445,11 +445,20 @@ static bool read_id(struct silt_call *c, struct creation *q)
     return true;
 }
 
+static void refuse_creation(struct silt_call *c, const struct silt_error *e)
+{
+    const struct creation *q = c->own;
+    if (e->code == SILT_UNAVAILABLE && q->options.network != SILT_NET_DEFAULT)
+        silt_api_network_refuse(c->request, e);
+    else
+        silt_api_refuse_error(c->request, e);
+}
+
 static void on_created(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
 {
     struct silt_call *c = silt_container_of(w, struct silt_call, waiter);
     if (s == NULL)
-        silt_api_refuse_error(c->request, e);
+        refuse_creation(c, e);
     else
         look_at(c->api, c->request, s, 201);
 }
@@ -457,17 +466,20 @@ static void on_created(struct silt_waiter *w, struct silt_sandbox *s, const stru
 static void parse_create(struct silt_call *c)
 {
     struct creation *q = silt_arena_alloc(c->request->arena, sizeof(*q));
+    struct silt_api_network network = {.mode = SILT_NET_DEFAULT};
     struct silt_error e;
     if (q == NULL)
         abort();
     *q = (struct creation){0};
+    c->own = q;
     if (!read_id(c, q) || !silt_body_string(c, "image", &q->options.image) || !read_type(c, &q->options)
         || !read_limits(c, &q->options) || !silt_body_env(c, "env", SILT_SANDBOX_ENV_MAX, &q->options.env)
         || !read_labels(c, &q->options) || !read_sleep(c, &q->options)
         || !silt_body_bool(c, "ephemeral", &q->options.ephemeral)
-        || !silt_api_network_read(c, silt_json_get(c->body, SILT_LIT("network")),
-                                  &q->options.network))
+        || !silt_api_network_read(c, silt_json_get(c->body, SILT_LIT("network")), "network.allow", &network))
         return;
+    q->options.network = network.mode;
+    q->options.allow = network.allow;
     if (q->options.image.data != NULL && silt_id_check_image(q->options.image, &e) < 0) {
         silt_api_refuse_field(c->request, "image", e.text);
         return;
@@ -475,7 +487,7 @@ static void parse_create(struct silt_call *c)
     silt_list_init(&c->waiter.link);
     c->waiter.on_ready = on_created;
     if (silt_registry_create(c->api->registry, silt_slice_of(q->id), &q->options, &c->waiter, &e) < 0)
-        silt_api_refuse_error(c->request, &e);
+        refuse_creation(c, &e);
 }
 
 SILT_HANDLER(silt_api_sandbox_create)

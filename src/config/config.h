@@ -46,6 +46,8 @@ struct silt_config {
     uint32_t network_connections;
     uint32_t network_connections_all;
     char network_resolvers[256];
+    char network_mode[8]; /* public, none, allow */
+    char network_allow[4096];
     uint32_t http_connections;
     uint32_t http_head_timeout_ms;
     uint32_t http_body_timeout_ms;

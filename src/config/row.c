@@ -70,6 +70,11 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      FIELD(network_connections_all),
      "Connections of all sandboxes together beyond which each may begin only 16 more; twice as many "
      "there never are. 0: a quarter of this machine's nf_conntrack_max."},
+    {"network.mode", SILT_ROW_CHOICE, "public", 0, 0, "public|none|allow", FIELD(network_mode),
+     "The network of sandboxes that are created without one."},
+    {"network.allow", SILT_ROW_TEXT, "", 0, 4095, NULL, FIELD(network_allow),
+     "What those sandboxes may reach with `network.mode` = `allow`: rules like example.com, "
+     "*.example.com:443 or 10.1.2.0/24:5432, with commas."},
     {"network.resolvers", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(network_resolvers),
      "Addresses of the DNS servers that sandboxes' questions go to, with commas; those of this "
      "machine's /etc/resolv.conf when not set."},

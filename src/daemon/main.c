@@ -90,6 +90,10 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
                && p->nfds == 1) {
         silt_priv_ask_replace(d->registry.priv, p->fds[0]);
         p->nfds = 0;
+    } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_EGRESS
+               && p->nfds == 1) {
+        silt_registry_on_proxy(&d->registry, p->fds[0]);
+        p->nfds = 0;
     }
     silt_parcel_close(p);
 }
@@ -173,7 +177,11 @@ static int build(struct daemon *d, struct silt_error *e)
     d->api.loop = &d->loop;
     d->api.git_local_remotes = strcmp(d->config.git_local_remotes, "on") == 0;
     silt_api_init(&d->api);
-    if (silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
+    struct silt_network_settings network = {.mode = d->config.network_mode,
+                                            .allow = d->config.network_allow,
+                                            .open = d->config.network_open};
+    r->without_network = strcmp(d->config.network, "off") == 0;
+    if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
         || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0

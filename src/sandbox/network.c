@@ -4,26 +4,47 @@
 #include "sandbox/sandbox.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+enum { SET_MS = 5000 }; /* silt-proxy is there again after a restart, and has answered */
 
 /* A question that is not among the sandbox's `asks`: it may be put beside any other, and the
  * sandbox may be gone when the answer comes. */
 struct ask {
     struct silt_registry *registry; /* borrowed */
     uint32_t slot;
-    char id[SILT_ID_MAX + 1];
-    enum silt_net_mode mode, before;
+    uint64_t turn;
+    enum silt_net_mode mode;
 };
+
+static void on_late(struct silt_timer *t);
+static void apply(struct silt_sandbox *s);
+static void pump(struct silt_sandbox *s);
+static void turn(struct silt_sandbox *s, enum silt_net_mode mode);
 
 void silt_network_init(struct silt_sandbox *s)
 {
     silt_list_init(&s->network.changes);
+    silt_refusals_init(&s->network.refusals);
+    s->network.late.on_time = on_late;
 }
 
-static void save(struct silt_sandbox *s, enum silt_net_mode mode)
+void silt_network_fini(struct silt_sandbox *s)
 {
-    s->row.network = mode;
-    silt_sandbox_save(s);
+    silt_loop_cancel(s->registry->loop, &s->network.late);
+    silt_refusals_fini(&s->network.refusals);
+    free(s->network.before_allow);
+    s->network.before_allow = NULL;
+}
+
+static void enter(struct silt_sandbox *s,
+                  enum silt_network_step next) /* the only place that assigns it */
+{
+    s->network.step = next;
+    s->network.turn = silt_registry_number(s->registry);
+    if (next == SILT_NETWORK_SETTING)
+        silt_loop_after(s->registry->loop, &s->network.late, SET_MS);
+    else
+        silt_loop_cancel(s->registry->loop, &s->network.late);
 }
 
 static bool is_up(const struct silt_sandbox *s)
@@ -31,91 +52,276 @@ static bool is_up(const struct silt_sandbox *s)
     return s->state == SILT_SANDBOX_RUNNING && !s->claimed;
 }
 
-static void pump(struct silt_sandbox *s);
-static void put_question(struct silt_sandbox *s, enum silt_net_mode mode,
-                         enum silt_net_mode before);
-
-static struct silt_network_change *first(struct silt_sandbox *s)
-{
-    struct silt_link *l = s->network.changes.next;
-    return silt_list_empty(&s->network.changes)
-               ? NULL
-               : silt_container_of(l, struct silt_network_change, link);
-}
-
 static void finish(struct silt_network_change *c, const struct silt_error *e)
 {
+    if (c == NULL)
+        return; /* its caller has left */
     silt_list_remove(&c->link);
+    c->network = NULL;
     c->on_done(c, e);
 }
 
-/* Where there is no network at all, none is what it has. A sandbox that has ended meanwhile starts
- * with the new mode. */
-static bool is_failure(const struct silt_sandbox *s, const struct silt_priv_answer *a,
-                       enum silt_net_mode mode)
+/* The row */
+
+static void forget_before(struct silt_network *n)
 {
-    if (a->ok || !is_up(s))
-        return false;
-    return a->body.error.code != SILT_UNAVAILABLE || mode != SILT_NET_NONE;
+    free(n->before_allow);
+    n->before_allow = NULL;
+    n->changing = false;
 }
 
-static void on_answer(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+static void take_back(struct silt_sandbox *s)
 {
-    struct ask q = *(struct ask *)context;
-    struct silt_sandbox *s = q.registry->by_slot[q.slot];
-    (void)fds;
-    (void)nfds;
-    free(context);
-    if (s == NULL || strcmp(s->row.id, q.id) != 0 || !s->network.asked)
-        return;
-    s->network.asked = false;
-    if (!a->ok && a->body.error.code == SILT_INTERRUPTED && is_up(s)) {
-        put_question(s, q.mode, q.before);
-        return;
-    }
-    struct silt_network_change *c = first(s);
-    bool failed = is_failure(s, a, q.mode);
-    if (failed) {
-        silt_log(SILT_LOG_WARN, "sandbox.network", "sandbox=%s error=\"%s\"", s->row.id,
-                 a->body.error.text);
-        save(s, q.before);
-    }
-    if (c != NULL && c->mode == q.mode)
-        finish(c, failed ? &a->body.error : NULL);
+    struct silt_network *n = &s->network;
+    free(s->row.allow);
+    s->row.allow = n->before_allow;
+    s->row.network = n->before;
+    n->before_allow = NULL;
+    n->changing = false;
+}
+
+/* Written down before it is done: should we die in between, the next siltd does it. */
+static int write_down(struct silt_sandbox *s, struct silt_network_change *c, struct silt_error *e)
+{
+    struct silt_network *n = &s->network;
+    n->changing = true;
+    n->before = s->row.network;
+    n->before_allow = s->row.allow;
+    s->row.network = c->mode;
+    s->row.allow = c->allow;
+    c->allow = NULL;
+    n->unsaved = s->claimed; /* it is written down when it has its name */
+    if (s->claimed || silt_store_put_policy(s->registry->store, &s->row, e) == 0)
+        return 0;
+    take_back(s);
+    return -1;
+}
+
+/* It goes on as it was: also silt-proxy, which may have got the new rules, or get them yet. */
+static void undo(struct silt_sandbox *s)
+{
+    struct silt_network *n = &s->network;
+    bool was_told = s->row.network == SILT_NET_ALLOW;
+    take_back(s);
+    n->unsaved = true;
+    silt_sandbox_save(s);
+    n->generation = s->row.network == SILT_NET_ALLOW ? silt_registry_number(s->registry) : 0;
+    if (n->generation != 0)
+        silt_egress_set(s);
+    else if (was_told)
+        silt_egress_leave(s, false);
+}
+
+/* Steps */
+
+/* The end of a change, or of what a start or a new siltd brings about. */
+static void done(struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_network *n = &s->network;
+    struct silt_network_change *c = n->now;
+    enter(s, SILT_NETWORK_RESTING);
+    if (e != NULL)
+        silt_log(SILT_LOG_WARN, "sandbox.network", "sandbox=%s error=\"%s\"", s->row.id, e->text);
+    if (n->changing && e != NULL)
+        undo(s);
+    forget_before(n);
+    n->now = NULL;
+    finish(c, e);
     pump(s);
+    bool under_way = n->stale || (n->step != SILT_NETWORK_RESTING && !n->changing);
+    if (!n->coming || under_way)
+        return;
+    n->coming = false;
+    silt_sandbox_on_network(s);
 }
 
-static void put_question(struct silt_sandbox *s, enum silt_net_mode mode, enum silt_net_mode before)
+static void put_question(struct silt_sandbox *s, enum silt_priv_op op, enum silt_net_mode mode,
+                         silt_priv_answered *on_answer)
 {
     struct ask *q = calloc(1, sizeof(*q));
     if (q == NULL)
         abort();
-    *q = (struct ask){.registry = s->registry, .slot = s->row.slot, .mode = mode, .before = before};
-    memcpy(q->id, s->row.id, sizeof(q->id));
-    s->network.asked = true;
-    struct silt_priv_request request = {
-        .op = SILT_PRIV_NETWORK, .slot = s->row.slot, .body.network = mode};
+    *q = (struct ask){
+        .registry = s->registry, .slot = s->row.slot, .turn = s->network.turn, .mode = mode};
+    struct silt_priv_request request = {.op = op, .slot = s->row.slot};
+    if (op == SILT_PRIV_NETWORK)
+        request.body.network = mode;
     silt_priv_ask(s->registry->priv, &request, NULL, 0, on_answer, q);
 }
 
-/* Written down before it is done: should we die in between, the next siltd does it. */
+/* NULL: nobody wants this answer any more. */
+static struct silt_sandbox *asker(const struct ask *q)
+{
+    struct silt_sandbox *s = q->registry->by_slot[q->slot];
+    return s != NULL && s->network.turn == q->turn ? s : NULL;
+}
+
+static bool is_interrupted(const struct silt_priv_answer *a)
+{
+    return !a->ok && a->body.error.code == SILT_INTERRUPTED;
+}
+
+static void learn(struct silt_sandbox *s);
+
+static void on_learned(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = asker(context);
+    (void)fds;
+    (void)nfds;
+    free(context);
+    if (s == NULL)
+        return;
+    if (is_interrupted(a)) {
+        learn(s);
+        return;
+    }
+    if (!a->ok && a->body.error.code != SILT_UNAVAILABLE) {
+        done(s, &a->body.error);
+        return;
+    }
+    s->network.linked = true;
+    if (a->ok)
+        silt_egress_begin(s, a->link, false);
+    if (a->ok && s->network.in_force == SILT_NET_DEFAULT
+        && a->body.netstat.mode < SILT_NET_MODE_MAX)
+        s->network.in_force = (enum silt_net_mode)a->body.netstat.mode;
+    if (is_up(s)) {
+        apply(s);
+        return;
+    }
+    s->network.stale = true; /* it is being claimed: after that */
+    done(s, NULL);
+}
+
+static void learn(struct silt_sandbox *s)
+{
+    enter(s, SILT_NETWORK_LEARNING);
+    put_question(s, SILT_PRIV_NETSTAT, SILT_NET_DEFAULT, on_learned);
+}
+
+static void set_rules(struct silt_sandbox *s)
+{
+    enter(s, SILT_NETWORK_SETTING);
+    s->network.generation = silt_registry_number(s->registry);
+    silt_egress_set(s);
+}
+
+static void on_late(struct silt_timer *t)
+{
+    struct silt_network *n = silt_container_of(t, struct silt_network, late);
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_TIMEOUT, "silt-proxy did not take the rules in time");
+    done(silt_container_of(n, struct silt_sandbox, network), &e);
+}
+
+void silt_network_on_applied(struct silt_sandbox *s, uint64_t generation,
+                             const struct silt_error *e)
+{
+    struct silt_network *n = &s->network;
+    if (generation != n->generation || generation == 0)
+        return;
+    if (e == NULL)
+        n->end.heard = true;
+    bool turned = n->in_force == SILT_NET_ALLOW;
+    if (n->step == SILT_NETWORK_SETTING && (e != NULL || turned))
+        done(s, e);
+    else if (n->step == SILT_NETWORK_SETTING
+             || (n->step == SILT_NETWORK_RESTING && e == NULL && !turned && is_up(s)))
+        turn(s, SILT_NET_ALLOW); /* at rest: a silt-proxy that came late */
+}
+
+static void on_turned(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    enum silt_net_mode mode = ((struct ask *)context)->mode;
+    struct silt_sandbox *s = asker(context);
+    (void)fds;
+    (void)nfds;
+    free(context);
+    if (s == NULL)
+        return;
+    struct silt_network *n = &s->network;
+    if (is_interrupted(a)) {
+        turn(s, mode);
+        return;
+    }
+    /* Where there is no network at all, none is what it has. */
+    if (!a->ok && !(a->body.error.code == SILT_UNAVAILABLE && mode == SILT_NET_NONE)) {
+        done(s, &a->body.error);
+        return;
+    }
+    bool told = n->in_force == SILT_NET_ALLOW || n->in_force == SILT_NET_DEFAULT;
+    n->in_force = mode;
+    if (mode != SILT_NET_ALLOW) {
+        n->generation = 0;
+        if (told)
+            silt_egress_leave(s, mode == SILT_NET_NONE);
+    }
+    done(s, NULL);
+}
+
+static void turn(struct silt_sandbox *s, enum silt_net_mode mode)
+{
+    enter(s, SILT_NETWORK_TURNING);
+    put_question(s, SILT_PRIV_NETWORK, mode, on_turned);
+}
+
+/* Brings about what the row says. */
+static void apply(struct silt_sandbox *s)
+{
+    if (!s->network.linked)
+        learn(s);
+    else if (s->row.network == SILT_NET_DEFAULT)
+        done(s, NULL);
+    else if (s->row.network == SILT_NET_ALLOW && s->network.end.link != 0)
+        set_rules(s);
+    else
+        turn(s, s->row.network);
+}
+
+/* Changes */
+
+static struct silt_network_change *first(struct silt_network *n)
+{
+    return silt_list_first(&n->changes, struct silt_network_change, link);
+}
+
+static void begin(struct silt_sandbox *s, struct silt_network_change *c)
+{
+    struct silt_network *n = &s->network;
+    struct silt_error e;
+    silt_list_remove(&c->link);
+    if (write_down(s, c, &e) < 0) {
+        finish(c, &e);
+        return;
+    }
+    if (is_up(s)) {
+        n->now = c;
+        apply(s);
+        return;
+    }
+    n->stale = s->state == SILT_SANDBOX_STARTING || s->state == SILT_SANDBOX_RUNNING;
+    forget_before(n);
+    finish(c, NULL);
+}
+
 static void pump(struct silt_sandbox *s)
 {
-    struct silt_network_change *c;
-    while (!s->network.asked && (c = first(s)) != NULL) {
-        enum silt_net_mode before = s->row.network;
-        save(s, c->mode);
-        if (is_up(s)) {
-            put_question(s, c->mode, before);
+    struct silt_network *n = &s->network;
+    while (n->step == SILT_NETWORK_RESTING && (n->stale || first(n) != NULL)) {
+        if (n->stale && is_up(s)) {
+            n->stale = false;
+            apply(s);
             return;
         }
-        s->network.stale = s->state == SILT_SANDBOX_STARTING || s->state == SILT_SANDBOX_RUNNING;
-        finish(c, NULL);
+        if (first(n) == NULL)
+            return;
+        begin(s, first(n));
     }
 }
 
 void silt_network_change(struct silt_sandbox *s, struct silt_network_change *c)
 {
+    c->network = &s->network;
     silt_list_init(&c->link);
     silt_list_append(&s->network.changes, &c->link);
     pump(s);
@@ -124,53 +330,61 @@ void silt_network_change(struct silt_sandbox *s, struct silt_network_change *c)
 void silt_network_leave(struct silt_network_change *c)
 {
     silt_list_remove(&c->link);
+    if (c->network != NULL && c->network->now == c)
+        c->network->now = NULL;
+    free(c->allow);
+    c->allow = NULL;
+}
+
+/* What the rest of the room tells */
+
+enum silt_net_mode silt_network_birth_mode(const struct silt_sandbox *s)
+{
+    return s->row.network == SILT_NET_ALLOW ? SILT_NET_NONE : s->row.network;
+}
+
+static enum silt_net_mode born_in(const struct silt_sandbox *s)
+{
+    enum silt_net_mode mode = silt_network_birth_mode(s);
+    return mode == SILT_NET_DEFAULT ? SILT_NET_PUBLIC : mode;
+}
+
+void silt_network_on_created(struct silt_sandbox *s, uint32_t link)
+{
+    s->network.linked = true;
+    s->network.in_force = born_in(s);
+    silt_egress_begin(s, link, true);
+}
+
+void silt_network_on_claimed(struct silt_sandbox *s)
+{
+    if (s->row.network != SILT_NET_DEFAULT)
+        s->network.in_force = born_in(s);
 }
 
 void silt_network_on_running(struct silt_sandbox *s)
 {
-    if (!s->network.stale || s->network.asked || s->row.network == SILT_NET_DEFAULT)
-        return;
-    s->network.stale = false;
-    put_question(s, s->row.network, s->row.network);
+    if (s->row.network == SILT_NET_ALLOW)
+        s->network.stale = s->network.coming = true;
+    pump(s);
 }
 
-void silt_network_end(struct silt_sandbox *s)
+void silt_network_on_ended(struct silt_sandbox *s)
 {
+    struct silt_network *n = &s->network;
+    struct silt_network_change *c = n->now;
     struct silt_error e;
-    struct silt_network_change *c;
+    bool gone = s->state == SILT_SANDBOX_DESTROYING;
     (void)silt_fail(&e, SILT_GONE, "the sandbox is being destroyed");
-    s->network.asked = false;
-    while ((c = first(s)) != NULL)
+    enter(s, SILT_NETWORK_RESTING);
+    silt_egress_end(s);
+    n->linked = n->stale = n->coming = false;
+    n->in_force = SILT_NET_DEFAULT;
+    n->generation = 0;
+    forget_before(n);
+    n->now = NULL;
+    finish(c, gone ? &e : NULL); /* the next start has the new mode */
+    while (gone && (c = first(n)) != NULL)
         finish(c, &e);
-}
-
-/* Counters */
-
-struct counting {
-    struct silt_registry *registry; /* borrowed */
-    uint32_t slot;
-    silt_network_counted *on_counted;
-    void *context;
-};
-
-static void on_counters(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
-{
-    struct counting c = *(struct counting *)context;
-    (void)fds;
-    (void)nfds;
-    free(context);
-    const struct silt_sandbox *s = c.registry->by_slot[c.slot];
-    bool failed = !a->ok && s != NULL && is_up(s);
-    c.on_counted(c.context, a->ok ? &a->body.netstat : NULL, failed ? &a->body.error : NULL);
-}
-
-void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted, void *context)
-{
-    struct counting *c = calloc(1, sizeof(*c));
-    if (c == NULL)
-        abort();
-    *c = (struct counting){
-        .registry = s->registry, .slot = s->row.slot, .on_counted = on_counted, .context = context};
-    struct silt_priv_request q = {.op = SILT_PRIV_NETSTAT, .slot = s->row.slot};
-    silt_priv_ask(s->registry->priv, &q, NULL, 0, on_counters, c);
+    pump(s);
 }

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/egress.h"
 #include "sandbox/image.h"
 #include "sandbox/record.h"
 
@@ -194,6 +195,8 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
                         struct silt_sandbox **ret, struct silt_error *e)
 {
     silt_slice image = o->image.len > 0 ? o->image : silt_slice_of(r->settings.image);
+    if (silt_network_check(r, o, e) < 0)
+        return -1;
     struct silt_sandbox *s = o->ephemeral ? NULL : take_ready(r, image);
     bool claimed = s != NULL;
     if (!claimed && new_sandbox(r, image, &s, e) < 0)
@@ -205,7 +208,7 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     s->keep_limits = claimed && memcmp(&s->row.limits, &o->limits, sizeof(o->limits)) == 0;
     s->row.limits = o->limits;
     s->row.ephemeral = o->ephemeral;
-    s->row.network = o->network;
+    silt_network_choose(s, o);
     s->row.sleep_after_s = o->sleep_after_s;
     s->row.created_ms = silt_clock_wall_ms();
     s->row.used_ms = s->row.created_ms;
@@ -352,6 +355,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     r->by_slot = calloc(r->settings.slots, sizeof(struct silt_sandbox *));
     if (r->by_slot == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for %u slots", r->settings.slots);
+    r->egress = silt_egress_new(r);
     r->refill = (struct silt_timer){.on_time = on_refill};
     r->upkeep = (struct silt_timer){.on_time = on_upkeep};
     r->recovering = true;
@@ -391,6 +395,11 @@ void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, in
     else if (!runs) /* its end was written down, but not brought about */
         silt_sandbox_stop(s, s->row.death.cause[0] != 0 ? s->row.death.cause : "daemon_restart",
                           s->row.death.message);
+}
+
+void silt_registry_on_proxy(struct silt_registry *r, int channel)
+{
+    silt_egress_connect(r->egress, channel);
 }
 
 static void settle(struct silt_registry *r, struct silt_sandbox *s)
@@ -494,6 +503,7 @@ void silt_registry_close(struct silt_registry *r)
         silt_sandbox_forget(r->by_slot[i]);
     }
     silt_images_forget(r);
+    silt_egress_free(r->egress);
     free(r->by_slot);
     silt_map_fini(&r->by_id);
 }

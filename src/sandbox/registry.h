@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/prefix.h"
 #include "event/loop.h"
 #include "event/worker.h"
 #include "priv/ask.h"
@@ -20,6 +21,9 @@ struct silt_registry_settings {
     uint32_t agent_deadline_ms; /* 0: none */
     char image[SILT_IMAGE_NAME_SIZE];
     char type[SILT_TYPE_SIZE];
+    enum silt_net_mode network;   /* of sandboxes that were created without one */
+    const char *allow;            /* borrowed, for ever: its rules, one a line; may be NULL */
+    struct silt_prefix_list open; /* closed networks that sandboxes may reach all the same */
 };
 
 struct silt_registry_counts {
@@ -33,6 +37,7 @@ struct silt_registry {
     struct silt_priv_ask *priv;  /* borrowed */
     struct silt_worker *worker;  /* borrowed */
     int super;                   /* borrowed: channel to silt-super */
+    struct silt_egress *egress;  /* channel to silt-proxy */
     struct silt_registry_settings settings;
     struct silt_priv_limits default_limits; /* of settings.type */
     struct silt_map by_id;
@@ -58,6 +63,7 @@ struct silt_registry {
     uint64_t next_number; /* of sessions and execs; unique over restarts */
     uint64_t lookouts;    /* watches of files so far: a part of their names */
     bool rebooted, recovering;
+    bool without_network; /* as the last sandbox that was made has found */
     struct silt_job checkpoint;
     bool checkpointing; /* a worker is at it */
     struct silt_registry_counts counts;
@@ -73,6 +79,7 @@ struct silt_sandbox_options {
     int64_t sleep_after_s;
     bool ephemeral;
     enum silt_net_mode network;
+    silt_slice allow; /* rules, one a line; with mode allow */
 };
 
 /* Waits until a sandbox runs. Embedded in the request; silt_waiter_leave when that goes. */
@@ -81,10 +88,19 @@ struct silt_waiter {
     void (*on_ready)(struct silt_waiter *w, struct silt_sandbox *sandbox, const struct silt_error *e);
 };
 
+/* The operator's choice for sandboxes that were created without one, as in the settings. */
+struct silt_network_settings {
+    const char *mode, *allow, *open;
+};
+int silt_registry_set_network(struct silt_registry_settings *s, const struct silt_network_settings *n,
+                              struct silt_error *e);
+
 int silt_registry_open(struct silt_registry *r, struct silt_error *e);
 /* A descriptor pair that silt-super kept for us; takes both. */
 void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd);
 void silt_registry_adopted_all(struct silt_registry *r);
+/* A channel to silt-proxy, also in place of an earlier one; takes it. */
+void silt_registry_on_proxy(struct silt_registry *r, int channel);
 void silt_registry_close(struct silt_registry *r);
 
 struct silt_sandbox *silt_registry_find(struct silt_registry *r, silt_slice id);

@@ -55,6 +55,7 @@ static void on_hello_deadline(struct silt_timer *t);
 static void free_sandbox(struct silt_grave *g)
 {
     struct silt_sandbox *s = silt_container_of(g, struct silt_sandbox, grave);
+    silt_network_fini(s);
     silt_sandbox_row_fini(&s->row);
     free(s);
 }
@@ -101,8 +102,13 @@ void silt_sandbox_forget(struct silt_sandbox *s)
 void silt_sandbox_save(struct silt_sandbox *s)
 {
     struct silt_error e;
-    if (silt_store_put_sandbox(s->registry->store, &s->row, &e) < 0)
+    struct silt_store *store = s->registry->store;
+    int done = s->network.unsaved ? silt_store_put_policy(store, &s->row, &e)
+                                  : silt_store_put_sandbox(store, &s->row, &e);
+    if (done < 0)
         silt_log(SILT_LOG_ERROR, "store.put", "sandbox=%s error=%s", name_of(s), e.text);
+    else
+        s->network.unsaved = false;
 }
 
 void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d)
@@ -147,19 +153,25 @@ static void wake_waiters(struct silt_sandbox *s, const struct silt_error *e)
     }
 }
 
+void silt_sandbox_on_network(struct silt_sandbox *s)
+{
+    if (s->row.sleep_after_s > 0 && s->requests == 0)
+        silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
+    wake_waiters(s, NULL);
+}
+
 static void is_running(struct silt_sandbox *s)
 {
     enter(s, SILT_SANDBOX_RUNNING);
-    if (s->row.sleep_after_s > 0 && s->requests == 0)
-        silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
     silt_network_on_running(s);
-    wake_waiters(s, NULL);
+    if (!s->network.coming)
+        silt_sandbox_on_network(s);
 }
 
 void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w)
 {
     silt_list_init(&w->link);
-    if (s->state == SILT_SANDBOX_RUNNING) {
+    if (s->state == SILT_SANDBOX_RUNNING && !s->network.coming) {
         w->on_ready(w, s, NULL);
         return;
     }
@@ -184,6 +196,7 @@ static void became_ready(struct silt_sandbox *s)
     silt_list_append(&r->ready, &s->ready_link);
     r->ready_count++;
     silt_sandbox_save(s);
+    silt_network_on_running(s);
     silt_registry_refill_soon(r);
 }
 
@@ -219,9 +232,15 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
         s->registry->cold_starts -= s->row.id[0] != 0;
         return;
     }
-    if (pidfd < 0) {
+    if (a->ok)
+        s->registry->without_network = a->link == 0;
+    bool lacking = s->fresh && s->network.demanded && s->registry->without_network;
+    if (pidfd < 0 || lacking) {
         struct silt_error e;
-        if (a->ok)
+        silt_close_fd(&pidfd);
+        if (lacking)
+            (void)silt_fail(&e, SILT_UNAVAILABLE, "this machine has no network for sandboxes");
+        else if (a->ok)
             (void)silt_fail(&e, SILT_PROTOCOL, "silt-priv sent no pidfd");
         else
             e = a->body.error;
@@ -232,6 +251,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
     }
     s->channel.pidfd.fd = pidfd;
     silt_channel_open(s, silt_take_fd(&s->channel.watch.fd), pidfd);
+    silt_network_on_created(s, a->link);
     tell_super(s, SILT_SUPER_KEEP);
     silt_channel_hello(s);
     silt_loop_after(s->registry->loop, &s->hello, BIRTH_DEADLINE_MS);
@@ -278,7 +298,7 @@ void silt_sandbox_start(struct silt_sandbox *s)
     memcpy(c->digest, s->row.digest, sizeof(c->digest));
     c->limits = s->row.limits;
     c->handles = HANDLES_AT_BIRTH;
-    c->network = s->row.network;
+    c->network = silt_network_birth_mode(s);
     c->flags = (s->fresh ? SILT_CREATE_FRESH : 0U) | (s->row.ephemeral ? SILT_CREATE_EPHEMERAL : 0U)
                | (s->row.host_usr ? SILT_CREATE_HOST_USR : 0U);
     silt_id_hostname(s->row.id[0] != 0 ? silt_slice_of(s->row.id) : SILT_LIT("silt"), c->hostname);
@@ -301,6 +321,7 @@ static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds
     }
     s->claimed = false;
     if (a->ok) {
+        silt_network_on_claimed(s);
         silt_sandbox_save(s); /* not before: a new siltd must not take it for one with these limits */
         is_running(s);
         return;
@@ -315,7 +336,7 @@ static void ask_claim(struct silt_sandbox *s)
     struct silt_priv_request q = {.op = SILT_PRIV_CLAIM, .slot = s->row.slot};
     q.body.claim.limits = s->row.limits;
     q.body.claim.keep_limits = s->keep_limits;
-    q.body.claim.network = s->row.network;
+    q.body.claim.network = silt_network_birth_mode(s);
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
     ask(s, &q, NULL, 0, on_claimed);
 }
@@ -378,6 +399,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
         tell_super(s, SILT_SUPER_DROP);
     silt_channel_close(s);
+    silt_network_on_ended(s);
     silt_exec_drop_all(s, e);
     silt_work_drop_all(s, e); /* after it nobody holds a session any more */
     silt_session_drop_all(s, e);
@@ -496,7 +518,6 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     enter(s, SILT_SANDBOX_DESTROYING);
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);
-    silt_network_end(s);
     ask_end(s);
     wake_waiters(s, &e);
 }

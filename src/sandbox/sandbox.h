@@ -115,6 +115,7 @@ void silt_channel_hello(struct silt_sandbox *s);
 /* What channel tells the rest of the room; bodies are checked for size only. */
 void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len);
 void silt_session_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len);
+void silt_sandbox_on_network(struct silt_sandbox *s); /* commands need not wait for it any more */
 void silt_sandbox_on_hello_done(struct silt_sandbox *s);
 void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why); /* agent died or broke the contract */
 void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    SILT_EGRESS_RULES_MAX = 1024,
+    SILT_EGRESS_RULES_MAX = 2048, /* twice those of the API: a name without ports is two */
     SILT_EGRESS_NAME = 254, /* a name with its terminator */
 };
 

@@ -178,10 +178,12 @@ static int log_of(struct harness *h, const struct silt_priv_request *q)
 void harness_answer(struct harness *h, const struct silt_priv_request *q, bool ok)
 {
     struct silt_error e;
-    struct silt_priv_answer a = {.seq = q->seq, .slot = q->slot, .ok = ok};
+    struct silt_priv_answer a = {.seq = q->seq, .slot = q->slot, .ok = ok, .link = ok ? h->link : 0};
     struct silt_parcel p = {.data = &a, .len = sizeof(a)};
     if (!ok)
         (void)silt_fail(&a.body.error, SILT_NO_SPACE, "no room");
+    else if (q->op == SILT_PRIV_NETSTAT)
+        a.body.netstat.mode = h->mode;
     if (ok && (q->op == SILT_PRIV_CREATE || q->op == SILT_PRIV_LOG)) {
         p.fds[0] = q->op == SILT_PRIV_CREATE ? h->pidfd : log_of(h, q);
         p.nfds = 1;

@@ -16,6 +16,8 @@ struct harness {
     int log;    /* what the answer to LOG carries; -1: none yet */
     int kept[2]; /* channel and pidfd that silt-super was told to keep last; -1: none */
     uint32_t kept_key;
+    uint32_t link; /* what answers say of the sandbox's network link */
+    uint32_t mode; /* and of its mode */
     char folder[64];
 };
 

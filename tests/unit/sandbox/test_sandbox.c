@@ -576,6 +576,8 @@ static void a_new_daemon_counts_the_ready_ones_it_finds(void **state)
     harness_welcome(&h);
     assert_int_equal(h.registry.ready_count, 1);
     assert_int_equal(h.registry.ready_coming, 0);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_NETSTAT); /* for its link */
     assert_false(harness_asked(&h, &q));
 }
 
