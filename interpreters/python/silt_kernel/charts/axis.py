@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One axis of a plot: its label and unit, scale, ticks, and what its numbers stand for."""
+import functools
 import math
 import re
 
@@ -96,9 +97,11 @@ class Axis:
 
     def has_own_labels(self):
         """Somebody wrote the labels: they are names, not numbers."""
-        from matplotlib.ticker import FixedFormatter
+        from matplotlib.ticker import FixedFormatter, FuncFormatter
 
-        return bool(self.categories) or isinstance(self.axis.get_major_formatter(), FixedFormatter)
+        formatter = self.axis.get_major_formatter()
+        listed = isinstance(formatter, FuncFormatter) and isinstance(formatter.func, functools.partial)  # set_ticklabels
+        return bool(self.categories) or listed or isinstance(formatter, FixedFormatter)
 
     def scale(self):
         if self.is_date:

@@ -8,8 +8,12 @@ from .axis import Plane, number, swap_labels
 SLACK = 1e-6
 
 
+CORNERS = [0, 1, 5, 6]  # of a notched outline, whose notches may reach beyond the quartiles
+
+
 class Box:
     def __init__(self, points):
+        points = points[CORNERS] if len(points) in (11, 12) else points
         self.low = points.min(axis=0)
         self.high = points.max(axis=0)
         self.center = (self.low + self.high) / 2
@@ -33,7 +37,7 @@ def squarish(xy):
 def boxes_of(ax):
     from matplotlib.patches import PathPatch
 
-    filled = [Box(p.get_path().vertices[:-1]) for p in ax.patches
+    filled = [Box(p.get_path().vertices) for p in ax.patches
               if isinstance(p, PathPatch) and len(p.get_path().vertices) in (5, 6, 11, 12)]
     return filled or outline_boxes(ax.lines)
 
@@ -61,10 +65,16 @@ def element(label, box, lines, category):
     low, high = number(box.low[value]), number(box.high[value])
     made = {"label": label, "min": low, "first_quartile": low, "median": None, "third_quartile": high, "max": high,
             "outliers": []}
+    widest = 0
     for line in lines:
         xy = line.get_xydata()
-        if len(xy) and belongs(xy[:, category], box, category):
-            add_part(made, line, xy[:, category], xy[:, value])
+        if not len(xy) or not belongs(xy[:, category], box, category):
+            continue
+        places, values = xy[:, category], xy[:, value]
+        if is_median(made, places, values) and abs(places[1] - places[0]) >= widest - SLACK:
+            # Caps that lie on the box look the same, but are not wider, and are drawn first.
+            widest, made["median"] = abs(places[1] - places[0]), number(values[0])
+        add_part(made, line, places, values)
     return made
 
 
@@ -72,13 +82,22 @@ def belongs(places, box, category):
     return places.min() >= box.low[category] - SLACK and places.max() <= box.high[category] + SLACK
 
 
+def is_median(made, places, values):
+    return len(values) == 2 and values[0] == values[1] and places[0] != places[1] \
+        and made["first_quartile"] <= number(values[0]) <= made["third_quartile"]
+
+
+def is_mean(mark):
+    from matplotlib import rcParams
+
+    return mark.get_marker() == rcParams["boxplot.meanprops.marker"]
+
+
 def add_part(made, line, places, values):
+    """Outliers are marks without a line, whiskers run along the axis of the values."""
     if line.get_linestyle() in ("None", "none", "", " "):
-        if len(values) > 1 or not made["first_quartile"] <= values[0] <= made["third_quartile"]:  # not the mean's mark
+        if len(values) > 1 or not is_mean(line):
             made["outliers"] += [number(v) for v in values]
-    elif len(values) == 2 and values[0] == values[1]:
-        if made["first_quartile"] <= number(values[0]) <= made["third_quartile"] and made["median"] is None:
-            made["median"] = number(values[0])
     elif len(values) == 2 and places[0] == places[1]:
         made["min"] = min(made["min"], number(values.min()))
         made["max"] = max(made["max"], number(values.max()))

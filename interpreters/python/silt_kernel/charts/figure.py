@@ -7,7 +7,7 @@ x_label, y_label, x_unit, y_unit; lines, dots and grids add x_ticks, x_tick_labe
 from .bar import fill_bars, fill_steps, step_bins
 from .box import boxes_of, fill_boxes
 from .heat import fill_grid, grid_of
-from .line import fill_areas, fill_dots, fill_lines
+from .line import area_edges, fill_areas, fill_dots, fill_lines
 from .pie import fill_pie
 
 COLORBAR = "<colorbar>"
@@ -62,7 +62,7 @@ class Plot:
         self.ax = ax
         self.bars = [c for c in ax.containers if isinstance(c, BarContainer) and len(c)]
         self.wedges = [p for p in ax.patches if isinstance(p, Wedge)]
-        self.dots = [c for c in ax.collections if isinstance(c, PathCollection) and len(c.get_offsets())]
+        self.dots = [c for c in ax.collections if isinstance(c, PathCollection) and is_placed(c, ax)]
         self.grids = [g for g in map(grid_of, [*ax.images, *meshes(ax)]) if g is not None]
         self.areas = [c for c in ax.collections if type(c) is PolyCollection or "FillBetween" in type(c).__name__]
         self.steps = [p for p in ax.patches if isinstance(p, Polygon) and step_bins(p)]
@@ -102,11 +102,16 @@ class Plot:
         return self._fill_areas(chart)
 
     def _fill_areas(self, chart):
-        areas = [area for area in self.areas if is_filled_line(area)]
+        areas = [area for area in self.areas if area_edges(area)]
         if not areas:
             return None
         fill_areas(self.ax, chart, areas)
         return "line"
+
+
+def is_placed(dots, ax):
+    """Marks stand at places of the plane; the areas of a contour plot are of the same type, but stand nowhere."""
+    return len(dots.get_offsets()) > 0 and dots.get_offset_transform().contains_branch(ax.transData)
 
 
 def meshes(ax):
@@ -138,8 +143,3 @@ def is_rule(line):
 
 def plain_lines(ax):
     return [line for line in ax.lines if len(line.get_xdata())]
-
-
-def is_filled_line(area):
-    paths = area.get_paths()
-    return len(paths) == 1 and len(paths[0].vertices) >= 7 and len(paths[0].vertices) % 2 == 1

@@ -33,13 +33,23 @@ def dot_series(collections, plane):
     return made
 
 
+def area_edges(area):
+    """Both edges of fill_between's polygon, which goes along the first and comes back along the second; or None."""
+    paths = area.get_paths()
+    vertices = paths[0].vertices if len(paths) == 1 else ()
+    count = (len(vertices) - 3) // 2
+    if count < 2 or len(vertices) != 2 * count + 3:
+        return None
+    there, back = vertices[1:count + 1], vertices[count + 2:2 * count + 2][::-1]
+    along = there[:, 0]
+    return (there, back) if (along == back[:, 0]).all() and (along[1:] >= along[:-1]).all() else None
+
+
 def area_series(areas, plane):
-    """fill_between and stackplot: the side of each polygon that was given first."""
+    """fill_between and stackplot: the edge that is farther from zero is the data."""
     made = []
     for i, area in enumerate(areas):
-        vertices = area.get_paths()[0].vertices
-        count = (len(vertices) - 3) // 2
-        edge = vertices[count + 2: 2 * count + 2][::-1]
+        edge = max(area_edges(area), key=lambda points: abs(points[:, 1]).mean())
         made.append(series(label_or(area, f"Area {i}"), plane, edge[:, 0], edge[:, 1]))
     return made
 
