@@ -2,6 +2,7 @@
 """The context itself: takes init, runs cells one after another, tells what became of each."""
 import atexit
 import collections
+import gc
 import os
 import platform
 import select
@@ -64,17 +65,19 @@ class Kernel:
 
     def touch(self):
         """A cell for nobody, while nobody waits: the pages that a first cell copies are copied now."""
-        if not self.warm or select.select([self.control.fd], [], [], 0)[0]:
+        if not self.warm or self.control.has_line() or select.select([self.control.fd], [], [], 0)[0]:
             return
-        known = set(self.shell.user_ns)
-        self.shell.sink = None
-        self.shell.run_cell("1 + 1", store_history=True)
-        self.shell.sink = self.publish
-        self.shell.history_manager.reset(new_session=True)
-        self.shell.displayhook.flush()
-        for name in set(self.shell.user_ns) - known:
-            del self.shell.user_ns[name]
-        self.shell.execution_count = 1
+        shell, hook = self.shell, self.shell.displayhook
+        known = dict(shell.user_ns)
+        shell.sink = None
+        shell.run_cell("1 + 1", store_history=False)
+        shell.sink = self.publish
+        shell.user_ns["_oh"].clear()
+        hook._ = hook.__ = hook.___ = ""
+        for name in list(shell.user_ns):
+            if name not in known:
+                del shell.user_ns[name]
+        shell.user_ns.update(known)
 
     # ---- cells ----
 
@@ -190,13 +193,20 @@ def exit_status(exc):
 
 def leave(status):
     """As a script ends, but without taking the interpreter apart: with numpy loaded that is slow."""
-    for step in (threading._shutdown, atexit._run_exitfuncs):
+    for step in (threading._shutdown, atexit._run_exitfuncs, drop_variables):
         try:
             step()
         except BaseException:
             pass
     zygote.ready.streams.flush()
     os._exit(status)
+
+
+def drop_variables():
+    """Files that were not closed are written when nobody holds them any more."""
+    os.chdir("/")  # IPython asks for the working directory, which may be gone
+    zygote.ready.shell.reset(new_session=False)
+    gc.collect()
 
 
 def serve(control_fd):

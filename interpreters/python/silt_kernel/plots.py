@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plotly without a browser: a figure that is shown becomes a result with html and chart.
+"""Plotly and Altair without a browser: a figure that is shown becomes a result with html and chart.
 
-Its own way asks for nbformat, which hardly anybody has installed.
+Plotly's own way asks for nbformat, which hardly anybody has installed.
 """
 import json
 
 from . import imports
 from .bundle import CHART
-from .charts import plotly
+from .charts import plotly, vega
 
 FIGURE = ("plotly.basedatatypes", "BaseFigure")
+ALTAIR = [(f"altair.vegalite.v{version}.api", "TopLevelMixin") for version in (4, 5, 6)]
 
 
 def install(display_formatter):
@@ -17,6 +18,8 @@ def install(display_formatter):
     formatters["text/html"].for_type_by_name(*FIGURE, html)
     formatters[CHART].for_type_by_name(*FIGURE, chart)
     formatters["text/plain"].for_type_by_name(*FIGURE, lambda figure, p, _: p.text(type(figure).__name__))
+    for name in ALTAIR:
+        formatters[CHART].for_type_by_name(*name, altair_chart)
     display_formatter.mimebundle_formatter.for_type_by_name(*FIGURE, lambda *_, **__: None)
     imports.after_import("plotly.basedatatypes", change_figures)
     imports.after_import("plotly.io._renderers", change_renderers)
@@ -28,6 +31,13 @@ def html(figure):
 
 def chart(figure):
     return plotly.chart(json.loads(figure.to_json()))
+
+
+def altair_chart(made):
+    try:
+        return vega.chart(made.to_dict())
+    except Exception:  # a chart that Altair refuses to show, too, and says why
+        return None
 
 
 def change_figures(basedatatypes):

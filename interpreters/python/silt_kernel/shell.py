@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """IPython's shell without a terminal, without files of its own and without threads."""
+import atexit
 import sys
 import warnings
 
@@ -30,7 +31,8 @@ class Hook(DisplayHook):
 
     def compute_format_data(self, result):
         __tracebackhide__ = True  # for IPython: these frames tell the user nothing
-        made = super().compute_format_data(result)
+        formatter = self.shell.display_formatter
+        made = formatter.format(result, include=formats.formats_of(formatter, result))
         if not made[0] and self.shell.held_traceback is not None:
             raise self.shell.held_traceback[0]  # there is nothing to show but why
         return made
@@ -185,6 +187,7 @@ def page(_, data, start=0, **__):
 def make(streams):
     made = Shell.instance(config=settings())
     made.streams = streams
+    atexit.unregister(made.atexit_operations)  # what it does is done by leave(), after the handlers of the user
     made.set_hook("show_in_pager", page, 0)
     inline = figures.InlineBackend.instance(parent=made)
     made.configurables.append(inline)

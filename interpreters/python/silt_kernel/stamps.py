@@ -5,6 +5,11 @@ import sys
 
 stamps = []  # (path, size, mtime) of what is loaded
 homes = {}  # top-level package that is no part of Python itself: the folder it was found in
+early = set()  # those that a cold kernel has imported, too, before it looks into the user's folders
+
+
+def remember_early():
+    early.update(name for name in sys.modules if "." not in name)
 
 
 def remember():
@@ -45,10 +50,13 @@ def stale():
 def shadowed():
     """A package of the same name in a folder that comes before the one we loaded from wins."""
     unseen = set(homes)
+    base = os.path.dirname(os.__file__)
     for folder in sys.path:
-        folder = folder or os.getcwd()
+        if folder.startswith(base) and "-packages" not in folder:
+            continue  # Python's own
         unseen -= {name for name in unseen if homes[name] == folder}
-        found = first_in(folder, unseen) if unseen and os.path.isdir(folder) else None
+        names = unseen if "-packages" in folder else unseen - early
+        found = first_in(folder or os.getcwd(), names) if names and os.path.isdir(folder or ".") else None
         if found:
             return f"{found} comes first"
     return None

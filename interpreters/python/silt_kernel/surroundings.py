@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a context is given by init: environment, working directory, and the module path that follows."""
-import importlib
 import os
 import site
 import sys
@@ -20,7 +19,7 @@ def enter(init):
     change_folder(init.get("cwd") or "/")
     sys.argv[:] = [""]
     sys.path[:] = module_path()
-    importlib.invalidate_caches()
+    forget_missing_folders()
 
 
 def set_environment(env):
@@ -74,5 +73,6 @@ def unique(items):
 def forget_missing_folders():
     """A folder that was not there when it was looked at (pip makes it later) is looked at again."""
     cache = sys.path_importer_cache
-    for path in [path for path, finder in cache.items() if finder is None]:
-        cache.pop(path, None)
+    for path in sys.path:
+        if cache.get(path, True) is None:
+            cache.pop(path, None)

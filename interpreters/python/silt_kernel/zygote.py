@@ -51,6 +51,7 @@ def prepare(warm):
     streams = Streams()
     shell = shells.make(streams)
     if warm:
+        stamps.remember_early()
         preload()
         rehearse(shell)
         close_devnull()

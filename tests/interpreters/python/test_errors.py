@@ -113,6 +113,13 @@ class Ends(unittest.TestCase):
         _, seen = self.leaves("import atexit; atexit.register(print, 'bye'); exit()", 0, warm=True)
         self.assertEqual(seen.stdout, "bye\n")
 
+    def test_files_that_were_not_closed_are_written(self):
+        self.leaves("f = open('/tmp/silt-unclosed', 'w'); f.write('all'); g = open('/tmp/silt-cycle', 'w'); g.write('all'); h = [g]; h.append(h); exit()", 0)
+        for name in ("/tmp/silt-unclosed", "/tmp/silt-cycle"):
+            with open(name, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "all")
+            os.unlink(name)
+
     def test_quit_and_the_end_of_the_socket_end_the_kernel(self):
         context = self.context()
         context.run("import atexit; atexit.register(print, 'bye')")

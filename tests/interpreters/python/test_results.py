@@ -2,6 +2,8 @@
 """Results: all formats of one object in one message, valid JSON whatever the object holds, within the budget."""
 import base64
 import json
+import pathlib
+import tempfile
 import unittest
 
 from harness import ContextCase
@@ -88,6 +90,12 @@ class Formats(ContextCase):
         deep = self.main("d = {}\nfor _ in range(200): d = {'d': d}\nd")
         self.assertEqual(deep["truncated"], ["json"])
 
+    def test_formatters_that_the_user_registers_are_asked(self):
+        self.good("html = get_ipython().display_formatter.formatters['text/html']\nhtml.for_type(int, lambda n: f'<b>{n}</b>')")
+        self.assertEqual(self.main("5"), {"text": "5", "html": "<b>5</b>"})
+        self.good("html.pop(int)")
+        self.assertEqual(self.main("5"), {"text": "5"})
+
     def test_a_repr_that_fails_is_the_error_of_the_cell(self):
         run = self.run_cell("class Bad:\n    def __repr__(self): raise ValueError('bad repr')\nBad()")
         self.assertEqual((run.error["ename"], run.error["evalue"], run.stderr), ("ValueError", "bad repr", ""))
@@ -164,8 +172,38 @@ class Budget(ContextCase):
         self.assertEqual(self.good("import pandas as pd\npd.DataFrame({'a': range(50_000)})").main["truncated"], ["data"])
 
 
+# As much of Plotly as the kernel touches.
+PLOTLY = {
+    "__init__.py": "",
+    "basedatatypes.py": """
+class BaseFigure:
+    def to_json(self): return '{"data": [{"type": "pie", "values": [1]}], "layout": {}}'
+    def to_html(self, full_html, include_plotlyjs): return '<div>plot</div>'
+    def _ipython_display_(self): raise ValueError('needs nbformat')
+    def _repr_mimebundle_(self, *a, **k): raise ValueError('needs nbformat')
+    def show(self, *a, **k):
+        import plotly.io
+        return plotly.io.show(self, *a, **k)
+""",
+    "io/__init__.py": "from ._renderers import show",
+    "io/_renderers.py": "def show(figure, renderer=None): print('own way', renderer)",
+}
+
+
 class Installed(ContextCase):
-    """Plotly and Altair are no part of the image: what they hand to IPython is."""
+    """Plotly and Altair are no part of the image: what they hand to IPython, and where we reach into them, is."""
+
+    def test_plotly_figures_are_shown_without_its_renderers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in PLOTLY.items():
+                path = pathlib.Path(folder, "plotly", name)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+            self.good(f"import sys; sys.path.insert(0, {folder!r}); import plotly.basedatatypes; figure = plotly.basedatatypes.BaseFigure()")
+            for code in ("figure", "figure.show()", "import plotly.io; plotly.io.show(figure)"):
+                result, = self.good(code).results
+                self.assertEqual((result["html"], result["chart"]["type"], result["main"]), ("<div>plot</div>", "pie", code == "figure"))
+            self.assertEqual(self.good("figure.show(renderer='svg')").stdout, "own way svg\n")
 
     def test_a_plotly_bundle_is_a_chart(self):
         code = ("display({'application/vnd.plotly.v1+json': {'data': [{'type': 'bar', 'x': ['a'], 'y': [1]}],"

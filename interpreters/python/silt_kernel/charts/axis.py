@@ -111,9 +111,10 @@ class Axis:
         return self.axis.get_scale()
 
     def _counts_names(self):
-        """set_xticks(range(n), names) is a categorical axis in disguise."""
+        """set_xticks(range(n), names) is a categorical axis in disguise; seaborn's begin at 0.5, boxes at 1."""
         places = [float(t) for t in self.axis.get_majorticklocs()]
-        return bool(places) and self.has_own_labels() and places == list(map(float, range(len(places))))
+        return bool(places) and self.has_own_labels() and 0 <= places[0] <= 1 \
+            and all(b - a == 1 for a, b in zip(places, places[1:]))
 
 
 class Plane:

@@ -40,8 +40,15 @@ def fill_bars(ax, chart, containers, lines):
     for i, group in enumerate(groups):
         name = label_or(group.container, f"Group {i}")
         chart["elements"] += elements(group, name, axis, chart["type"] == "histogram")
-    if lines:
-        chart["lines"] = line_series(lines, plane)
+    over = [line for line in lines if not is_whisker(line, horizontal)]
+    if over:
+        chart["lines"] = line_series(over, plane)
+
+
+def is_whisker(line, horizontal):
+    """The error of a bar, as seaborn draws it: two points, one above the other."""
+    places = line.get_ydata() if horizontal else line.get_xdata()
+    return len(places) == 2 and places[0] == places[1]
 
 
 def elements(group, name, axis, histogram):

@@ -60,7 +60,7 @@ class Plot:
         from matplotlib.patches import Polygon, Wedge
 
         self.ax = ax
-        self.bars = [c for c in ax.containers if isinstance(c, BarContainer) and len(c)]
+        self.bars = [c for c in ax.containers if isinstance(c, BarContainer) and is_drawn(c)]
         self.wedges = [p for p in ax.patches if isinstance(p, Wedge)]
         self.dots = [c for c in ax.collections if isinstance(c, PathCollection) and is_placed(c, ax)]
         self.grids = [g for g in map(grid_of, [*ax.images, *meshes(ax)]) if g is not None]
@@ -107,6 +107,11 @@ class Plot:
             return None
         fill_areas(self.ax, chart, areas)
         return "line"
+
+
+def is_drawn(bars):
+    """Seaborn tries its bars out with one that has no place."""
+    return any(bar.get_x() == bar.get_x() and bar.get_height() == bar.get_height() for bar in bars)
 
 
 def is_placed(dots, ax):

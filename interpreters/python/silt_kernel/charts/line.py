@@ -21,8 +21,21 @@ def label_or(artist, default):
 
 
 def line_series(lines, plane):
-    return [series(label_or(line, f"Line {i}"), plane, line.get_xdata(), line.get_ydata())
+    names = legend_names(plane.ax)
+    return [series(label_or(line, names.get(look(line), f"Line {i}")), plane, line.get_xdata(), line.get_ydata())
             for i, line in enumerate(lines)]
+
+
+def look(line):
+    return str(line.get_color()), line.get_linestyle()
+
+
+def legend_names(ax):
+    """Seaborn gives its lines no names, but draws them in the legend: {look: name}."""
+    legend = ax.get_legend()
+    if legend is None:
+        return {}
+    return {look(line): text.get_text() for line, text in zip(legend.get_lines(), legend.get_texts())}
 
 
 def dot_series(collections, plane):
