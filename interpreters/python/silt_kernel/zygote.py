@@ -88,6 +88,7 @@ def rehearse(shell):
     sys.stdout, sys.stderr = out, err
     shell.sink = None
     shell.reset(new_session=True)
+    shell.user_ns.update(dict.fromkeys(("_", "__", "___"), ""))  # as at the start: reset() leaves them out
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What IPython users expect of cells."""
+import os
+import tempfile
 import unittest
 
 from harness import Context, ContextCase
@@ -55,9 +57,15 @@ class Cells(ContextCase):
         self.assertEqual(self.good("await five() + 1").text, "6")
 
     def test_tasks_go_on_between_cells(self):
-        self.good("import asyncio\ndone = []\nasync def later():\n    await asyncio.sleep(0.01)\n    done.append(1)\n    print('ticked', flush=True)\n"
-                  "task = asyncio.create_task(later())\nawait asyncio.sleep(0)")
-        seen = self.context.until(lambda name, _: name == "stdout")
+        fifo = tempfile.mktemp()
+        os.mkfifo(fifo)
+        self.addCleanup(os.unlink, fifo)
+        self.good("import asyncio, os\ndone = []\nasync def later():\n    loop, fd = asyncio.get_running_loop(), os.open(" + repr(fifo) + ", os.O_RDONLY | os.O_NONBLOCK)\n"
+                  "    written = loop.create_future()\n    loop.add_reader(fd, lambda: (loop.remove_reader(fd), written.set_result(1)))\n"
+                  "    await written\n    done.append(1)\n    print('ticked')\ntask = asyncio.create_task(later())\nawait asyncio.sleep(0)")
+        with open(fifo, "w", encoding="utf-8") as file:
+            file.write("go")
+        seen = self.context.until(lambda name, value: name == "stdout" and value.endswith(b"\n"))
         self.assertEqual(seen.stdout, "ticked\n")
         self.assertEqual(self.good("done").text, "[1]")
 
