@@ -104,6 +104,23 @@ int silt_cgroup_put_number(const struct silt_cgroups *c, struct silt_cgroup_at a
     return silt_cgroup_put(c, at, file, text, e);
 }
 
+/* What is saved up may be no more than the quota, at every moment. Kernels before 5.14 save nothing. */
+int silt_cgroup_put_quota(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
+                          const char *burst_file, uint64_t quota_us, const char *period,
+                          struct silt_error *e)
+{
+    char text[48];
+    struct silt_error ignored;
+    (void)snprintf(text, sizeof(text), "%llu%s", (unsigned long long)quota_us, period);
+    if (silt_cgroup_put(c, at, file, text, e) < 0) {
+        if (e->sys != EINVAL || silt_cgroup_put_number(c, at, burst_file, 0, &ignored) < 0
+            || silt_cgroup_put(c, at, file, text, e) < 0)
+            return -1;
+    }
+    (void)silt_cgroup_put_number(c, at, burst_file, quota_us, &ignored);
+    return 0;
+}
+
 /* A pid may be someone else's by the time it is looked at: the pidfd holds on to one process, its
  * ids tell whether it is one of ours. */
 static void kill_one(const struct silt_cgroups *c, uint64_t pid)

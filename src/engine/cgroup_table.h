@@ -45,6 +45,11 @@ int silt_cgroup_put(const struct silt_cgroups *c, struct silt_cgroup_at at, cons
                     const char *text, struct silt_error *e);
 int silt_cgroup_put_number(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
                            uint64_t number, struct silt_error *e);
+/* Writes how much processor time each period has, and lets an idle guest save up as much again: what
+ * comes in bursts, as most commands do, is then not stopped in the middle. */
+int silt_cgroup_put_quota(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
+                          const char *burst_file, uint64_t quota_us, const char *period,
+                          struct silt_error *e);
 /* The first number of the file, or the one that follows `key `; "max" is UINT64_MAX. */
 int silt_cgroup_get(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,
                     const char *key, uint64_t *ret, struct silt_error *e);

@@ -150,8 +150,9 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
         && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.max", l->pids, e)
                < 0)
         return -1;
-    return silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[CPU], name), "cpu.cfs_quota_us",
-                                  quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, e);
+    return silt_cgroup_put_quota(c, silt_cgroup_at(c->dirs[CPU], name), "cpu.cfs_quota_us",
+                                 "cpu.cfs_burst_us",
+                                 quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, "", e);
 }
 
 static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup_birth *ret,

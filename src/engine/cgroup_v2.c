@@ -90,12 +90,13 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
 static int limit_cpu(const struct silt_cgroups *c, const char *group, uint32_t milli,
                      struct silt_error *e)
 {
-    char text[48];
+    char period[16];
     uint64_t quota = (uint64_t)milli * (PERIOD_US / 1000);
     if (quota < QUOTA_LEAST_US)
         quota = QUOTA_LEAST_US;
-    (void)snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, PERIOD_US);
-    return silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cpu.max", text, e);
+    (void)snprintf(period, sizeof(period), " %d", PERIOD_US);
+    return silt_cgroup_put_quota(c, silt_cgroup_at(c->dirs[0], group), "cpu.max", "cpu.max.burst",
+                                 quota, period, e);
 }
 
 static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,

@@ -63,6 +63,7 @@ TEST(limits_are_written_and_changed)
     assert_int_equal(silt_cgroup_make(&c, 3, &l, &e), 0);
     assert_file("unit/s3/guest/memory.max", "67108864");
     assert_file("unit/s3/guest/cpu.max", "6200 100000");
+    assert_file("unit/s3/guest/cpu.max.burst", "6200");
     assert_file("unit/s3/guest/pids.max", "9");
     close_groups();
 }
