@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernel: one JavaScript or TypeScript context. Lines on descriptor 3 tell it what to do, descriptors 1 and 2 are
+// its output. Started as: node --no-force-async-hooks-checks kernel.cjs [typescript]
+// The word says what a process that waits for its context should be warm for.
+//
+// (Stopping user code on SIGINT leaves node's books about asynchronous calls unbalanced when it strikes in a timer;
+// without the flag node ends the process then.)
+//
+// User code shares this process and may change every object it can reach. So the kernel takes what it needs later
+// from own.cjs, before the first cell, and walks arrays by index.
+'use strict';
+
+const { parse, setImmediate } = require('./own.cjs');
+const control = require('./control.cjs');
+
+const CONTROL_FD = 3;
+
+let language = null; // of the context, once it has begun
+
+function begin(message) {
+	const scope = require('./scope.cjs');
+	try {
+		scope.enter(message.cwd, message.env);
+	} catch (error) {
+		control.send({ t: 'failed', code: 'cwd', why: `${message.cwd}: ${error.message}` });
+		return control.leave(1);
+	}
+	language = message.language;
+	require('./run.cjs').begin(language, message.budget);
+	control.send({ t: 'ready', version: process.versions.node });
+}
+
+function obey(message) {
+	if (message.t === 'init' && !language)
+		begin(message);
+	else if (message.t === 'run' && language)
+		return require('./run.cjs').start(message);
+	else if (message.t === 'quit')
+		return control.leave(0);
+	control.rest();
+}
+
+function onLine(line) {
+	if (line === null)
+		return control.leave(0);
+	let message;
+	try {
+		message = parse(line);
+	} catch {
+		return control.rest(); // not from silt-init
+	}
+	try {
+		obey(message);
+	} catch (error) {
+		control.send({ t: 'failed', code: 'internal', why: String(error.stack) }); // ours
+		control.leave(1);
+	}
+}
+
+/* Nobody has sent anything yet: this process waits for its context. */
+function warm() {
+	if (!language)
+		require('./run.cjs').warm(process.argv[2]);
+}
+
+control.open(CONTROL_FD, onLine, () => require('./run.cjs').interrupt());
+require('./output.cjs').install();
+setImmediate(warm);

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* native: what the kernel of a JavaScript context needs and JavaScript cannot do. It keeps the
+ * control socket away from user code's children, reads it on a thread of its own, writes whole
+ * lines, and stops JavaScript on SIGINT wherever it is: in a cell, after an await, in a timer.
+ *
+ * SIGINT is first told to the event loop (onInterrupt). A loop that does not answer within
+ * PATIENCE_MS is held up by user code, which is then terminated, again and again until somebody
+ * answers. Code of the kernel itself is never terminated: it either runs while nothing is watched,
+ * or is a native call.
+ *
+ * Linked against no library: every name below is exported by node or by the C library that node has
+ * loaded, so that one file serves every image. Node-API is declared here because a build needs no
+ * Node. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+typedef struct napi_env__ *napi_env;
+typedef struct napi_value__ *napi_value;
+typedef struct napi_callback_info__ *napi_callback_info;
+typedef struct napi_threadsafe_function__ *napi_threadsafe_function;
+typedef napi_value (*napi_callback)(napi_env, napi_callback_info);
+typedef void (*napi_threadsafe_function_call_js)(napi_env, napi_value, void *, void *);
+typedef void (*napi_finalize)(napi_env, void *, void *);
+typedef int napi_status; /* 0 is success */
+
+napi_status napi_create_function(napi_env, const char *, size_t, napi_callback, void *,
+                                 napi_value *);
+napi_status napi_set_named_property(napi_env, napi_value, const char *, napi_value);
+napi_status napi_get_cb_info(napi_env, napi_callback_info, size_t *, napi_value *, napi_value *,
+                             void **);
+napi_status napi_get_undefined(napi_env, napi_value *);
+napi_status napi_get_null(napi_env, napi_value *);
+napi_status napi_get_boolean(napi_env, bool, napi_value *);
+napi_status napi_get_value_int32(napi_env, napi_value, int *);
+napi_status napi_create_int32(napi_env, int, napi_value *);
+napi_status napi_create_string_utf8(napi_env, const char *, size_t, napi_value *);
+napi_status napi_get_value_string_utf8(napi_env, napi_value, char *, size_t, size_t *);
+napi_status napi_is_buffer(napi_env, napi_value, bool *);
+napi_status napi_get_buffer_info(napi_env, napi_value, void **, size_t *);
+napi_status napi_call_function(napi_env, napi_value, napi_value, size_t, const napi_value *,
+                               napi_value *);
+napi_status napi_get_and_clear_last_exception(napi_env, napi_value *);
+napi_status napi_fatal_exception(napi_env, napi_value);
+napi_status napi_create_threadsafe_function(napi_env, napi_value, napi_value, napi_value, size_t,
+                                            size_t, void *, napi_finalize, void *,
+                                            napi_threadsafe_function_call_js,
+                                            napi_threadsafe_function *);
+napi_status napi_call_threadsafe_function(napi_threadsafe_function, void *, int);
+__attribute__((visibility("default"))) napi_value napi_register_module_v1(napi_env env,
+                                                                          napi_value exports);
+
+/* Methods of v8::Isolate, by the names that the C++ compiler gives them. */
+void *current_isolate(void) __asm__("_ZN2v87Isolate10GetCurrentEv");
+void terminate_execution(void *isolate) __asm__("_ZN2v87Isolate18TerminateExecutionEv");
+void cancel_terminate_execution(void *isolate) __asm__(
+    "_ZN2v87Isolate24CancelTerminateExecutionEv");
+
+enum {
+    AUTO_LENGTH = -1,
+    PATIENCE_MS = 20,
+    CONTROL_FD_MIN = 100,      /* out of the way of the numbers that user code gets and closes */
+    LINE_MAX_BYTES = 64 << 20, /* code of 10 MB, every byte escaped */
+    READ_BYTES = 64 << 10,
+};
+
+/* An interrupt, from the signal to the one who deals with it. */
+enum interrupt { NONE, ASKED, ANSWERED };
+
+struct line {
+    size_t length;
+    char bytes[];
+};
+
+static struct {
+    void *isolate;
+    napi_threadsafe_function lines, interrupts;
+    int control;
+    int signal_read, signal_write;
+    bool closed; /* the thread's: nothing more is read from control */
+    char *buffer;
+    size_t used, size;
+
+    pthread_mutex_t lock; /* guards what follows */
+    enum interrupt interrupt;
+    bool stopped;     /* the process ends: the event loop is told nothing more */
+    unsigned waiting; /* lines that the event loop has not taken yet */
+    unsigned inside;  /* depth of call() */
+    bool delivering;  /* a line is being looked at by the kernel: not to be terminated */
+    bool watched;     /* a run goes on, wherever its code is */
+} k = {.control = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the thread ---- */
+
+static void on_signal(int number)
+{
+    (void)number;
+    int saved = errno;
+    (void)!write(k.signal_write, "", 1);
+    errno = saved;
+}
+
+static void guard_signal(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+static bool stuck(void)
+{
+    return k.interrupt == ASKED && !k.delivering && (k.inside || k.watched || k.waiting);
+}
+
+static void strike(void)
+{
+    pthread_mutex_lock(&k.lock);
+    if (stuck())
+        terminate_execution(k.isolate);
+    pthread_mutex_unlock(&k.lock);
+}
+
+/* A signal while nothing runs and nothing waits to run means nothing. */
+static void ask(void)
+{
+    char drain[64];
+    while (read(k.signal_read, drain, sizeof drain) > 0)
+        ;
+    pthread_mutex_lock(&k.lock);
+    bool idle = !k.inside && !k.watched && !k.waiting && !k.delivering;
+    if (!idle && k.interrupt == NONE)
+        k.interrupt = ASKED;
+    if (!idle && k.inside)
+        terminate_execution(k.isolate); /* no event loop can answer */
+    if (!idle && !k.stopped)
+        (void)napi_call_threadsafe_function(k.interrupts, NULL, 0);
+    pthread_mutex_unlock(&k.lock);
+}
+
+static bool asked(void)
+{
+    pthread_mutex_lock(&k.lock);
+    bool yes = k.interrupt == ASKED;
+    pthread_mutex_unlock(&k.lock);
+    return yes;
+}
+
+/* No line at all is the end. */
+static void deliver(const char *bytes, size_t length)
+{
+    struct line *line = NULL;
+    if (bytes) {
+        line = malloc(sizeof *line + length);
+        if (!line)
+            abort();
+        line->length = length;
+        memcpy(line->bytes, bytes, length);
+    }
+    pthread_mutex_lock(&k.lock);
+    k.waiting++;
+    if (!k.stopped)
+        (void)napi_call_threadsafe_function(k.lines, line, 0);
+    pthread_mutex_unlock(&k.lock);
+}
+
+static void split(size_t from)
+{
+    char *start = k.buffer, *end = k.buffer + k.used, *at = k.buffer + from;
+    while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+        deliver(start, (size_t)(at - start));
+        start = ++at;
+    }
+    k.used = (size_t)(end - start);
+    memmove(k.buffer, start, k.used);
+}
+
+static bool make_room(void)
+{
+    if (k.size - k.used >= READ_BYTES)
+        return true;
+    size_t size = k.size * 2 + READ_BYTES * 2;
+    char *larger = size <= LINE_MAX_BYTES ? realloc(k.buffer, size) : NULL;
+    if (!larger)
+        return false;
+    k.buffer = larger;
+    k.size = size;
+    return true;
+}
+
+static void read_control(void)
+{
+    ssize_t n = make_room() ? read(k.control, k.buffer + k.used, k.size - k.used) : 0;
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) {
+        k.closed = true;
+        deliver(NULL, 0);
+        return;
+    }
+    k.used += (size_t)n;
+    split(k.used - (size_t)n);
+}
+
+static void *thread(void *unused)
+{
+    for (;;) {
+        struct pollfd fds[] = {{.fd = k.signal_read, .events = POLLIN},
+                               {.fd = k.closed ? -1 : k.control, .events = POLLIN}};
+        int ready = poll(fds, 2, asked() ? PATIENCE_MS : -1);
+        if (ready == 0)
+            strike();
+        if (ready <= 0)
+            continue;
+        if (fds[1].revents)
+            read_control(); /* before the signal: what was sent first is a reason for it */
+        if (fds[0].revents)
+            ask();
+    }
+    return unused;
+}
+
+/* ---- in the event loop ---- */
+
+/* Whatever the thread wanted to stop is over: JavaScript runs again. */
+static void answer(bool delivering)
+{
+    pthread_mutex_lock(&k.lock);
+    if (k.interrupt == ASKED)
+        k.interrupt = ANSWERED;
+    k.waiting -= delivering;
+    k.delivering |= delivering;
+    cancel_terminate_execution(k.isolate);
+    pthread_mutex_unlock(&k.lock);
+}
+
+static void on_line(napi_env env, napi_value handler, void *context, void *data)
+{
+    (void)context;
+    struct line *line = data;
+    napi_value self, text, result;
+    if (env) {
+        answer(true);
+        napi_get_undefined(env, &self);
+        if (!line || napi_create_string_utf8(env, line->bytes, line->length, &text) != 0)
+            napi_get_null(env, &text);
+        (void)napi_call_function(env, self, handler, 1, &text, &result);
+    }
+    free(line);
+}
+
+static void on_interrupt(napi_env env, napi_value handler, void *context, void *data)
+{
+    (void)context, (void)data;
+    napi_value self, result;
+    if (!env || !asked())
+        return; /* dealt with already */
+    answer(false);
+    napi_get_undefined(env, &self);
+    (void)napi_call_function(env, self, handler, 0, NULL, &result);
+}
+
+/* ---- what JavaScript calls ---- */
+
+/* watch(): the line was a run's; from here until rest() an interrupt is meant for it. */
+static napi_value watch(napi_env env, napi_callback_info info)
+{
+    (void)env, (void)info;
+    pthread_mutex_lock(&k.lock);
+    k.delivering = false;
+    k.watched = true;
+    pthread_mutex_unlock(&k.lock);
+    return NULL;
+}
+
+static napi_value rest(napi_env env, napi_callback_info info)
+{
+    (void)env, (void)info;
+    pthread_mutex_lock(&k.lock);
+    k.delivering = false;
+    k.watched = false;
+    k.interrupt = NONE;
+    cancel_terminate_execution(k.isolate);
+    pthread_mutex_unlock(&k.lock);
+    return NULL;
+}
+
+static bool enter(void)
+{
+    pthread_mutex_lock(&k.lock);
+    bool allowed = k.interrupt == NONE;
+    k.inside += allowed;
+    pthread_mutex_unlock(&k.lock);
+    return allowed;
+}
+
+static bool leave(void)
+{
+    pthread_mutex_lock(&k.lock);
+    k.inside--;
+    bool undisturbed = k.interrupt == NONE;
+    if (k.interrupt == ASKED)
+        k.interrupt = ANSWERED;
+    cancel_terminate_execution(k.isolate);
+    pthread_mutex_unlock(&k.lock);
+    return undisturbed;
+}
+
+/* call(f): true when f has returned, false when SIGINT stopped it or came before; what f throws is
+ * thrown. */
+static napi_value call(napi_env env, napi_callback_info info)
+{
+    size_t count = 1;
+    napi_value f, self, result;
+    napi_get_cb_info(env, info, &count, &f, NULL, NULL);
+    napi_get_undefined(env, &self);
+    bool finished = false;
+    if (enter()) {
+        (void)napi_call_function(env, self, f, 0, NULL, &result);
+        finished = leave();
+    }
+    if (!finished)
+        (void)napi_get_and_clear_last_exception(env, &result);
+    napi_get_boolean(env, finished, &result);
+    return result;
+}
+
+/* Waits as long as it takes: the reader always reads on. A child may have made a pipe non-blocking.
+ */
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, bytes, length);
+        if (n >= 0) {
+            bytes += n;
+            length -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            struct pollfd full = {.fd = fd, .events = POLLOUT};
+            (void)poll(&full, 1, -1);
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+static int write_value(napi_env env, int fd, napi_value value, const char *end)
+{
+    bool is_buffer = false;
+    void *bytes = NULL;
+    size_t length = 0, tail = strlen(end);
+    napi_is_buffer(env, value, &is_buffer);
+    if (is_buffer)
+        return napi_get_buffer_info(env, value, &bytes, &length) ? EINVAL
+                                                                 : write_all(fd, bytes, length);
+    if (napi_get_value_string_utf8(env, value, NULL, 0, &length) != 0)
+        return EINVAL;
+    char *text = malloc(length + tail + 1);
+    if (!text)
+        return ENOMEM;
+    napi_get_value_string_utf8(env, value, text, length + 1, &length);
+    memcpy(text + length, end, tail);
+    int error = write_all(fd, text, length + tail);
+    free(text);
+    return error;
+}
+
+/* send(text): one line of control. write(fd, text or buffer): output. Both give 0 or errno. */
+static napi_value send_line(napi_env env, napi_callback_info info)
+{
+    size_t count = 1;
+    napi_value text, result;
+    napi_get_cb_info(env, info, &count, &text, NULL, NULL);
+    napi_create_int32(env, write_value(env, k.control, text, "\n"), &result);
+    return result;
+}
+
+static napi_value write_output(napi_env env, napi_callback_info info)
+{
+    size_t count = 2;
+    napi_value args[2], result;
+    int fd = -1;
+    napi_get_cb_info(env, info, &count, args, NULL, NULL);
+    napi_get_value_int32(env, args[0], &fd);
+    napi_create_int32(env, write_value(env, fd, args[1], ""), &result);
+    return result;
+}
+
+/* unwind(): an exception that nobody catches, after which node balances its books about
+ * asynchronous calls. Code that was terminated in a timer or a tick has left them open. */
+static napi_value unwind(napi_env env, napi_callback_info info)
+{
+    (void)info;
+    napi_value nothing;
+    napi_get_undefined(env, &nothing);
+    (void)napi_fatal_exception(env, nothing);
+    return NULL;
+}
+
+/* stop(): the event loop ends with the process, and the thread must not speak to it any more. */
+static napi_value stop(napi_env env, napi_callback_info info)
+{
+    (void)env, (void)info;
+    pthread_mutex_lock(&k.lock);
+    k.stopped = true;
+    pthread_mutex_unlock(&k.lock);
+    return NULL;
+}
+
+/* guard(): takes SIGINT back from user code's listeners. */
+static napi_value guard(napi_env env, napi_callback_info info)
+{
+    (void)env, (void)info;
+    guard_signal();
+    return NULL;
+}
+
+static int open_descriptors(int fd)
+{
+    int pipe_fds[2];
+    if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return errno;
+    k.signal_read = fcntl(pipe_fds[0], F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
+    k.signal_write = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
+    k.control = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
+    (void)close(pipe_fds[0]);
+    (void)close(pipe_fds[1]);
+    (void)close(fd); /* children of user code must not inherit it */
+    return k.signal_read < 0 || k.signal_write < 0 || k.control < 0 ? errno : 0;
+}
+
+static int start_thread(void)
+{
+    sigset_t all, before;
+    pthread_t id;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &before); /* signals are for the threads that node has for them */
+    int error = pthread_create(&id, NULL, thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static napi_threadsafe_function callback(napi_env env, napi_value handler,
+                                         napi_threadsafe_function_call_js from_loop)
+{
+    napi_value name;
+    napi_threadsafe_function f = NULL;
+    napi_create_string_utf8(env, "control", (size_t)AUTO_LENGTH, &name);
+    (void)napi_create_threadsafe_function(env, handler, NULL, name, 0, 1, NULL, NULL, NULL,
+                                          from_loop, &f);
+    return f;
+}
+
+/* open(fd, onLine(text or null at the end), onInterrupt()): 0 or errno. Takes fd. */
+static napi_value open_control(napi_env env, napi_callback_info info)
+{
+    size_t count = 3;
+    napi_value args[3], result;
+    int fd = -1;
+    napi_get_cb_info(env, info, &count, args, NULL, NULL);
+    napi_get_value_int32(env, args[0], &fd);
+    k.isolate = current_isolate();
+    k.lines = callback(env, args[1], on_line);
+    k.interrupts = callback(env, args[2], on_interrupt);
+    int error = k.lines && k.interrupts ? open_descriptors(fd) : EINVAL;
+    if (!error)
+        guard_signal();
+    if (!error)
+        error = start_thread();
+    napi_create_int32(env, error, &result);
+    return result;
+}
+
+napi_value napi_register_module_v1(napi_env env, napi_value exports)
+{
+    static const struct {
+        const char *name;
+        napi_callback run;
+    } functions[] = {
+        {"open", open_control}, {"send", send_line}, {"write", write_output},
+        {"call", call},         {"watch", watch},    {"rest", rest},
+        {"guard", guard},       {"stop", stop},      {"unwind", unwind},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        napi_value f;
+        napi_create_function(env, functions[i].name, (size_t)AUTO_LENGTH, functions[i].run, NULL,
+                             &f);
+        napi_set_named_property(env, exports, functions[i].name, f);
+    }
+    return exports;
+}
