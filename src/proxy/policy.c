@@ -54,6 +54,7 @@ static bool is_numeric(silt_slice s)
 
 bool silt_policy_clean(silt_slice text, char out[SILT_EGRESS_NAME])
 {
+    out[0] = 0;
     if (text.len > 0 && text.data[text.len - 1] == '.')
         text.len--;
     if (text.len == 0 || text.len >= SILT_EGRESS_NAME)
@@ -64,7 +65,10 @@ bool silt_policy_clean(silt_slice text, char out[SILT_EGRESS_NAME])
     }
     out[text.len] = 0;
     silt_slice name = {out, text.len};
-    return is_name(name) && !is_numeric(name);
+    if (is_name(name) && !is_numeric(name))
+        return true;
+    out[0] = 0;
+    return false;
 }
 
 static int read_network(const struct silt_egress_rule *from, silt_prefix *ret, struct silt_error *e)

@@ -26,5 +26,6 @@ enum silt_policy_verdict silt_policy_address(const struct silt_policy *p,
                                              const silt_prefix *address, uint16_t port);
 
 /* A host's name as somebody wrote it, made comparable: lower case, one dot at the end is taken
- * away. false: it is no name, but an address, empty, or with bytes that no name has. */
+ * away. false: it is no name, but an address, empty, or with bytes that no name has; out is then
+ * "". */
 bool silt_policy_clean(silt_slice text, char out[SILT_EGRESS_NAME]);

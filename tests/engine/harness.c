@@ -118,6 +118,7 @@ void world_open(struct world *w, const char *build)
     open_network(w);
     install(w, build, "silt-priv", "silt-priv");
     install(w, build, "silt-fetch", "silt-fetch");
+    install(w, build, "silt-proxy", "silt-proxy");
     install(w, build, "tests/unit/engine/puppet", "silt-init");
     (void)snprintf(path, sizeof(path), "%s/state", w->folder);
     if (silt_pool_mount(path, 1ULL << 30, &error) < 0) {

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { CLIENTS_MAX = 1024, LOOPBACK = 1 };
+enum { CLIENTS_MAX = 1024, LISTENERS = 4, LOOPBACK = 1 };
 
 static struct silt_error error;
 
@@ -135,27 +135,32 @@ static void echo(struct pollfd *p)
 
 static _Noreturn void serve(const char *place, pid_t parent)
 {
-    static struct pollfd p[2 + CLIENTS_MAX];
+    static struct pollfd p[LISTENERS + CLIENTS_MAX];
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
         _exit(1);
-    for (int i = 0; i < 2 + CLIENTS_MAX; i++)
+    for (int i = 0; i < LISTENERS + CLIENTS_MAX; i++)
         p[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-    p[0].fd = listen_on(SOCK_STREAM, PORT);
-    p[1].fd = listen_on(SOCK_DGRAM, ECHO_PORT);
+    p[0].fd = listen_on(SOCK_DGRAM, ECHO_PORT);
+    p[1].fd = listen_on(SOCK_STREAM, PORT);
+    p[2].fd = listen_on(SOCK_STREAM, TLS_PORT);
+    p[3].fd = listen_on(SOCK_STREAM, SSH_PORT);
     for (;;) {
         int free_one = 0;
-        if (poll(p, 2 + CLIENTS_MAX, -1) < 0)
+        if (poll(p, LISTENERS + CLIENTS_MAX, -1) < 0)
             _exit(1);
-        if (p[1].revents != 0)
-            answer(p[1].fd, place);
-        for (int i = 2; i < 2 + CLIENTS_MAX; i++) {
+        if (p[0].revents != 0)
+            answer(p[0].fd, place);
+        for (int i = LISTENERS; i < LISTENERS + CLIENTS_MAX; i++) {
             if (p[i].revents != 0)
                 echo(&p[i]);
             if (p[i].fd < 0)
                 free_one = i;
         }
-        if (p[0].revents != 0 && free_one > 0)
-            p[free_one] = (struct pollfd){.fd = greet(p[0].fd, place), .events = POLLIN};
+        for (int i = 1; i < LISTENERS && free_one > 0; i++)
+            if (p[i].revents != 0) {
+                p[free_one] = (struct pollfd){.fd = greet(p[i].fd, place), .events = POLLIN};
+                break; /* the others are still there in the next round */
+            }
     }
 }
 

@@ -334,6 +334,42 @@ static void do_release(void)
     say("ok");
 }
 
+/* Bytes as pairs of digits. */
+static size_t from_hex(const char *hex, char *out, size_t room)
+{
+    size_t n = 0;
+    unsigned byte;
+    for (; n < room && sscanf(hex, "%2x", &byte) == 1; hex += 2)
+        out[n++] = (char)byte;
+    return n;
+}
+
+static void do_bytes(const char *hex)
+{
+    static char bytes[ROOM];
+    size_t n = from_hex(hex, bytes, sizeof(bytes));
+    if (send(held[nheld - 1], bytes, n, MSG_NOSIGNAL) < 0)
+        say("errno %d", errno);
+    else
+        say("ok");
+}
+
+/* A question to the gateway, and its answer, in digits. */
+static void do_ask(const char *hex)
+{
+    char bytes[1024];
+    size_t len = from_hex(hex, bytes, sizeof(bytes));
+    int fd = dial(SOCK_DGRAM, "10.210.0.1", 53);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    (void)send(fd, bytes, len, 0);
+    ssize_t n = poll(&p, 1, PATIENCE_MS) > 0 ? recv(fd, bytes, sizeof(bytes), 0) : -1;
+    if (n < 0)
+        say("silence");
+    for (ssize_t i = 0; i < n; i++)
+        say("%02x", (unsigned char)bytes[i]);
+    (void)close(fd);
+}
+
 static void do_listen(int port)
 {
     struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -363,6 +399,10 @@ static bool obey_network(const char *line, char *rest)
         say("errno %d", errno);
     else if (strcmp(line, "talk") == 0 && nheld > 0)
         hear(held[nheld - 1]);
+    else if (strcmp(line, "bytes") == 0 && nheld > 0)
+        do_bytes(rest);
+    else if (strcmp(line, "ask") == 0)
+        do_ask(rest);
     else if (strcmp(line, "listen") == 0)
         do_listen((int)strtol(rest, NULL, 10));
     else
