@@ -15,6 +15,7 @@ enum {
     HEADERS = 64,   /* bytes of a packet: both headers */
     ROOM = 1 << 20, /* of the socket: what comes in while silt-proxy is restarted */
     WAIT = 10,      /* hundredths of a second that a message may wait for others */
+    BUNDLE = 32,    /* connections told at once */
     ANSWER_ROOM = 4096,
 };
 
@@ -40,7 +41,8 @@ static int ask(int fd, const struct nlmsghdr *h, struct silt_error *e)
     return 0;
 }
 
-static int listen_to(int fd, uint16_t group, uint32_t bytes, struct silt_error *e)
+/* `bundle`: so many are told at once, or those of a tenth of a second. */
+static int listen_to(int fd, uint16_t group, uint32_t bytes, uint32_t bundle, struct silt_error *e)
 {
     char room[256] __attribute__((aligned(8)));
     struct nfulnl_msg_config_cmd bind = {.command = NFULNL_CFG_CMD_BIND};
@@ -53,6 +55,7 @@ static int listen_to(int fd, uint16_t group, uint32_t bytes, struct silt_error *
     h = begin(room, group);
     mnl_attr_put(h, NFULA_CFG_MODE, sizeof(mode), &mode);
     mnl_attr_put_u32(h, NFULA_CFG_TIMEOUT, htonl(WAIT));
+    mnl_attr_put_u32(h, NFULA_CFG_QTHRESH, htonl(bundle));
     return ask(fd, h, e);
 }
 
@@ -64,7 +67,7 @@ int silt_nflog_open(int *ret_fd, struct silt_error *e)
     if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) < 0)
         return silt_fail_errno(e, "open a socket of netfilter");
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
-    if (listen_to(fd, REFUSED, HEADERS, e) < 0 || listen_to(fd, BEGUN, 1, e) < 0)
+    if (listen_to(fd, REFUSED, HEADERS, 1, e) < 0 || listen_to(fd, BEGUN, 1, BUNDLE, e) < 0)
         return -1;
     *ret_fd = silt_take_fd(&fd);
     return 0;

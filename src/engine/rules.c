@@ -78,7 +78,7 @@ static const struct line gate[] = {
     {"rule begin jump count", NULL},
     {"rule begin icmp type != echo-request goto wrong_mode", "net_protocols"},
     {"rule begin icmpv6 type != echo-request goto wrong_mode", "net_protocols"},
-    {"rule begin log group 2 snaplen 1 queue-threshold 32 accept", NULL}, /* is counted */
+    {"rule begin log group 2 snaplen 1 accept", NULL}, /* is counted */
 
     {"chain out", NULL},
     {"rule out oifname != \"up\" goto closed", "net_neighbours"},
