@@ -6,18 +6,11 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+enum { QUIET_MS = 1000 };
+
 static struct silt_dialer_stock *stock_of(struct silt_dialer *d, int family)
 {
     return &d->stocks[family == AF_INET ? 0 : 1];
-}
-
-void silt_dialer_init(struct silt_dialer *d, struct silt_loop *loop)
-{
-    *d = (struct silt_dialer){.loop = loop, .channel = {.fd = -1}};
-    for (int i = 0; i < 2; i++) {
-        d->stocks[i].family = i == 0 ? AF_INET : AF_INET6;
-        silt_list_init(&d->stocks[i].wants);
-    }
 }
 
 static void hang_up(struct silt_dialer *d)
@@ -31,10 +24,12 @@ static void hang_up(struct silt_dialer *d)
 
 static void refill(struct silt_dialer *d, struct silt_dialer_stock *s)
 {
-    struct silt_dial_request q = {.family = (uint32_t)s->family, .count = SILT_DIAL_MAX};
+    size_t room = SILT_DIALER_READY - s->count;
+    struct silt_dial_request q = {.family = (uint32_t)s->family,
+                                  .count = room < SILT_DIAL_MAX ? (uint32_t)room : SILT_DIAL_MAX};
     struct silt_parcel p = {.data = &q, .len = sizeof(q)};
     struct silt_error e;
-    if (d->channel.fd < 0 || s->asked || s->count > SILT_DIALER_READY - SILT_DIAL_MAX)
+    if (d->channel.fd < 0 || s->asked || room == 0)
         return;
     if (silt_fd_send(d->channel.fd, &p, &e) < 0)
         hang_up(d); /* it is gone; silt-super sends another */
@@ -49,7 +44,16 @@ static void serve(struct silt_dialer *d, struct silt_dialer_stock *s)
         silt_list_remove(&w->link);
         w->on_socket(w, s->fds[--s->count]);
     }
-    refill(d, s);
+    if (s->count <= SILT_DIALER_READY - SILT_DIAL_MAX)
+        refill(d, s);
+    else if (s->count < SILT_DIALER_READY)
+        silt_loop_after(d->loop, &s->fill, QUIET_MS);
+}
+
+static void on_quiet(struct silt_timer *t)
+{
+    struct silt_dialer_stock *s = silt_container_of(t, struct silt_dialer_stock, fill);
+    refill(s->dialer, s);
 }
 
 static void take(struct silt_dialer *d, const struct silt_dial_answer *a, struct silt_parcel *p)
@@ -79,6 +83,17 @@ static void on_channel(struct silt_watch *w, uint32_t events)
         return;
     }
     take(d, &a, &p);
+}
+
+void silt_dialer_init(struct silt_dialer *d, struct silt_loop *loop)
+{
+    *d = (struct silt_dialer){.loop = loop, .channel = {.fd = -1}};
+    for (int i = 0; i < 2; i++) {
+        d->stocks[i].family = i == 0 ? AF_INET : AF_INET6;
+        d->stocks[i].dialer = d;
+        d->stocks[i].fill.on_time = on_quiet;
+        silt_list_init(&d->stocks[i].wants);
+    }
 }
 
 void silt_dialer_replace(struct silt_dialer *d, int channel)

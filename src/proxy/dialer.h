@@ -21,6 +21,8 @@ struct silt_dialer_stock {
     size_t count;
     bool asked;
     struct silt_link wants;
+    struct silt_dialer *dialer; /* borrowed */
+    struct silt_timer fill;     /* a quiet moment: the stock is filled up */
 };
 
 struct silt_dialer {
