@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/inspect.h"
+#include "engine/without.h"
 #include "proxy/hello.h"
 #include "proxy/policy.h"
 
@@ -230,6 +231,8 @@ enum silt_inspect_result silt_inspect_next(struct silt_inspect *i, silt_slice by
                                            size_t *ret_len)
 {
     i->name[0] = 0;
+    if (silt_without("allow_clear"))
+        i->state = SILT_INSPECT_FREE;
     switch (i->state) {
     case SILT_INSPECT_FIRST:
         return first(i, bytes, ret_len);
