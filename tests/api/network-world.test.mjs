@@ -63,14 +63,15 @@ async function works(t, box) {
 	});
 }
 
-/** What a connection to each of these (name or address) says, and after how long: the words of the system, not a time-out. */
+/** How a connection to each of these (name or address), which says nothing, ends, and after how long: by the words of the system, not by a time-out. */
 const KNOCK = String.raw`
 import errno, socket, sys, time
 for word in sys.argv[1:]:
     host, port = word.rsplit('/', 1)
     begun = time.monotonic()
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
+        end = 'connected' if socket.create_connection((host, int(port)), timeout=3).recv(1) else 'closed'
+    except TimeoutError:
         end = 'connected'
     except socket.gaierror as error:
         end = 'name'
@@ -108,8 +109,8 @@ async function fails(t, box) {
 }
 
 const SAYS = {
-	curl: /Could not resolve host|Connection refused|Couldn't connect/,
-	git: /Could not resolve host|Connection refused|Couldn't connect/,
+	curl: /Could not resolve host|Connection refused|Couldn't connect|reset by peer/,
+	git: /Could not resolve host|Connection refused|Couldn't connect|reset by peer/,
 	pip: /No matching distribution found/,
 	npm: /EAI_AGAIN|ENOTFOUND|ECONNREFUSED/,
 	'apt-get': /Could not resolve|resolving|Connection refused|Could not connect/,
@@ -127,11 +128,42 @@ test('curl, git, pip, npm and apt-get are refused in mode none', async t => {
 	await fails(t, box);
 });
 
+const ALLOW = ['www.example.test', 'git.example.test:443', '*.npm.test:443', 'pypi.example.test', 'deb.example.test:80'];
+
+test('curl, git, pip, npm and apt-get work in a mode allow that names their servers', async t => {
+	await works(t, await boxOf(t, { network: { mode: 'allow', allow: ALLOW } }));
+});
+
+test('curl, git, pip, npm and apt-get are refused in a mode allow that names others', async t => {
+	const box = await boxOf(t, { network: { mode: 'allow', allow: ['example.org', '*.www.example.test', '8.8.4.0/24', 'git.example.test:22'] } });
+	await refuses(box, everySite.filter(to => !/^(sub\.www|git)\.example\.test/.test(to)), ['name', 'ECONNREFUSED', 'ECONNRESET']);
+	await fails(t, box);
+});
+
+test('names, ports and networks of an allow list are what is reached, and nothing else', async t => {
+	const box = await boxOf(t, { network: { mode: 'allow', allow: ['www.example.test:443', '*.www.example.test:80', '93.184.216.38/31:80', `[${SITES['other.test'][6]}]:443`] } });
+	const curl = async (url, ...words) => {
+		const begun = Date.now();
+		const { stdout, exitCode } = await run(box, `curl -sS -m 5 ${words.join(' ')} '${url}' 2>/dev/null`);
+		return exitCode === 0 ? stdout.trim() : `refused ${Date.now() - begun < 1_000 ? 'at once' : 'late'}`;
+	};
+	assert.equal(await curl('https://www.example.test/'), HELLO.trim());
+	assert.equal(await curl('http://www.example.test/'), 'refused at once');
+	assert.equal(await curl('http://sub.www.example.test/'), 'this is sub.www.example.test');
+	assert.equal(await curl('https://sub.www.example.test/'), 'refused at once');
+	assert.equal(await curl('http://other.test/'), 'refused at once', 'a network does not name what is in it');
+	assert.equal(await curl(`http://${SITES['other.test'][4]}/`), 'this is other.test');
+	assert.equal(await curl(`http://[${SITES['other.test'][6]}]/`), 'refused at once');
+	assert.equal(await curl(`https://[${SITES['other.test'][6]}]/`, '-k'), 'this is other.test');
+	assert.equal(await curl('https://git.example.test/'), 'refused at once');
+});
+
 const network = box => daemon.api('GET', `/v1/sandboxes/${box.id}/network`).then(answer => answer.body);
 const received = async box => (await network(box)).counters.receivedBytes;
 
 /** A slow download that runs in the background; resolves when bytes come. */
 async function download(box) {
+	await box.out('rm -f /tmp/slow');
 	const { processId } = await start(box, 'curl -sS -m 60 -o /tmp/slow -w "%{http_code} %{exitcode} %{size_download}" https://www.example.test/slow', { env: TRUST });
 	await until('bytes of the download', async () => Number(await box.out('stat -c %s /tmp/slow 2>/dev/null || echo 0')) > 0);
 	return processId;
@@ -144,10 +176,15 @@ async function goesOn(box) {
 	await until('more bytes of the download', async () => await size() > before);
 }
 
+/** kill -9 of all processes of a program; resolves when as many others do their work. */
 async function killAndWait(name) {
-	const [pid] = daemon.programs(name);
-	process.kill(pid, 'SIGKILL');
-	await until(`another ${name}`, () => daemon.programs(name).some(p => p !== pid) && !daemon.programs(name).includes(pid), 15_000);
+	const old = daemon.programs(name);
+	for (const pid of name === 'silt-priv' ? old.slice(0, 1) : old) // its workers go with it
+		process.kill(pid, 'SIGKILL');
+	await until(`another ${name}`, () => {
+		const now = daemon.programs(name);
+		return now.length >= (name === 'silt-priv' ? 1 : old.length) && !now.some(pid => old.includes(pid));
+	}, 15_000);
 	await daemon.healthy();
 }
 
@@ -174,6 +211,32 @@ test('a download goes on while its policy is set again, and over kill -9 of silt
 	}
 	assert.equal((await look(box, id)).status, 'running');
 	assert.equal((await run(box, WAYS['curl by https'][0])).stdout, HELLO, 'names are resolved again');
+});
+
+test('in mode allow a download goes on over kill -9 of siltd and silt-priv, and ends with silt-proxy or its rule', async t => {
+	const box = await boxOf(t, { network: { mode: 'allow', allow: ALLOW } });
+	let id = await download(box);
+	for (const name of ['siltd', 'silt-priv']) {
+		await killAndWait(name);
+		await goesOn(box);
+	}
+	assert.equal((await policy(box, { mode: 'allow', allow: ['www.example.test:443'] })).status, 200);
+	await goesOn(box);
+	assert.equal((await policy(box, { mode: 'allow', allow: ['git.example.test'] })).status, 200);
+	assert.notEqual((await ended(box, id)).exitCode, 0, 'its rule has gone');
+	assert.equal((await policy(box, { mode: 'allow', allow: ALLOW })).status, 200);
+	id = await download(box);
+	await killAndWait('silt-proxy');
+	assert.notEqual((await ended(box, id)).exitCode, 0, 'who carried it has gone');
+	await until('the policy in the next silt-proxy', async () => (await run(box, WAYS['curl by https'][0])).stdout === HELLO);
+	assert.notEqual((await run(box, 'curl -sS -m 5 http://other.test/')).exitCode, 0, 'and nothing else is open');
+});
+
+test('a download that runs in mode public ends when an allow list does not name it', async t => {
+	const box = await boxOf(t);
+	const id = await download(box);
+	assert.equal((await policy(box, { mode: 'allow', allow: ['git.example.test'] })).status, 200);
+	assert.notEqual((await ended(box, id)).exitCode, 0);
 });
 
 test('questions that are under way when silt-proxy is killed are answered by the next one', async t => {

@@ -10,7 +10,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { Internet, WORLD } from './internet.mjs';
+import { CLOSED, Internet, WORLD } from './internet.mjs';
 import { until } from './wait.mjs';
 
 const START_MS = 30_000;
@@ -21,6 +21,7 @@ export const SITES = Object.fromEntries(['www.example.test', 'git.example.test',
 export const DNS_ELSEWHERE = { 4: '8.8.8.8', 6: '2001:4860:4860::8888' }; // a resolver that is not the host's
 
 export const HELLO = 'hello from the world\n';
+export const INSIDE = 'this is inside\n'; // what private addresses say
 export const BIG = 64 * 2 ** 20; // bytes of http://www.example.test/big
 
 function run(words, options) {
@@ -40,9 +41,10 @@ export const TRUST = {
 
 export class Services {
 	#children = [];
+	#dns;
 	#output = new Map();
 
-	/** wanted: names of services beside nginx and dnsmasq: git, npm, pip, apt. */
+	/** wanted: names of services beside nginx and dnsmasq: git, npm, pip, apt; tunnels (tunnels.mjs at www.example.test). */
 	static async start(wanted = []) {
 		const services = new Services();
 		const addresses = [...Object.values(SITES), DNS_ELSEWHERE].flatMap(Object.values);
@@ -68,6 +70,15 @@ export class Services {
 	/** The names that the world's DNS was asked for so far. */
 	asked() {
 		return [...this.said('dnsmasq').matchAll(/query\[\w+\] (\S+) from/g)].map(([, name]) => name);
+	}
+
+	/** Lets a name lead somewhere else, from now on. */
+	async point(name, ...addresses) {
+		const read = () => this.said('dnsmasq').split(`read ${this.file('hosts')}`).length;
+		const before = read();
+		this.#write('hosts', addresses.map(address => `${address} ${name}\n`).join(''));
+		this.#dns.kill('SIGHUP');
+		await until('dnsmasq reads', () => read() > before);
 	}
 
 	async stop() {
@@ -102,11 +113,12 @@ export class Services {
 	#makeFiles(wanted) {
 		for (const name of Object.keys(SITES))
 			this.#write(`www/${name}/index.html`, name === 'www.example.test' ? HELLO : `this is ${name}\n`);
+		this.#write('www/inside/index.html', INSIDE);
 		this.#write('www/www.example.test/big', '');
 		fs.truncateSync(this.file('www/www.example.test/big'), BIG);
-		const makers = { git: () => this.#makeRepository(), pip: () => this.#makeIndex(), apt: () => this.#makePackage(), npm: () => {} };
+		const makers = { git: () => this.#makeRepository(), pip: () => this.#makeIndex(), apt: () => this.#makePackage() };
 		for (const name of wanted)
-			makers[name]();
+			makers[name]?.();
 	}
 
 	#makeRepository() {
@@ -153,9 +165,10 @@ with zipfile.ZipFile(sys.argv[1], 'w') as z:
 		const fronts = Object.keys(SITES).flatMap(name => Object.keys(SITES).filter(other => other !== name).map(other =>
 			`server { server_name ${other}; ${listen(name, 80)} ${listen(name, 443, ' ssl')} root ${this.file('www', other)}; }`));
 		this.#write('nginx.conf', `daemon off; master_process off; pid ${this.file('nginx.pid')}; error_log stderr; events { worker_connections 4096; }
-http { access_log ${this.file('access.log')}; default_type text/html; server_names_hash_bucket_size 128; ssl_certificate ${this.file('server.pem')}; ssl_certificate_key ${this.file('server.key')};
+http { access_log ${this.file('access.log')}; default_type text/html; server_names_hash_bucket_size 128; ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate ${this.file('server.pem')}; ssl_certificate_key ${this.file('server.key')};
 client_body_temp_path ${this.file('tmp')}; proxy_temp_path ${this.file('tmp')}; fastcgi_temp_path ${this.file('tmp')}; uwsgi_temp_path ${this.file('tmp')}; scgi_temp_path ${this.file('tmp')};
-server { server_name _; listen 127.0.0.1:80 default_server; return 404; }
+server { server_name _; listen 127.0.0.1:80; ${CLOSED.map(at => `listen ${at.includes(':') ? `[${at}]` : at}:80;`).join(' ')} root ${this.file('www/inside')}; }
+server { server_name _; ${Object.values(DNS_ELSEWHERE).map(at => at.includes(':') ? `[${at}]` : at).map(at => `listen ${at}:443 ssl; listen ${at}:853 ssl;`).join(' ')} root ${this.file('www/www.example.test')}; }
 ${[...servers, ...fronts].join('\n')} }\n`);
 		this.#write('verdaccio.yaml', `storage: ${this.file('storage')}\npackages:\n  '**': { access: $all, publish: $all }\nweb: { enable: false }\nlog: { type: stdout, format: pretty, level: error }\nlisten: unix:${this.file('npm.sock')}\n`);
 	}
@@ -172,13 +185,17 @@ ${[...servers, ...fronts].join('\n')} }\n`);
 		this.#configure(wanted);
 		const records = Object.entries(SITES).map(([name, at]) => `--host-record=${name},${at[4]},${at[6]}`);
 		const listen = [WORLD, DNS_ELSEWHERE].flatMap(Object.values).map(address => `--listen-address=${address}`);
-		this.#start('dnsmasq', ['dnsmasq', '--keep-in-foreground', '--conf-file=/dev/null', '--no-resolv', '--no-hosts', '--user=root', '--pid-file=', '--bind-interfaces', ...listen,
-			'--log-queries', '--log-facility=-', '--local=/test/', '--host-record=metadata.example.test,169.254.169.254', '--host-record=inside.example.test,10.1.2.3', ...records]);
+		this.#write('hosts', '');
+		this.#dns = this.#start('dnsmasq', ['dnsmasq', '--keep-in-foreground', '--conf-file=/dev/null', '--no-resolv', '--no-hosts', '--user=root', '--pid-file=', '--bind-interfaces', ...listen,
+			'--log-queries', '--log-facility=-', '--local=/test/',
+			`--addn-hosts=${this.file('hosts')}`, ...records]);
 		this.#start('nginx', ['nginx', '-p', this.home, '-c', this.file('nginx.conf')]);
 		if (wanted.includes('git'))
 			this.#start('git', [process.execPath, path.join(import.meta.dirname, 'githttp.mjs'), this.file('git'), this.file('git.sock')]);
 		if (wanted.includes('npm'))
 			this.#start('npm', [process.execPath, process.env.SILT_TEST_VERDACCIO, '--config', this.file('verdaccio.yaml')], { env: { ...process.env, HOME: this.home } });
+		if (wanted.includes('tunnels'))
+			this.#start('tunnels', [process.execPath, path.join(import.meta.dirname, 'tunnels.mjs'), ...Object.values(SITES['www.example.test'])]);
 		await this.#ready(wanted);
 	}
 
@@ -189,6 +206,8 @@ ${[...servers, ...fronts].join('\n')} }\n`);
 		await up('dnsmasq', () => answers(WORLD[4]));
 		for (const name of ['git', 'npm'].filter(name => wanted.includes(name)))
 			await up(name, () => connects(this.file(`${name}.sock`)));
+		if (wanted.includes('tunnels'))
+			await up('tunnels', () => this.said('tunnels').includes('ready'));
 		if (wanted.includes('npm'))
 			await this.#publish();
 	}
