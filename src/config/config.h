@@ -35,6 +35,7 @@ struct silt_config {
     uint32_t pool_sandboxes;
     uint32_t pool_namespaces;
     uint32_t agent_deadline_ms;
+    uint64_t interpreter_output_max;
     uint32_t workers;
     uint64_t disk_pool;
     char cgroup[PATH_MAX];

@@ -44,6 +44,9 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"agent.deadline_ms", SILT_ROW_NUMBER, "30000", 1000, 3600000, NULL, FIELD(agent_deadline_ms),
      "How long the first process of a sandbox with requests may give no sign of life; then the sandbox is "
      "stopped, and the next use starts it again."},
+    {"interpreter.output_max", SILT_ROW_BYTES, "32M", 1ULL << 16, 1ULL << 30, NULL,
+     FIELD(interpreter_output_max),
+     "What one run of code in an interpreter context may print; then it is interrupted and told so."},
     {"workers", SILT_ROW_NUMBER, "2", 1, 64, NULL, FIELD(workers),
      "How many privileged workers create and end sandboxes side by side."},
     {"disk.pool", SILT_ROW_BYTES, "64G", 1ULL << 28, 1ULL << 50, NULL, FIELD(disk_pool),

@@ -82,6 +82,9 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
     if (note->type == SILT_SUPER_KEPT && p->nfds == 2) {
         silt_registry_adopt(&d->registry, note->key, p->fds[0], p->fds[1]);
         p->nfds = 0;
+    } else if (note->type == SILT_SUPER_KEPT && p->nfds == SILT_SUPER_CONTEXT_FDS) {
+        silt_registry_adopt_context(&d->registry, note->key, note->number, p->fds);
+        p->nfds = 0;
     } else if (note->type == SILT_SUPER_KEPT_ALL && d->registry.recovering) {
         silt_registry_adopted_all(&d->registry);
         if (!d->stopping && serve(d, &e) < 0)
@@ -170,6 +173,7 @@ static int build(struct daemon *d, struct silt_error *e)
     (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
     r->settings.slots = d->config.ids_count;
     r->settings.ready = d->config.pool_sandboxes;
+    r->settings.output_max = d->config.interpreter_output_max;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
     r->loop = &d->loop;
     r->super = SILT_SUPER_FD_CHANNEL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/stage.h"
 #include "base/fd.h"
+#include "engine/kernels.h"
 #include "engine/mnt.h"
 #include "engine/unsafe.h"
 #include "engine/without.h"
@@ -29,7 +30,7 @@ static const struct node unsafe_nodes[] = {
 
 static const char *const folders[] = {
     "pool", "images",  "usr",     "proc",       "new",      "empty",
-    "dev",  "dev/pts", "dev/shm", "dev/mqueue", "dev/silt",
+    "dev",  "dev/pts", "dev/shm", "dev/mqueue", "dev/silt", "dev/silt-kernel",
 };
 
 static const struct {
@@ -75,6 +76,14 @@ static int write_file(int root, const char *name, const char *text, struct silt_
     return silt_fd_write_all(fd, silt_slice_of(text), e);
 }
 
+static int copy_kernels(const char *from, int root, struct silt_error *e)
+{
+    silt_auto_fd to = openat(root, "dev/silt-kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to < 0)
+        return silt_fail_errno(e, "open the interpreters' folder");
+    return from != NULL ? silt_kernels_copy(from, to, e) : 0;
+}
+
 static int furnish(const struct silt_stage *s, int root, struct silt_error *e)
 {
     for (size_t i = 0; i < SILT_COUNT(folders); i++)
@@ -88,6 +97,8 @@ static int furnish(const struct silt_stage *s, int root, struct silt_error *e)
     if (make_nodes(root, nodes, SILT_COUNT(nodes), e) < 0)
         return -1;
     if (silt_without("devices") && make_nodes(root, unsafe_nodes, SILT_COUNT(unsafe_nodes), e) < 0)
+        return -1;
+    if (copy_kernels(s->kernels, root, e) < 0)
         return -1;
     return copy_usr_links(root, e);
 }
@@ -162,7 +173,7 @@ static int build(const struct silt_stage *s, const struct parts *p, int root, st
 static int enter(const struct silt_stage *s, struct parts *p, struct silt_error *e)
 {
     static const struct silt_mnt_option options[] = {
-        {"source", "silt"}, {"mode", "0755"}, {"size", "256k"}, {"nr_inodes", "64"}, {NULL, NULL}};
+        {"source", "silt"}, {"mode", "0755"}, {"size", "40m"}, {"nr_inodes", "2048"}, {NULL, NULL}};
     silt_auto_fd root = -1;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return silt_fail_errno(e, "make a mount namespace");
@@ -174,7 +185,8 @@ static int enter(const struct silt_stage *s, struct parts *p, struct silt_error 
         return -1;
     if (silt_mnt_pivot(e) < 0)
         return -1;
-    return silt_mnt_set(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+    /* Not NOEXEC: an interpreter has a library among its files. Nothing else in it could be executed. */
+    return silt_mnt_set(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, e);
 }
 
 int silt_stage_enter(const struct silt_stage *s, struct silt_error *e)

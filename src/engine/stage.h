@@ -20,6 +20,7 @@
 struct silt_stage {
     const char *pool; /* folders of the machine */
     const char *images;
+    const char *kernels; /* the interpreters */
     const char *cgroup; /* of the instance's memory groups: test builds only */
     const char *resolver; /* text of every sandbox's /etc/resolv.conf */
 };

@@ -53,6 +53,7 @@ void silt_json_double(struct silt_buf *b, double v); /* shortest that reads back
 void silt_json_bool(struct silt_buf *b, bool v);
 void silt_json_null(struct silt_buf *b);
 void silt_json_raw(struct silt_buf *b, silt_slice json); /* a value that is JSON already */
+void silt_json_value(struct silt_buf *b, const struct silt_json *v); /* a tree that was read, without its key */
 
 /* The inside of a JSON string from arbitrary bytes that come in pieces: escapes what must be
  * escaped, turns each maximal ill-formed part into U+FFFD (as TextDecoder does), keeps a sequence

@@ -224,3 +224,41 @@ void silt_json_escape_end(struct silt_json_escape *x, struct silt_buf *b)
         put_replacement(b);
     x->part_len = 0;
 }
+
+static void write_items(struct silt_buf *b, const struct silt_json *v)
+{
+    bool object = v->type == SILT_JSON_OBJECT;
+    silt_json_open(b, object ? '{' : '[');
+    for (const struct silt_json *it = v->items.first; it != NULL; it = it->next) {
+        if (object)
+            silt_json_key(b, it->key);
+        silt_json_value(b, it);
+    }
+    silt_json_close(b, object ? '}' : ']');
+}
+
+/* No deeper than the reader goes: SILT_JSON_DEPTH_MAX. */
+void silt_json_value(struct silt_buf *b, const struct silt_json *v)
+{
+    switch (v->type) {
+    case SILT_JSON_NULL:
+        silt_json_null(b);
+        return;
+    case SILT_JSON_BOOL:
+        silt_json_bool(b, v->boolean);
+        return;
+    case SILT_JSON_INT:
+        silt_json_i64(b, v->integer);
+        return;
+    case SILT_JSON_DOUBLE:
+        silt_json_double(b, v->number);
+        return;
+    case SILT_JSON_STRING:
+        silt_json_string(b, v->string);
+        return;
+    case SILT_JSON_ARRAY:
+    case SILT_JSON_OBJECT:
+        write_items(b, v);
+        return;
+    }
+}

@@ -68,10 +68,12 @@ static void write_resolver(const struct silt_priv_unit *u, char out[RESOLVER_SIZ
                    ip.bytes[2], ip.bytes[3]);
 }
 
-static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, struct silt_error *e)
+static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, const char *programs,
+                     struct silt_error *e)
 {
-    char pool[PATH_MAX];
-    if (snprintf(pool, sizeof(pool), "%s/pool", c->state) >= (int)sizeof(pool))
+    char pool[PATH_MAX], kernels[PATH_MAX];
+    if (snprintf(pool, sizeof(pool), "%s/pool", c->state) >= (int)sizeof(pool)
+        || snprintf(kernels, sizeof(kernels), "%s/interpreters", programs) >= (int)sizeof(kernels))
         return silt_fail(e, SILT_INVALID, "folder name too long");
     char groups[PATH_MAX];
     const char *memory = u->cgroups.version == 1 ? "/memory" : "";
@@ -81,7 +83,7 @@ static int set_stage(struct silt_priv_unit *u, const struct silt_config *c, stru
     char resolver[RESOLVER_SIZE];
     write_resolver(u, resolver);
     struct silt_stage stage = {
-        .pool = pool, .images = c->images, .cgroup = groups, .resolver = resolver};
+        .pool = pool, .images = c->images, .kernels = kernels, .cgroup = groups, .resolver = resolver};
     int qgroups = silt_volumes_find_qgroups(pool);
     if (silt_stage_enter(&stage, e) < 0)
         return -1;
@@ -113,7 +115,7 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         return -1;
     if (find_gate(u, c, gate, e) < 0)
         return -1;
-    if (set_stage(u, c, e) < 0)
+    if (set_stage(u, c, programs, e) < 0)
         return -1;
     return open_homes(u, e);
 }

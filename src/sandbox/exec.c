@@ -2,6 +2,7 @@
 #include "sandbox/exec.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "sandbox/context.h"
 #include "sandbox/process.h"
 #include "sandbox/start.h"
 
@@ -15,7 +16,6 @@
 enum {
     CREDIT_AT = SILT_EXEC_WINDOW / 4,
     EXECS_MAX = 1024,          /* of one sandbox, running and waiting for their turn */
-    UNSTARTED_MAX = 256 << 20, /* bytes of commands that have not started, of all sandboxes */
     QUICK_US = 200,            /* a builtin's answer comes within */
     QUICK_TRIES = 4,           /* commands that take longer, before we stop waiting for them awake */
 };
@@ -36,7 +36,7 @@ struct silt_exec {
     struct silt_start start; /* slices of `parts` until it is sent */
     char *parts;
     bool its_turn; /* in the session, or needs none: it waits for its log only */
-    size_t unstarted; /* bytes that count against UNSTARTED_MAX */
+    size_t unstarted; /* bytes that count against SILT_UNSTARTED_MAX */
     size_t unacknowledged; /* output that came and was not credited back */
     size_t owed;           /* credit that is not sent yet */
     int64_t sent_us;       /* a foreground command whose start is not told; else 0 */
@@ -184,7 +184,7 @@ static int check_room(const struct silt_sandbox *s, size_t command, size_t all, 
         return silt_fail(e, SILT_LIMIT, "command of %zu bytes, at most %d", command, SILT_COMMAND_MAX);
     if (s->exec_count >= EXECS_MAX)
         return silt_fail(e, SILT_LIMIT, "%d commands run or wait in this sandbox already", EXECS_MAX);
-    if (all > UNSTARTED_MAX - s->registry->unstarted_bytes)
+    if (all > SILT_UNSTARTED_MAX - s->registry->unstarted_bytes)
         return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
                          s->registry->unstarted_bytes);
     return 0;
@@ -238,7 +238,8 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
     return 0;
 }
 
-struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, struct silt_exec_sink *sink)
+struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
+                                  struct silt_exec_sink *sink)
 {
     struct silt_exec *x = calloc(1, sizeof(*x));
     if (x == NULL)
@@ -247,6 +248,7 @@ struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, struc
                             .sink = sink,
                             .state = RUNNING,
                             .number = number,
+                            .lasting = lasting,
                             .start = {.log = -1, .secret = -1},
                             .grave = {.free = free_exec}};
     add_exec(x);
@@ -470,7 +472,7 @@ static void on_stranger(struct silt_sandbox *s, const struct silt_frame *f)
     struct silt_agent_exec_info info;
     if (f->type == SILT_AGENT_EXEC_INFO) {
         memcpy(&info, f->body, sizeof(info));
-        if (!silt_process_adopt(s, f->id, &info))
+        if (!silt_context_adopt_exec(s, f->id) && !silt_process_adopt(s, f->id, &info))
             send_detach(s, f->id);
     }
     if (f->type != SILT_AGENT_ENDED)

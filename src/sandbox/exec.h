@@ -36,8 +36,9 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                     struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e);
 /* With SILT_START_LOG: it begins when it has one. Borrowed until the sink hears that it started or failed. */
 void silt_exec_give_log(struct silt_exec *x, int log);
-/* One that a former siltd started and that its agent tells of. */
-struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, struct silt_exec_sink *sink);
+/* One that a former siltd started and that its agent tells of. `lasting`: a context. */
+struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
+                                  struct silt_exec_sink *sink);
 /* The sink hears of the failure. True: it was not sent yet. False: it is too late for that. */
 bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e);
 void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms);

@@ -327,7 +327,7 @@ bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, const struct si
         if (p->row.number != number || silt_process_is_over(p) || p->exec != NULL || p->settling)
             continue;
         p->sink = sink_of_a_process;
-        p->exec = silt_exec_adopt(s, number, &p->sink);
+        p->exec = silt_exec_adopt(s, number, false, &p->sink);
         p->row.pid = info->pid;
         p->session_number = info->session;
         enter(p, SILT_PROCESS_RUNNING);

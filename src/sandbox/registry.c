@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/context.h"
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
 #include "sandbox/record.h"
@@ -327,6 +328,16 @@ static void load_process(void *context, struct silt_process_row *row)
         silt_record_load(s, row);
 }
 
+static void load_context(void *context, struct silt_context_row *row)
+{
+    struct silt_registry *r = context;
+    struct silt_sandbox *s = row->slot < r->settings.slots ? r->by_slot[row->slot] : NULL;
+    if (s == NULL)
+        silt_context_row_fini(row);
+    else
+        silt_context_load(s, row);
+}
+
 static void load_image(void *context, const struct silt_image_row *row)
 {
     silt_image_add(context, row);
@@ -371,7 +382,8 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
         || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0
         || silt_store_each_image(r->store, load_image, r, e) < 0
         || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0
-        || silt_store_each_process(r->store, load_process, r, e) < 0)
+        || silt_store_each_process(r->store, load_process, r, e) < 0
+        || silt_store_each_context(r->store, load_context, r, e) < 0)
         return -1;
     return 0;
 }
@@ -402,6 +414,17 @@ void silt_registry_on_proxy(struct silt_registry *r, int channel)
     silt_egress_connect(r->egress, channel);
 }
 
+void silt_registry_adopt_context(struct silt_registry *r, uint32_t slot, uint64_t number, const int *fds)
+{
+    struct silt_sandbox *s = slot < r->settings.slots ? r->by_slot[slot] : NULL;
+    if (s != NULL) {
+        silt_context_adopt(s, number, fds);
+        return;
+    }
+    for (int i = 0; i < SILT_SUPER_CONTEXT_FDS; i++)
+        (void)close(fds[i]);
+}
+
 static void settle(struct silt_registry *r, struct silt_sandbox *s)
 {
     if (s->channel.watch.fd >= 0 || s->state == SILT_SANDBOX_DESTROYING)
@@ -410,6 +433,7 @@ static void settle(struct silt_registry *r, struct silt_sandbox *s)
         silt_sandbox_destroy(s, NULL);
         return;
     }
+    silt_context_settle_all(s);
     if (!s->row.running) {
         silt_process_settle_all(s);
         return;

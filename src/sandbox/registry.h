@@ -19,12 +19,15 @@ struct silt_registry_settings {
     uint32_t slots;
     uint32_t ready; /* how many sandboxes to keep ready */
     uint32_t agent_deadline_ms; /* 0: none */
+    uint64_t output_max;        /* bytes of output of one run of code */
     char image[SILT_IMAGE_NAME_SIZE];
     char type[SILT_TYPE_SIZE];
     enum silt_net_mode network;   /* of sandboxes that were created without one */
     const char *allow;            /* borrowed, for ever: its rules, one a line; may be NULL */
     struct silt_prefix_list open; /* closed networks that sandboxes may reach all the same */
 };
+
+enum { SILT_UNSTARTED_MAX = 256 << 20 }; /* bytes of commands and code that have not started */
 
 struct silt_registry_counts {
     uint64_t created, destroyed, deaths, claims, cold_starts, execs, oom_kills;
@@ -53,7 +56,8 @@ struct silt_registry {
     struct silt_link images;
     struct silt_link imports, forgets; /* under way: sandbox/image.c */
     uint32_t stagings; /* bit set of staging folders in use */
-    size_t unstarted_bytes; /* of commands that wait to be started */
+    size_t unstarted_bytes; /* of commands and code that wait to be started */
+    size_t kernel_lines;    /* bytes of unfinished lines of interpreters */
     uint32_t open_logs;     /* of processes */
     uint64_t follow_turn;   /* sandbox/follow.c: the turn of the loop that follow_bytes are of */
     uint64_t follow_bytes;
@@ -98,6 +102,8 @@ int silt_registry_set_network(struct silt_registry_settings *s, const struct sil
 int silt_registry_open(struct silt_registry *r, struct silt_error *e);
 /* A descriptor pair that silt-super kept for us; takes both. */
 void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd);
+/* Those of a context; takes them. */
+void silt_registry_adopt_context(struct silt_registry *r, uint32_t slot, uint64_t number, const int *fds);
 void silt_registry_adopted_all(struct silt_registry *r);
 /* A channel to silt-proxy, also in place of an earlier one; takes it. */
 void silt_registry_on_proxy(struct silt_registry *r, int channel);

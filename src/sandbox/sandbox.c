@@ -3,11 +3,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "sandbox/exec.h"
+#include "sandbox/context.h"
 #include "sandbox/image.h"
 #include "sandbox/record.h"
 #include "sandbox/watch.h"
-#include "wire/super.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -73,6 +72,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->sessions);
     silt_list_init(&s->execs);
     silt_list_init(&s->processes);
+    silt_list_init(&s->contexts);
     silt_work_init(s);
     silt_network_init(s);
     silt_list_init(&s->lookouts);
@@ -93,6 +93,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_channel_close(s);
     silt_work_forget_all(s);
     silt_lookout_forget_all(s);
+    silt_context_forget_all(s);
     silt_exec_forget_all(s);
     silt_record_forget_all(s);
     silt_session_forget_all(s);
@@ -120,17 +121,13 @@ void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d)
              d->signal);
 }
 
-/* silt-super keeps a copy of both descriptors, so that a new siltd finds the sandbox again. */
-static void tell_super(struct silt_sandbox *s, enum silt_super_message type)
+void silt_sandbox_tell_super(struct silt_sandbox *s, struct silt_super_note note, const int *fds, int nfds)
 {
     struct silt_error e;
-    struct silt_super_note note = {.type = type, .key = s->row.slot};
-    struct silt_parcel p = {.data = &note, .len = sizeof(note)};
-    if (type == SILT_SUPER_KEEP) {
-        p.fds[0] = s->channel.watch.fd;
-        p.fds[1] = s->channel.pidfd.fd;
-        p.nfds = 2;
-    }
+    note.key = s->row.slot;
+    struct silt_parcel p = {.data = &note, .len = sizeof(note), .nfds = nfds};
+    if (nfds > 0)
+        memcpy(p.fds, fds, sizeof(int) * (size_t)nfds);
     /* silt-super reads fast and answers nobody: waiting a moment beats losing a sandbox at the next restart. */
     int sent = silt_fd_send(s->registry->super, &p, &e);
     if (sent < 0 && e.sys == EAGAIN) {
@@ -140,6 +137,13 @@ static void tell_super(struct silt_sandbox *s, enum silt_super_message type)
     }
     if (sent < 0)
         silt_log(SILT_LOG_ERROR, "super.tell", "slot=%u error=%s", s->row.slot, e.text);
+}
+
+/* silt-super keeps a copy of both descriptors, so that a new siltd finds the sandbox again. */
+static void be_kept(struct silt_sandbox *s)
+{
+    const int fds[] = {s->channel.watch.fd, s->channel.pidfd.fd};
+    silt_sandbox_tell_super(s, (struct silt_super_note){.type = SILT_SUPER_KEEP}, fds, 2);
 }
 
 static void wake_waiters(struct silt_sandbox *s, const struct silt_error *e)
@@ -252,7 +256,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
     s->channel.pidfd.fd = pidfd;
     silt_channel_open(s, silt_take_fd(&s->channel.watch.fd), pidfd);
     silt_network_on_created(s, a->link);
-    tell_super(s, SILT_SUPER_KEEP);
+    be_kept(s);
     silt_channel_hello(s);
     silt_loop_after(s->registry->loop, &s->hello, BIRTH_DEADLINE_MS);
     s->fresh = false;
@@ -371,6 +375,7 @@ void silt_sandbox_on_hello_done(struct silt_sandbox *s)
         return; /* of our own start: nothing waits for it */
     s->adopted = false;
     silt_process_settle_all(s);
+    silt_context_settle_all(s);
     if (s->row.id[0] == 0)
         became_ready(s);
     else
@@ -397,10 +402,11 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
         s->registry->ready_count--;
     }
     if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
-        tell_super(s, SILT_SUPER_DROP);
+        silt_sandbox_tell_super(s, (struct silt_super_note){.type = SILT_SUPER_DROP}, NULL, 0);
     silt_channel_close(s);
     silt_network_on_ended(s);
     silt_exec_drop_all(s, e);
+    silt_context_drop_all(s, e);
     silt_work_drop_all(s, e); /* after it nobody holds a session any more */
     silt_session_drop_all(s, e);
     silt_process_settle_all(s); /* those of which its agent had not told yet */
@@ -413,6 +419,8 @@ static void bury(struct silt_sandbox *s)
     if (silt_store_remove_sandbox(r->store, s->row.slot, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
     if (silt_store_remove_processes(r->store, s->row.slot, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
+    if (silt_store_remove_contexts(r->store, s->row.slot, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
     silt_record_forget_all(s);
     if (s->indexed)

@@ -9,6 +9,7 @@
 #include "sandbox/network.h"
 #include "sandbox/registry.h"
 #include "wire/agent.h"
+#include "wire/super.h"
 
 enum silt_sandbox_state {
     SILT_SANDBOX_STOPPED,
@@ -64,6 +65,8 @@ struct silt_sandbox {
     uint32_t exec_count;
     struct silt_link processes; /* struct silt_process, in the order of their numbers */
     uint32_t process_count;
+    struct silt_link contexts; /* struct silt_context, in creation order */
+    uint32_t context_count;
     struct silt_works work;
     struct silt_network network;
     struct silt_link lookouts; /* sandbox/watch.c */
@@ -98,6 +101,9 @@ void silt_sandbox_save(struct silt_sandbox *s);
 /* Usage now. The callback comes exactly once; stat is NULL on failure. */
 typedef void silt_sandbox_stated(void *context, const struct silt_priv_stat *stat);
 void silt_sandbox_stat(struct silt_sandbox *s, silt_sandbox_stated *on_stat, void *context);
+
+/* `note.key` is set here; descriptors are borrowed. */
+void silt_sandbox_tell_super(struct silt_sandbox *s, struct silt_super_note note, const int *fds, int nfds);
 
 /* channel: frames to and from silt-init. */
 void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd); /* takes both */

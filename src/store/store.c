@@ -30,6 +30,11 @@ static const char *const migrations[] = {
 
     /* Apart: a sandbox is written often, its rules are many and change rarely. */
     "CREATE TABLE policy(slot INTEGER PRIMARY KEY, allow TEXT NOT NULL);",
+
+    "CREATE TABLE context(slot INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL,"
+    " language INTEGER NOT NULL, is_default INTEGER NOT NULL, cwd TEXT, env BLOB, timeout_ms INTEGER NOT NULL,"
+    " count INTEGER NOT NULL, created_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL,"
+    " deadline_ms INTEGER NOT NULL, PRIMARY KEY(slot, number)) WITHOUT ROWID;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -39,6 +44,10 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_EACH_SANDBOX] = "SELECT sandbox.*, policy.allow FROM sandbox LEFT JOIN policy USING(slot)",
     [SILT_DB_PUT_POLICY] = "INSERT OR REPLACE INTO policy VALUES(?,?)",
     [SILT_DB_REMOVE_POLICY] = "DELETE FROM policy WHERE slot=?",
+    [SILT_DB_PUT_CONTEXT] = "INSERT OR REPLACE INTO context VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_CONTEXT] = "DELETE FROM context WHERE slot=? AND number=?",
+    [SILT_DB_REMOVE_CONTEXTS] = "DELETE FROM context WHERE slot=?",
+    [SILT_DB_EACH_CONTEXT] = "SELECT * FROM context ORDER BY number",
     [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
     [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
     [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",

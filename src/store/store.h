@@ -75,6 +75,31 @@ struct silt_process_row {
 };
 void silt_process_row_fini(struct silt_process_row *r);
 
+enum silt_language { /* the numbers are in the database */
+    SILT_PYTHON = 0,
+    SILT_JAVASCRIPT = 1,
+    SILT_TYPESCRIPT = 2,
+    SILT_LANGUAGE_MAX
+};
+enum { SILT_CONTEXT_ID_SIZE = 37 }; /* a UUID */
+
+/* An interpreter process that runs, so that the next siltd knows what silt-super kept for it. */
+struct silt_context_row {
+    uint64_t number; /* of its exec */
+    uint32_t slot;   /* of its sandbox */
+    char id[SILT_CONTEXT_ID_SIZE];
+    enum silt_language language;
+    bool is_default;
+    char *cwd; /* owned */
+    char *env; /* NAME=value\0…; owned, may be NULL */
+    size_t env_len;
+    uint32_t timeout_ms; /* of each run; 0: none */
+    uint32_t count;      /* runs so far, as far as written down */
+    int64_t created_ms, used_ms;
+    int64_t deadline_ms; /* of the run under way, if it has one; 0: none */
+};
+void silt_context_row_fini(struct silt_context_row *r);
+
 struct silt_image_row {
     char name[SILT_IMAGE_NAME_SIZE];
     uint8_t digest[SILT_DIGEST_SIZE];
@@ -103,6 +128,15 @@ int silt_store_put_process(struct silt_store *s, const struct silt_process_row *
 int silt_store_remove_process(struct silt_store *s, const struct silt_process_row *row, struct silt_error *e);
 /* All those of a slot. */
 int silt_store_remove_processes(struct silt_store *s, uint32_t slot, struct silt_error *e);
+
+/* The row is the callee's: it frees or keeps its strings. In the order of numbers. Those whose sandbox is gone
+ * go first. */
+int silt_store_each_context(struct silt_store *s, void (*each)(void *context, struct silt_context_row *row),
+                            void *context, struct silt_error *e);
+int silt_store_put_context(struct silt_store *s, const struct silt_context_row *row, struct silt_error *e);
+int silt_store_remove_context(struct silt_store *s, const struct silt_context_row *row, struct silt_error *e);
+/* All those of a slot. */
+int silt_store_remove_contexts(struct silt_store *s, uint32_t slot, struct silt_error *e);
 
 int silt_store_each_image(struct silt_store *s,
                           void (*each)(void *context, const struct silt_image_row *row), void *context,

@@ -38,6 +38,9 @@ enum {
     SILT_PEER_GRACE_MS = 60000,       /* silt-init ends its sandbox this long after its peer went */
 };
 
+/* Where a sandbox sees the interpreters: below its /dev, so that no image has to have them. */
+#define SILT_KERNELS "/dev/silt-kernel"
+
 /* siltd -> silt-init */
 enum silt_agent_ask {
     SILT_AGENT_HELLO = 1,   /* body: uint64_t epoch. First frame of every siltd. Answer: WELCOME, then one

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/cell.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+
+enum { LINE_SIZE_MAX = 112 << 20 }; /* code, each byte of it escaped, and a little more */
+
+struct silt_cell {
+    struct silt_link link;
+    struct silt_context *context;  /* borrowed; NULL: it is over */
+    struct silt_cell_sink *sink;   /* borrowed; NULL: nobody reads */
+    uint64_t id;
+    char *code; /* owned; until it begins */
+    size_t code_len;
+    uint32_t timeout_ms;
+    uint64_t output_bytes;
+    enum silt_cell_cause cause;
+    bool asked;
+    struct silt_grave grave;
+};
+
+static void free_cell(struct silt_grave *g)
+{
+    struct silt_cell *x = silt_container_of(g, struct silt_cell, grave);
+    free(x->code);
+    free(x);
+}
+
+static struct silt_cell *current(struct silt_context *c)
+{
+    return c->state == SILT_CONTEXT_RUNNING ? silt_list_first(&c->cells, struct silt_cell, link) : NULL;
+}
+
+/* Out of the queue; the caller tells the sink. */
+static struct silt_cell_sink *finish(struct silt_cell *x)
+{
+    struct silt_context *c = x->context;
+    struct silt_cell_sink *sink = x->sink;
+    x->sink = NULL;
+    x->context = NULL;
+    silt_list_remove(&x->link);
+    c->cell_count--;
+    c->sandbox->registry->unstarted_bytes -= x->code_len;
+    x->code_len = 0;
+    silt_loop_bury(c->sandbox->registry->loop, &x->grave);
+    silt_sandbox_release(c->sandbox);
+    return sink;
+}
+
+static uint64_t limit_of(const struct silt_cell *x)
+{
+    return x->cause == SILT_CELL_TIMEOUT ? x->timeout_ms
+                                         : x->context->sandbox->registry->settings.output_max;
+}
+
+static void end(struct silt_cell *x, uint32_t count, const struct silt_death *death)
+{
+    struct silt_cell_end how = {
+        .cause = x->cause, .count = count, .death = death, .limit = limit_of(x)};
+    struct silt_cell_sink *sink = finish(x);
+    if (sink != NULL)
+        sink->ended(sink, &how);
+}
+
+static int check(const struct silt_context *c, silt_slice code, struct silt_error *e)
+{
+    const struct silt_registry *r = c->sandbox->registry;
+    if (c->state == SILT_CONTEXT_DEAD)
+        return silt_fail(e, SILT_GONE, "%s", c->death.message);
+    if (code.len > SILT_CODE_BYTES_MAX)
+        return silt_fail(e, SILT_LIMIT, "code of %zu bytes, at most %d", code.len, SILT_CODE_BYTES_MAX);
+    if (c->cell_count >= SILT_CONTEXT_CELLS_MAX)
+        return silt_fail(e, SILT_LIMIT, "%d runs wait in this context already", SILT_CONTEXT_CELLS_MAX);
+    if (code.len > SILT_UNSTARTED_MAX - r->unstarted_bytes)
+        return silt_fail(e, SILT_LIMIT, "code and commands of %zu bytes wait to be started already",
+                         r->unstarted_bytes);
+    return 0;
+}
+
+int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms, struct silt_cell_sink *sink,
+                    struct silt_cell **ret, struct silt_error *e)
+{
+    if (check(c, code, e) < 0)
+        return -1;
+    struct silt_cell *x = calloc(1, sizeof(*x));
+    char *copy = malloc(code.len + 1);
+    if (x == NULL || copy == NULL)
+        abort();
+    if (code.len > 0)
+        memcpy(copy, code.data, code.len);
+    *x = (struct silt_cell){.context = c,
+                            .sink = sink,
+                            .id = silt_registry_number(c->sandbox->registry),
+                            .code = copy,
+                            .code_len = code.len,
+                            .timeout_ms = timeout_ms > 0 ? timeout_ms : c->row.timeout_ms,
+                            .grave = {.free = free_cell}};
+    c->sandbox->registry->unstarted_bytes += code.len;
+    silt_list_append(&c->cells, &x->link);
+    c->cell_count++;
+    silt_sandbox_hold(c->sandbox);
+    *ret = x; /* before anything can call the sink */
+    if (c->state == SILT_CONTEXT_IDLE)
+        silt_cell_begin_next(c);
+    return 0;
+}
+
+static void send_code(struct silt_cell *x)
+{
+    struct silt_context *c = x->context;
+    silt_auto_buf line;
+    silt_buf_init(&line, LINE_SIZE_MAX);
+    silt_kernel_say_run(&line, x->id, (silt_slice){x->code, x->code_len});
+    free(x->code);
+    x->code = NULL;
+    c->sandbox->registry->unstarted_bytes -= x->code_len;
+    x->code_len = 0;
+    silt_kernel_send(&c->kernel, &line);
+}
+
+void silt_cell_begin_next(struct silt_context *c)
+{
+    struct silt_cell *x = silt_list_first(&c->cells, struct silt_cell, link);
+    if (x == NULL || c->state != SILT_CONTEXT_IDLE)
+        return;
+    silt_context_enter(c, SILT_CONTEXT_RUNNING);
+    c->row.used_ms = silt_clock_wall_ms();
+    if (x->timeout_ms > 0) {
+        silt_loop_after(c->sandbox->registry->loop, &c->deadline, x->timeout_ms);
+        c->row.deadline_ms = c->row.used_ms + x->timeout_ms;
+        silt_context_save(c);
+    }
+    if (x->sink != NULL && x->sink->began != NULL)
+        x->sink->began(x->sink);
+    if (x->context != NULL)
+        send_code(x);
+}
+
+void silt_cell_leave(struct silt_cell *x)
+{
+    x->sink = NULL;
+    if (x->context == NULL)
+        return;
+    if (x->asked)
+        (void)silt_cell_answer(x, (silt_slice){NULL, 0}); /* nobody is going to */
+    silt_kernel_resume(&x->context->kernel);
+}
+
+void silt_cell_resume(struct silt_cell *x)
+{
+    if (x->context != NULL)
+        silt_kernel_resume(&x->context->kernel);
+}
+
+bool silt_cell_answer(struct silt_cell *x, silt_slice text)
+{
+    silt_auto_buf line;
+    if (!x->asked || x->context == NULL)
+        return false;
+    x->asked = false;
+    silt_buf_init(&line, LINE_SIZE_MAX);
+    silt_kernel_say_input(&line, x->id, text, text.data == NULL);
+    silt_kernel_send(&x->context->kernel, &line);
+    return true;
+}
+
+bool silt_cell_answer_in(struct silt_context *c, silt_slice text)
+{
+    struct silt_cell *x = current(c);
+    return x != NULL && silt_cell_answer(x, text);
+}
+
+/* ---- what the kernel tells ---- */
+
+void silt_cell_on_output(struct silt_context *c, int stream, silt_slice bytes)
+{
+    struct silt_cell *x = current(c);
+    uint64_t max = c->sandbox->registry->settings.output_max;
+    if (x == NULL || x->cause == SILT_CELL_FLOOD)
+        return;
+    uint64_t room = max - x->output_bytes;
+    silt_slice told = {bytes.data, bytes.len < room ? bytes.len : (size_t)room};
+    x->output_bytes += told.len;
+    c->sandbox->registry->counts.out_bytes += told.len;
+    if (x->sink != NULL && told.len > 0)
+        x->sink->output(x->sink, stream, told);
+    if (told.len == bytes.len || x->context == NULL)
+        return;
+    x->cause = x->cause == SILT_CELL_FINE ? SILT_CELL_FLOOD : x->cause;
+    (void)silt_context_interrupt(c);
+}
+
+bool silt_cell_is_full(struct silt_context *c)
+{
+    struct silt_cell *x = current(c);
+    return x != NULL && x->sink != NULL && x->cause != SILT_CELL_FLOOD && x->sink->full(x->sink);
+}
+
+static void ask(struct silt_cell *x, const struct silt_kernel_said *said)
+{
+    x->asked = true;
+    if (x->sink != NULL && x->sink->asked != NULL)
+        x->sink->asked(x->sink, said);
+    else
+        (void)silt_cell_answer(x, (silt_slice){NULL, 0});
+}
+
+/* How it ended is told with its end where we ended it: the interrupt is only our means. */
+static void tell_error(struct silt_cell *x, const struct silt_kernel_said *said)
+{
+    if (x->sink != NULL && x->cause == SILT_CELL_FINE)
+        x->sink->error(x->sink, said);
+}
+
+static void be_done(struct silt_context *c, struct silt_cell *x, uint32_t count)
+{
+    c->row.count = count;
+    c->row.used_ms = silt_clock_wall_ms();
+    c->row.deadline_ms = 0;
+    c->interrupted = false;
+    silt_context_enter(c, SILT_CONTEXT_IDLE);
+    end(x, count, NULL);
+    silt_cell_begin_next(c);
+}
+
+void silt_cell_on_line(struct silt_context *c, const struct silt_kernel_said *said)
+{
+    struct silt_cell *x = current(c);
+    if (x == NULL || said->id != x->id)
+        return; /* of an earlier one: a thread that it left behind */
+    switch (said->word) {
+    case SILT_KERNEL_RESULT:
+        if (x->sink != NULL)
+            x->sink->result(x->sink, said);
+        return;
+    case SILT_KERNEL_ERROR:
+        tell_error(x, said);
+        return;
+    case SILT_KERNEL_INPUT:
+        ask(x, said);
+        return;
+    case SILT_KERNEL_DONE:
+        be_done(c, x, said->count);
+        return;
+    case SILT_KERNEL_EXIT:
+    case SILT_KERNEL_READY:
+    case SILT_KERNEL_STALE:
+    case SILT_KERNEL_FAILED:
+    case SILT_KERNEL_PONG:
+    case SILT_KERNEL_WORD_MAX:
+        return;
+    }
+}
+
+void silt_cell_on_time(struct silt_context *c)
+{
+    struct silt_cell *x = current(c);
+    if (c->interrupted) {
+        silt_context_kill(c, x != NULL && x->cause == SILT_CELL_TIMEOUT ? "timeout" : "signal",
+                          "the code did not stop when it was interrupted, so its context was ended");
+        return;
+    }
+    if (x != NULL && x->cause == SILT_CELL_FINE)
+        x->cause = SILT_CELL_TIMEOUT;
+    (void)silt_context_interrupt(c);
+}
+
+void silt_cell_end_all(struct silt_context *c, const struct silt_error *e)
+{
+    struct silt_cell *x = current(c);
+    if (x != NULL)
+        end(x, 0, &c->death);
+    while ((x = silt_list_first(&c->cells, struct silt_cell, link)) != NULL) {
+        struct silt_cell_sink *sink = finish(x);
+        if (sink != NULL)
+            sink->failed(sink, e);
+    }
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context: one interpreter process with its variables. Runs of code queue in it. It outlives restarts
+ * of siltd; it ends with its sandbox's processes.
+ *
+ *   STARTING --ready--> IDLE <--> RUNNING        UNSURE: of a former siltd; it may be running --pong--> IDLE
+ *   any --its process ends--> DEAD (kept, so that the next caller learns why), or STARTING again */
+#pragma once
+
+#include "sandbox/exec.h"
+#include "sandbox/kernel.h"
+#include "sandbox/kernel_line.h"
+
+enum silt_context_state {
+    SILT_CONTEXT_STARTING,
+    SILT_CONTEXT_IDLE,
+    SILT_CONTEXT_RUNNING,
+    SILT_CONTEXT_UNSURE,
+    SILT_CONTEXT_DEAD,
+};
+
+enum {
+    SILT_CONTEXTS_MAX = SILT_SUPER_CONTEXTS_MAX, /* of one sandbox, dead ones too */
+    SILT_CONTEXT_CELLS_MAX = 64,                 /* in one context */
+    SILT_CODE_BYTES_MAX = 16 << 20,
+    SILT_INTERRUPT_GRACE_MS = 2000,
+};
+
+struct silt_context;
+
+/* Waits for a context to be ready, or gone. Embedded; silt_context_unwait when that goes. */
+struct silt_context_wait {
+    struct silt_link link;
+    void (*on_done)(struct silt_context_wait *w, struct silt_context *c, const struct silt_error *e);
+};
+
+struct silt_context {
+    struct silt_link link; /* of the sandbox, in creation order */
+    struct silt_sandbox *sandbox; /* borrowed */
+    struct silt_context_row row;
+    enum silt_context_state state;
+    struct silt_kernel kernel;
+    struct silt_exec *exec; /* NULL: none runs */
+    struct silt_exec_sink sink;
+    struct silt_link cells; /* struct silt_cell; the first is under way while RUNNING */
+    size_t cell_count;
+    struct silt_link starters; /* wait until it is ready */
+    struct silt_link enders;   /* wait until it is gone */
+    struct silt_timer deadline; /* of its start, of the run, of an interrupt */
+    struct silt_death death;    /* why it is dead */
+    uint64_t ping;              /* UNSURE: what it was asked */
+    bool interrupted;           /* the run was, and has not ended yet */
+    bool restarting, removing;  /* what comes after the end of its process */
+    bool silent;                /* its control socket is closed */
+    struct silt_grave grave;
+};
+
+struct silt_context_options {
+    enum silt_language language;
+    silt_slice cwd; /* empty: /workspace */
+    silt_slice env; /* NAME=value\0… */
+    uint32_t timeout_ms; /* of each run; 0: none */
+    bool is_default;     /* the one that is used when none is named */
+};
+
+/* SILT_LIMIT when there are too many. `w` (may be NULL) hears when it is ready, or why it could not be
+ * started: then it is gone. */
+int silt_context_new(struct silt_sandbox *s, const struct silt_context_options *o,
+                     struct silt_context_wait *w, struct silt_context **ret, struct silt_error *e);
+struct silt_context *silt_context_find(struct silt_sandbox *s, silt_slice id);
+/* The living one that is used when none is named; NULL: there is none yet. */
+struct silt_context *silt_context_default(struct silt_sandbox *s, enum silt_language language);
+/* At once when it is ready or dead. */
+void silt_context_wait(struct silt_context *c, struct silt_context_wait *w);
+void silt_context_unwait(struct silt_context_wait *w);
+/* What runs in it is told; `w` (may be NULL) when nothing of it is left. */
+void silt_context_remove(struct silt_context *c, struct silt_context_wait *w);
+/* A new process in its place; `w` as with silt_context_new. */
+void silt_context_restart(struct silt_context *c, struct silt_context_wait *w);
+/* false: nothing runs in it. */
+bool silt_context_interrupt(struct silt_context *c);
+
+const char *silt_language_name(enum silt_language l);
+bool silt_language_find(silt_slice name, enum silt_language *ret); /* aliases too */
+
+/* Its sandbox's processes end: all of them are gone. */
+void silt_context_drop_all(struct silt_sandbox *s, const struct silt_error *e);
+void silt_context_forget_all(struct silt_sandbox *s); /* the daemon ends: nobody is told */
+
+/* A former siltd's: its row (taken), then its descriptors (taken), then its exec; those that lack any of
+ * them when the agent has told all are gone. */
+void silt_context_load(struct silt_sandbox *s, struct silt_context_row *row);
+void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS]);
+bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number);
+void silt_context_settle_all(struct silt_sandbox *s);
+
+/* For cell.c. */
+void silt_context_save(struct silt_context *c);
+void silt_context_enter(struct silt_context *c, enum silt_context_state next);
+void silt_context_kill(struct silt_context *c, const char *cause, const char *message);

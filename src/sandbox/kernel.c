@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/kernel.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+enum {
+    PIECE = 60 << 10,
+    PIECES_BEFORE_LINE = 32, /* more than a pipe can hold: its user may have made it larger */
+    UNSENT_MAX = 112 << 20,  /* a run's code, each byte of it escaped */
+};
+
+/* One for all: bytes are told before the next are read. */
+static char room[PIECE];
+
+/* Brings the watches in line with what is wanted. */
+static void settle(struct silt_kernel *k)
+{
+    for (int i = 0; i < SILT_KERNEL_FDS; i++) {
+        struct silt_watch *w = &k->ends[i].watch;
+        uint32_t events = k->listening && !k->held ? EPOLLIN : 0;
+        if (i == SILT_KERNEL_CONTROL && k->unsent.len > 0)
+            events |= EPOLLOUT;
+        if (w->fd >= 0 && events != w->events)
+            silt_loop_watch(k->loop, w, events);
+    }
+}
+
+static void close_end(struct silt_kernel *k, int which)
+{
+    struct silt_watch *w = &k->ends[which].watch;
+    if (w->fd < 0)
+        return;
+    silt_loop_forget(k->loop, w);
+    silt_close_fd(&w->fd);
+}
+
+static void drop_line(struct silt_kernel *k)
+{
+    *k->lines -= k->line.len;
+    silt_buf_fini(&k->line);
+    silt_loop_cancel(k->loop, &k->patience);
+}
+
+static void fail(struct silt_kernel *k, const char *why)
+{
+    k->failed = true;
+    silt_kernel_listen(k, false);
+    k->on_closed(k, why);
+}
+
+static bool must_hold(struct silt_kernel *k)
+{
+    if (!k->held && !k->ending && k->is_full(k)) {
+        k->held = true;
+        settle(k);
+    }
+    return k->held;
+}
+
+/* false: nothing more is there now, or nobody wants it. */
+static bool pump(struct silt_kernel *k, int which)
+{
+    int fd = k->ends[which].watch.fd;
+    if (fd < 0 || !k->listening || must_hold(k))
+        return false;
+    ssize_t n = read(fd, room, sizeof(room));
+    if (n > 0)
+        k->on_output(k, which, (silt_slice){room, (size_t)n});
+    if (n == 0) /* nobody can write any more */
+        close_end(k, which);
+    return n > 0;
+}
+
+static void on_output(struct silt_watch *w, uint32_t events)
+{
+    struct silt_kernel_end *end = silt_container_of(w, struct silt_kernel_end, watch);
+    (void)events;
+    (void)pump(end->kernel, (int)(end - end->kernel->ends));
+}
+
+/* What was written before a line is in the pipes when the line is here. */
+static bool drain_output(struct silt_kernel *k)
+{
+    for (int which = SILT_KERNEL_OUT; which <= SILT_KERNEL_ERR; which++)
+        for (int i = 0; i < PIECES_BEFORE_LINE && pump(k, which); i++)
+            ;
+    return k->listening && !k->held;
+}
+
+static void keep_rest(struct silt_kernel *k, silt_slice rest)
+{
+    size_t before = k->line.len;
+    silt_buf_add(&k->line, rest);
+    if (k->line.broken || *k->lines + rest.len > SILT_KERNEL_LINES_MAX) {
+        k->line.len = before;
+        fail(k, "a line without an end");
+        return;
+    }
+    *k->lines += rest.len;
+    if (before == 0)
+        silt_loop_after(k->loop, &k->patience, SILT_KERNEL_LINE_MS);
+}
+
+static void take_line(struct silt_kernel *k, silt_slice last)
+{
+    if (k->line.len == 0) {
+        k->on_line(k, last);
+        return;
+    }
+    struct silt_buf whole = k->line;
+    size_t counted = whole.len;
+    silt_loop_cancel(k->loop, &k->patience);
+    silt_buf_init(&k->line, SILT_KERNEL_LINE_MAX);
+    silt_buf_add(&whole, last);
+    if (whole.broken)
+        fail(k, "a line that is too long");
+    else
+        k->on_line(k, silt_buf_slice(&whole));
+    *k->lines -= counted;
+    silt_buf_fini(&whole);
+}
+
+/* Lines of one piece are told together, also when one of them fills whoever listens or is the last that
+ * is waited for: we have them already. */
+static void take_bytes(struct silt_kernel *k, silt_slice bytes)
+{
+    const char *end;
+    while (!k->failed && bytes.len > 0 && (end = memchr(bytes.data, '\n', bytes.len)) != NULL) {
+        size_t len = (size_t)(end - bytes.data);
+        take_line(k, (silt_slice){bytes.data, len});
+        bytes.data += len + 1;
+        bytes.len -= len + 1;
+    }
+    if (!k->failed && bytes.len > 0)
+        keep_rest(k, bytes);
+}
+
+static void send_unsent(struct silt_kernel *k)
+{
+    int fd = k->ends[SILT_KERNEL_CONTROL].watch.fd;
+    while (fd >= 0 && k->unsent_at < k->unsent.len) {
+        ssize_t n = send(fd, k->unsent.data + k->unsent_at, k->unsent.len - k->unsent_at,
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n <= 0) { /* it is gone: reading tells */
+            k->unsent_at = k->unsent.len;
+            break;
+        }
+        k->unsent_at += (size_t)n;
+    }
+    if (k->unsent_at == k->unsent.len) {
+        silt_buf_fini(&k->unsent);
+        k->unsent_at = 0;
+    }
+    settle(k);
+}
+
+/* false: nothing more is there now, or nobody wants it. */
+static bool pump_control(struct silt_kernel *k)
+{
+    /* Of its own: what a line sets off may read the pipes. */
+    static char bytes[PIECE];
+    if (k->ends[SILT_KERNEL_CONTROL].watch.fd < 0 || !drain_output(k))
+        return false;
+    ssize_t n = recv(k->ends[SILT_KERNEL_CONTROL].watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0)
+        take_bytes(k, (silt_slice){bytes, (size_t)n});
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        fail(k, NULL);
+    return n > 0;
+}
+
+static void on_control(struct silt_watch *w, uint32_t events)
+{
+    struct silt_kernel *k = silt_container_of(w, struct silt_kernel_end, watch)->kernel;
+    if (events & EPOLLOUT)
+        send_unsent(k);
+    if ((events & ~(uint32_t)EPOLLOUT) != 0)
+        (void)pump_control(k);
+}
+
+static void on_patience(struct silt_timer *t)
+{
+    fail(silt_container_of(t, struct silt_kernel, patience), "a line that does not end");
+}
+
+void silt_kernel_init(struct silt_kernel *k)
+{
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        k->ends[i] = (struct silt_kernel_end){
+            .watch = {.fd = -1, .on_ready = i == SILT_KERNEL_CONTROL ? on_control : on_output},
+            .kernel = k};
+    k->patience = (struct silt_timer){.on_time = on_patience};
+    k->listening = k->held = k->failed = k->ending = false;
+    k->unsent_at = 0;
+    silt_buf_init(&k->line, SILT_KERNEL_LINE_MAX);
+    silt_buf_init(&k->unsent, UNSENT_MAX);
+}
+
+static int make_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return silt_fail_errno(e, "create a pipe");
+    *ret_ours = pair[0];
+    *ret_theirs = pair[1];
+    return silt_fd_nonblock(pair[0], e); /* theirs is another file description */
+}
+
+static int make_all(int ours[SILT_KERNEL_FDS], int theirs[SILT_KERNEL_FDS], struct silt_error *e)
+{
+    int pair[2];
+    if (silt_fd_pair(SOCK_STREAM, pair, e) < 0)
+        return -1;
+    ours[SILT_KERNEL_CONTROL] = pair[0];
+    theirs[SILT_KERNEL_CONTROL] = pair[1];
+    if (make_pipe(&ours[SILT_KERNEL_OUT], &theirs[SILT_KERNEL_OUT], e) < 0)
+        return -1;
+    return make_pipe(&ours[SILT_KERNEL_ERR], &theirs[SILT_KERNEL_ERR], e);
+}
+
+int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e)
+{
+    int ours[SILT_KERNEL_FDS] = {-1, -1, -1};
+    int theirs[SILT_KERNEL_FDS] = {-1, -1, -1};
+    if (make_all(ours, theirs, e) < 0) {
+        for (int i = 0; i < SILT_KERNEL_FDS; i++) {
+            silt_close_fd(&ours[i]);
+            silt_close_fd(&theirs[i]);
+        }
+        return -1;
+    }
+    memcpy(ret_theirs, theirs, sizeof(theirs));
+    silt_kernel_adopt(k, ours);
+    return 0;
+}
+
+void silt_kernel_adopt(struct silt_kernel *k, const int fds[SILT_KERNEL_FDS])
+{
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        k->ends[i].watch.fd = fds[i];
+}
+
+void silt_kernel_fds(const struct silt_kernel *k, int ret[SILT_KERNEL_FDS])
+{
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        ret[i] = k->ends[i].watch.fd;
+}
+
+void silt_kernel_listen(struct silt_kernel *k, bool on)
+{
+    k->listening = on;
+    k->held = false;
+    settle(k);
+}
+
+void silt_kernel_resume(struct silt_kernel *k)
+{
+    if (!k->held)
+        return;
+    k->held = false;
+    settle(k);
+}
+
+void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line)
+{
+    if (k->unsent.len == 0) { /* the usual case: no copy */
+        silt_buf_fini(&k->unsent);
+        k->unsent = *line;
+        silt_buf_init(line, line->max);
+    } else {
+        silt_buf_add(&k->unsent, silt_buf_slice(line));
+        silt_buf_clear(line);
+    }
+    if (k->unsent.broken)
+        fail(k, "it does not read");
+    else
+        send_unsent(k);
+}
+
+void silt_kernel_finish(struct silt_kernel *k)
+{
+    k->ending = true;
+    silt_kernel_listen(k, !k->failed);
+    for (int i = 0; i < PIECES_BEFORE_LINE && !k->failed && pump_control(k); i++)
+        ;
+    (void)drain_output(k);
+}
+
+void silt_kernel_close(struct silt_kernel *k)
+{
+    k->listening = false;
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        close_end(k, i);
+    drop_line(k);
+    silt_buf_fini(&k->unsent);
+    k->unsent_at = 0;
+}

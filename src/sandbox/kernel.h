@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel: siltd's end of the talk with one interpreter process: a control socket with one JSON object
+ * per line, and the pipes of its standard output and error. We made all three, so nothing that the
+ * guest does to its ends can make us wait. What comes is hostile and bounded; output that was
+ * written before a line is told before it. */
+#pragma once
+
+#include "base/buf.h"
+#include "event/loop.h"
+#include "wire/super.h"
+
+enum {
+    SILT_KERNEL_CONTROL,
+    SILT_KERNEL_OUT,
+    SILT_KERNEL_ERR,
+    SILT_KERNEL_FDS, /* in this order also in silt-super's store */
+};
+_Static_assert((int)SILT_KERNEL_FDS == (int)SILT_SUPER_CONTEXT_FDS, "silt-super keeps what a kernel has");
+
+enum {
+    SILT_KERNEL_LINE_MAX = 32 << 20,
+    SILT_KERNEL_LINES_MAX = 512 << 20, /* unfinished ones of all kernels */
+    SILT_KERNEL_LINE_MS = 30000,       /* for the rest of a line */
+};
+
+struct silt_kernel_end {
+    struct silt_watch watch; /* fd owned; -1: closed */
+    struct silt_kernel *kernel;
+};
+
+struct silt_kernel {
+    struct silt_loop *loop; /* borrowed */
+    struct silt_kernel_end ends[SILT_KERNEL_FDS];
+    struct silt_buf line;   /* that has not ended */
+    struct silt_buf unsent;
+    size_t unsent_at;           /* what of it is sent */
+    struct silt_timer patience; /* with an unfinished line */
+    size_t *lines;              /* borrowed: bytes of unfinished lines of all kernels */
+    bool listening;
+    bool held;   /* whoever listens has enough for now */
+    bool failed; /* on_closed was called */
+    bool ending; /* nobody is asked whether they have enough */
+
+    /* None of them may close the kernel; ending it is the owner's, later. */
+    void (*on_output)(struct silt_kernel *k, int stream, silt_slice bytes); /* 1 or 2 */
+    void (*on_line)(struct silt_kernel *k, silt_slice line);                /* without its end */
+    bool (*is_full)(struct silt_kernel *k); /* asked before each read; then nothing until resume */
+    /* It closed its control socket (NULL), or broke the rules. Nothing comes after it. */
+    void (*on_closed)(struct silt_kernel *k, const char *why);
+};
+
+/* The callbacks, loop and lines are set; every fd is -1. */
+void silt_kernel_init(struct silt_kernel *k);
+/* Makes the three connections; *ret_theirs are the caller's. */
+int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e);
+void silt_kernel_adopt(struct silt_kernel *k, const int fds[SILT_KERNEL_FDS]); /* takes them */
+void silt_kernel_fds(const struct silt_kernel *k, int ret[SILT_KERNEL_FDS]);   /* borrowed */
+/* Fine at any time, also in a callback. Without listening everything stays where it is: in the pipes,
+ * whose writers wait. */
+void silt_kernel_listen(struct silt_kernel *k, bool on);
+void silt_kernel_resume(struct silt_kernel *k);
+/* A line with its end; kept until the kernel takes it. The buf is empty afterwards. */
+void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line);
+/* The process is gone: tells what it left in the pipes and the socket. */
+void silt_kernel_finish(struct silt_kernel *k);
+void silt_kernel_close(struct silt_kernel *k); /* fine when it is closed */
