@@ -509,18 +509,31 @@ static bool read_code(struct silt_call *c, struct request *q)
     return silt_body_string(c, "language", &q->language);
 }
 
-static void parse(struct silt_call *c)
+static struct request *make_request(struct silt_call *c)
 {
-    struct request *q = c->own;
-    if (!read_code(c, q) || !silt_body_string(c, "context_id", &q->context)
-        || !silt_body_ms(c, "timeout_ms", &q->timeout_ms))
-        return;
-    silt_call_use(c, run);
+    struct request *q = silt_arena_alloc(c->request->arena, sizeof(*q));
+    if (q == NULL)
+        abort();
+    *q = (struct request){.streamed = true};
+    c->own = q;
+    return q;
 }
 
-static void parse_native(struct silt_call *c)
+static void parse(struct silt_call *c)
 {
-    struct request *q = c->own;
+    struct request *q = make_request(c);
+    if (read_code(c, q) && silt_body_string(c, "context_id", &q->context)
+        && silt_body_ms(c, "timeout_ms", &q->timeout_ms))
+        silt_call_use(c, run);
+}
+
+static void parse_v1(struct silt_call *c)
+{
+    struct request *q = make_request(c);
+    silt_slice accept = silt_http_field(c->request->head, SILT_LIT("accept"));
+    q->native = true;
+    q->streamed = silt_http_accepts(accept, SILT_LIT("text/event-stream"));
+    q->context = c->arg;
     if (!read_code(c, q) || !silt_body_ms(c, "timeoutMs", &q->timeout_ms)
         || !silt_body_bool(c, "stdin", &q->wants_input))
         return;
@@ -528,34 +541,24 @@ static void parse_native(struct silt_call *c)
         silt_api_refuse_field(c->request, "stdin", "needs a stream of events: send Accept: text/event-stream");
         return;
     }
-    q->context = c->arg;
     silt_call_use_known(c, run);
-}
-
-static void take(struct silt_http_request *r, const silt_slice *args, struct request from,
-                 void (*parsed)(struct silt_call *c))
-{
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    struct request *q = silt_arena_alloc(r->arena, sizeof(*q));
-    if (q == NULL)
-        abort();
-    *q = from;
-    c->own = q;
-    c->arg = args[1];
-    c->parsed = parsed;
-    silt_call_read(c, false);
 }
 
 SILT_HANDLER(silt_api_code)
 {
-    take(r, args, (struct request){.streamed = true}, parse);
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c == NULL)
+        return;
+    c->parsed = parse;
+    silt_call_read(c, false);
 }
 
 SILT_HANDLER(silt_api_v1_code)
 {
-    silt_slice accept = silt_http_field(r->head, SILT_LIT("accept"));
-    bool streamed = silt_http_accepts(accept, SILT_LIT("text/event-stream"));
-    take(r, args, (struct request){.native = true, .streamed = streamed}, parse_native);
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c == NULL)
+        return;
+    c->arg = args[1];
+    c->parsed = parse_v1;
+    silt_call_read(c, false);
 }

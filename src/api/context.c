@@ -197,39 +197,45 @@ static bool read_options(struct silt_call *c, struct silt_context_options *o)
     return false;
 }
 
-static void parse_create(struct silt_call *c)
+static struct creation *read_creation(struct silt_call *c, int status)
 {
-    struct creation *q = c->own;
-    if (!read_options(c, &q->options))
-        return;
-    if (q->status == 201)
-        silt_call_use_known(c, create);
-    else
-        silt_call_use(c, create);
-}
-
-static void begin_create(struct silt_http_request *r, silt_slice id, int status)
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return;
-    struct creation *q = silt_arena_alloc(r->arena, sizeof(*q));
+    struct creation *q = silt_arena_alloc(c->request->arena, sizeof(*q));
     if (q == NULL)
         abort();
     *q = (struct creation){.status = status};
     c->own = q;
-    c->parsed = parse_create;
+    return read_options(c, &q->options) ? q : NULL;
+}
+
+static void parse_create(struct silt_call *c)
+{
+    if (read_creation(c, 200) != NULL)
+        silt_call_use(c, create);
+}
+
+static void parse_v1_create(struct silt_call *c)
+{
+    if (read_creation(c, 201) != NULL)
+        silt_call_use_known(c, create);
+}
+
+static void begin_create(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c))
+{
+    struct silt_call *c = silt_call_new(r, id);
+    if (c == NULL)
+        return;
+    c->parsed = parsed;
     silt_call_read(c, true);
 }
 
 SILT_HANDLER(silt_api_context_create)
 {
-    begin_create(r, args[0], 200);
+    begin_create(r, args[0], parse_create);
 }
 
 SILT_HANDLER(silt_api_v1_context_create)
 {
-    begin_create(r, args[0], 201);
+    begin_create(r, args[0], parse_v1_create);
 }
 
 static void restart(struct silt_call *c)

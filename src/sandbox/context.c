@@ -192,7 +192,7 @@ static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *e
     c->exec = NULL;
     silt_kernel_finish(&c->kernel); /* its last words */
     explain(c, end);
-    (void)silt_fail(&e, SILT_GONE, "%s", c->death.message);
+    (void)silt_fail(&e, SILT_INTERNAL, "%s", c->death.message);
     die(c, &e);
 }
 

@@ -86,6 +86,8 @@ class Kernel:
             message = self.later.popleft() if self.later else self.loop.receive()
             if message is None or message.get("t") == "quit":
                 leave(0)
+            if message.get("t") == "ping":
+                self.control.send({"t": "pong", "id": message.get("id")})
             if message.get("t") == "run" and isinstance(message.get("code"), str):
                 self.run_whole(message)
 
