@@ -67,6 +67,8 @@ def message(exc, run, lines, cell_name):
     return made
 
 
-def brief(exc, run):
-    """Calls nothing that belongs to the exception: for one whose own methods had to be interrupted."""
-    return {"t": "error", "id": run, "ename": name_of(exc), "evalue": "", "traceback": [name_of(exc)]}
+def brief(exc, run, lines=None):
+    """Calls nothing that belongs to the exception: for one whose own methods may have had to be interrupted."""
+    lines = tidy(lines or [name_of(exc)])
+    _, _, value = lines[-1].partition(": ")
+    return {"t": "error", "id": run, "ename": name_of(exc), "evalue": value, "traceback": lines}

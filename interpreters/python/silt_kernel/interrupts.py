@@ -15,6 +15,7 @@ class Interrupts:
     def __init__(self):
         self.running = False
         self.pending = False
+        self.came = False  # at least one, in this run
         self.depth = 0
         self.main = threading.get_ident()
 
@@ -26,13 +27,14 @@ class Interrupts:
         __tracebackhide__ = True  # for IPython: the frame tells the user nothing
         if not self.running:
             return
+        self.came = True
         if self.depth:
             self.pending = True
         else:
             raise KeyboardInterrupt
 
     def begin(self):
-        self.pending = False
+        self.pending = self.came = False
         self.running = True
 
     def end(self):

@@ -2,6 +2,7 @@
 """The context itself: takes init, runs cells one after another, tells what became of each."""
 import atexit
 import collections
+import faulthandler
 import gc
 import os
 import platform
@@ -62,6 +63,7 @@ class Kernel:
         self.shell.sink = self.publish
         self.shell.loop_runner = self.loop.run
         Questions(self).install()
+        faulthandler.enable(2)  # where it crashed, on stderr; the signal still ends the process
 
     def touch(self):
         """A cell for nobody, while nobody waits: the pages that a first cell copies are copied now."""
@@ -150,6 +152,8 @@ class Kernel:
         lines = self.shell.take_traceback(failed)
         if isinstance(failed, SystemExit):
             self.status = exit_status(failed)
+        elif self.interrupts.came and failed is not None and not isinstance(failed, KeyboardInterrupt):
+            self.error = failure.brief(failed, self.run_id, lines)  # its text may be what had to be stopped
         elif failed is not None:
             self.error = failure.message(failed, self.run_id, lines, self.shell.compile.cell_name)
 

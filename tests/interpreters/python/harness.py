@@ -189,6 +189,19 @@ class Context:
         """To the group, as silt-init does."""
         os.killpg(self.process.pid, signal.SIGINT)
 
+    def interrupt_until_done(self, run, again_s=1):
+        """A signal just before a call that waits is noticed when that call returns: so it is repeated."""
+        deadline = time.monotonic() + DEADLINE_S
+        while run.done is None and run.exit is None:
+            self.interrupt()
+            again = time.monotonic() + again_s
+            while time.monotonic() < again and run.done is None and run.exit is None:
+                for name, value in self.read_for(again_s / 10):
+                    run.add(name, value)
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the run does not end: {run.transcript[-3:]}")
+        return run
+
 
 def refuse_constant(name):
     raise AssertionError(f"{name} is not JSON")

@@ -110,8 +110,8 @@ class Ends(unittest.TestCase):
         self.assertEqual(run.stdout, "a\n")
 
     def test_exit_handlers_run(self):
-        _, seen = self.leaves("import atexit; atexit.register(print, 'bye'); exit()", 0, warm=True)
-        self.assertEqual(seen.stdout, "bye\n")
+        run, seen = self.leaves("import atexit; atexit.register(print, 'bye'); exit()", 0, warm=True)
+        self.assertEqual(run.stdout + seen.stdout, "bye\n")
 
     def test_files_that_were_not_closed_are_written(self):
         self.leaves("f = open('/tmp/silt-unclosed', 'w'); f.write('all'); g = open('/tmp/silt-cycle', 'w'); g.write('all'); h = [g]; h.append(h); exit()", 0)
@@ -133,7 +133,8 @@ class Ends(unittest.TestCase):
     def test_crashes_end_the_process(self):
         context = self.context()
         context.start("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
-        context.until(lambda name, _: name == "eof")
+        seen = context.until(lambda name, _: name == "eof")
+        self.assertIn("Segmentation fault", seen.stderr)
         self.assertEqual(context.process.wait(60), -signal.SIGSEGV)
 
 

@@ -14,8 +14,7 @@ class Interrupts(ContextCase):
         self.good("mark = 1")
         self.context.start(say + code)
         run = self.context.until(lambda kind, value: kind == "stdout" and b"started" in value)
-        self.context.interrupt()
-        run = self.context.until(lambda kind, _: kind in ("done", "exit"), run)
+        run = self.context.interrupt_until_done(run)
         self.assertIsNotNone(run.done, run.transcript)
         if name:
             self.assertEqual(run.error and run.error["ename"], name, run.transcript)
@@ -64,8 +63,7 @@ class Interrupts(ContextCase):
     def test_endless_output(self):
         self.context.start("while True: print('x' * 100)")
         run = self.context.until(lambda kind, _: kind == "stdout")
-        self.context.interrupt()
-        run = self.context.until(lambda kind, _: kind == "done", run)
+        run = self.context.interrupt_until_done(run)
         self.assertEqual(run.error["ename"], "KeyboardInterrupt")
         self.assertEqual(self.good("1 + 1").text, "2")
 
@@ -86,11 +84,7 @@ class Interrupts(ContextCase):
     def test_an_interrupt_that_is_repeated_stops_a_run_from_its_beginning(self):
         for _ in range(5):
             self.context.start("import time; time.sleep(1000)")
-            run = Run()
-            while run.done is None:
-                self.context.interrupt()
-                for name, value in self.context.read_for(0.02):
-                    run.add(name, value)
+            run = self.context.interrupt_until_done(Run(), again_s=0.05)
             self.assertEqual(run.error["ename"], "KeyboardInterrupt")
 
     def test_an_interrupt_that_comes_too_late_spares_the_next_run(self):
@@ -108,7 +102,7 @@ class Interrupts(ContextCase):
             run = self.context.until(lambda kind, value: kind == "stdout" and b"started" in value)
             for _ in range(3):
                 self.context.interrupt()
-            run = self.context.until(lambda kind, _: kind == "done", run)
+            run = self.context.interrupt_until_done(run)
             self.assertEqual(run.error["ename"], "KeyboardInterrupt")
         self.assertEqual(self.good("1 + 1").text, "2")
 
@@ -142,8 +136,7 @@ class Questions(ContextCase):
     def test_a_question_can_be_interrupted_and_its_late_answer_is_dropped(self):
         self.context.start("input('wait')")
         self.context.until(lambda kind, _: kind == "input")
-        self.context.interrupt()
-        self.assertEqual(self.context.finish().error["ename"], "KeyboardInterrupt")
+        self.assertEqual(self.context.interrupt_until_done(Run()).error["ename"], "KeyboardInterrupt")
         self.context.send({"t": "input", "id": self.context.next_id, "text": "late"})
         self.assertEqual(self.good("2").text, "2")
         _, run = self.ask("input()", {"text": "mine"})
