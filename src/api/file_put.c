@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-enum { UPLOAD_GIB = 64, NO_MODE = UINT32_MAX };
+enum { UPLOAD_GIB = 64, NO_MODE = UINT32_MAX, MANY_BYTES = 512 << 10 };
 
 /*   LOOKING (If-Match) --fine--> TAKING --DONE--> DRESSING (another mode is wanted) --DONE--> MEASURING --> answered   */
 enum state { LOOKING, TAKING, DRESSING, MEASURING };
@@ -94,6 +94,12 @@ static void hashed(struct silt_upload_sink *sink)
         answer(g);
 }
 
+static char *room_for_body(struct silt_http_request *r, size_t *ret_size)
+{
+    struct putting *g = r->owner;
+    return silt_upload_room(g->upload, ret_size);
+}
+
 static void on_piece(struct silt_http_request *r, silt_slice piece, bool end)
 {
     struct putting *g = r->owner;
@@ -112,7 +118,10 @@ static void room(struct silt_file *f)
         return;
     }
     g->sink = (struct silt_upload_sink){.feed = feed, .room = go_on, .hashed = hashed};
-    g->upload = silt_upload_new(f->call->api->registry->worker, &g->sink);
+    const struct silt_http_head *head = f->request->head;
+    g->upload = silt_upload_new(f->call->api->registry->worker, &g->sink, head->chunked || head->length >= MANY_BYTES);
+    silt_work_share(f->work, silt_upload_share(g->upload));
+    f->request->on_room = room_for_body;
     silt_http_pause(f->request, false);
 }
 
@@ -163,7 +172,8 @@ static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body
 {
     struct putting *g = silt_container_of(f, struct putting, file);
     struct silt_worker_meta meta;
-    (void)type;
+    if (type == SILT_WORKER_SAY_TAKEN)
+        silt_upload_taken(g->upload);
     if (!last)
         return;
     if (g->state == TAKING) {

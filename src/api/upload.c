@@ -8,46 +8,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCKS = 3, BLOCK_SIZE = 6 * SILT_FRAME_BODY_MAX, SHA256_SIZE = 32 };
+enum { BLOCKS = 8, BLOCK_SIZE = 256 << 10, SHA256_SIZE = 32 };
 
-struct block {
-    size_t len;
-    char bytes[BLOCK_SIZE];
-};
-
-/* Blocks are numbered as they fill; number n lies in blocks[n % BLOCKS] until it is sent and hashed. */
+/* Blocks are numbered as they fill; number n lies in the place n % BLOCKS until the worker has taken it and
+ * it is hashed. */
 struct silt_upload {
     struct silt_job job;
     struct silt_worker *threads; /* borrowed */
     struct silt_upload_sink *sink;
     EVP_MD_CTX *sha256;
-    uint64_t full, sent, hashed; /* numbers of the next one to be that */
-    size_t at;                   /* of the one that is being sent */
-    bool is_begun; /* the one that fills */
+    struct silt_share share; /* with the worker; has none when there are few bytes */
+    char *bytes;             /* of all blocks: the shared ones, or owned */
+    size_t len[BLOCKS];
+    size_t fill;                        /* of the block `full` */
+    uint64_t full, sent, taken, hashed; /* numbers of the next one to be that */
+    uint64_t hash_until;                /* a thread has those from `hashed` to it */
+    size_t at;                          /* of the one that is being sent */
     bool is_over;
-    bool is_hashing; /* a thread has the block `hashed` */
+    bool is_hashing; /* a thread is at it */
     bool is_left;    /* freed meanwhile */
     bool is_refused; /* owes a `room` */
-    struct block blocks[BLOCKS];
 };
 
-static struct block *block(struct silt_upload *u, uint64_t number)
+static char *place(const struct silt_upload *u, uint64_t number)
 {
-    return &u->blocks[number % BLOCKS];
+    return u->bytes + number % BLOCKS * BLOCK_SIZE;
 }
 
 static void hash(struct silt_job *j) /* on a thread */
 {
     struct silt_upload *u = silt_container_of(j, struct silt_upload, job);
-    struct block *b = block(u, u->hashed);
-    if (b->len > 0 && EVP_DigestUpdate(u->sha256, b->bytes, b->len) != 1)
-        abort();
+    for (uint64_t n = u->hashed; n < u->hash_until; n++)
+        if (u->len[n % BLOCKS] > 0 && EVP_DigestUpdate(u->sha256, place(u, n), u->len[n % BLOCKS]) != 1)
+            abort();
 }
 
+/* For a piece, from wherever it comes. */
 static bool has_room(const struct silt_upload *u)
 {
-    uint64_t done = u->sent < u->hashed ? u->sent : u->hashed;
-    return u->full - done < BLOCKS;
+    uint64_t done = u->taken < u->hashed ? u->taken : u->hashed;
+    return (BLOCKS - (u->full - done)) * BLOCK_SIZE - u->fill >= SILT_UPLOAD_PIECE_MAX;
 }
 
 static void hash_next(struct silt_upload *u)
@@ -55,24 +55,28 @@ static void hash_next(struct silt_upload *u)
     if (u->is_hashing || u->hashed == u->full)
         return;
     u->is_hashing = true;
+    u->hash_until = u->full;
     silt_worker_submit(u->threads, &u->job);
 }
 
-/* Also of the block that still fills: nothing waits here for more. */
+static size_t next_len(const struct silt_upload *u)
+{
+    size_t left = u->len[u->sent % BLOCKS] - u->at;
+    return u->share.bytes != NULL || left < SILT_FRAME_BODY_MAX ? left : SILT_FRAME_BODY_MAX;
+}
+
 static void send_blocks(struct silt_upload *u)
 {
-    while (u->sent < u->full || (u->is_begun && u->at < block(u, u->sent)->len)) {
-        struct block *b = block(u, u->sent);
-        size_t left = b->len - u->at;
-        size_t n = left < SILT_FRAME_BODY_MAX ? left : SILT_FRAME_BODY_MAX;
-        bool last = u->is_over && u->sent + 1 == u->full && n == left;
-        if ((n > 0 || last) && !u->sink->feed(u->sink, (silt_slice){b->bytes + u->at, n}, last))
+    while (u->sent < u->full) {
+        size_t n = next_len(u);
+        bool whole = u->at + n == u->len[u->sent % BLOCKS];
+        bool last = whole && u->is_over && u->sent + 1 == u->full;
+        if (!u->sink->feed(u->sink, (silt_slice){place(u, u->sent) + u->at, n}, last))
             return;
-        u->at += n;
-        if (u->at < b->len || u->sent == u->full)
-            continue;
-        u->at = 0;
-        u->sent++;
+        u->at = whole ? 0 : u->at + n;
+        u->sent += whole;
+        if (u->share.bytes == NULL)
+            u->taken = u->sent;
     }
 }
 
@@ -88,7 +92,7 @@ static void on_hashed(struct silt_job *j)
 {
     struct silt_upload *u = silt_container_of(j, struct silt_upload, job);
     u->is_hashing = false;
-    u->hashed++;
+    u->hashed = u->hash_until;
     if (u->is_left) {
         silt_upload_free(u);
         return;
@@ -100,12 +104,24 @@ static void on_hashed(struct silt_job *j)
         tell_room(u);
 }
 
-struct silt_upload *silt_upload_new(struct silt_worker *threads, struct silt_upload_sink *sink)
+static void find_place(struct silt_upload *u, bool many)
 {
-    struct silt_upload *u = malloc(sizeof(*u)); /* the blocks are touched as they fill */
+    struct silt_error e;
+    if (many && silt_share_open(&u->share, (size_t)BLOCKS * BLOCK_SIZE, &e) == 0) {
+        u->bytes = u->share.bytes;
+        return;
+    }
+    u->bytes = malloc((size_t)BLOCKS * BLOCK_SIZE); /* touched as they fill */
+    if (u->bytes == NULL)
+        abort();
+}
+
+struct silt_upload *silt_upload_new(struct silt_worker *threads, struct silt_upload_sink *sink, bool many)
+{
+    struct silt_upload *u = calloc(1, sizeof(*u));
     if (u == NULL)
         abort();
-    memset(u, 0, offsetof(struct silt_upload, blocks));
+    find_place(u, many);
     u->threads = threads;
     u->sink = sink;
     u->job.run = hash;
@@ -124,25 +140,55 @@ void silt_upload_free(struct silt_upload *u)
     if (u->is_hashing)
         return; /* on_hashed does it */
     EVP_MD_CTX_free(u->sha256);
+    if (u->share.bytes == NULL)
+        free(u->bytes);
+    silt_share_close(&u->share);
     free(u);
 }
 
-/* A block is full when another piece might not fit: pieces are never cut. */
+const struct silt_share *silt_upload_share(const struct silt_upload *u)
+{
+    return u->share.bytes != NULL ? &u->share : NULL;
+}
+
+char *silt_upload_room(struct silt_upload *u, size_t *ret_size)
+{
+    *ret_size = BLOCK_SIZE - u->fill;
+    return place(u, u->full) + u->fill;
+}
+
+static void close_block(struct silt_upload *u)
+{
+    u->len[u->full % BLOCKS] = u->fill;
+    u->fill = 0;
+    u->full++;
+}
+
+/* What has been read to its place already is not copied. */
+static void lay(struct silt_upload *u, silt_slice piece)
+{
+    while (piece.len > 0) {
+        if (u->fill == BLOCK_SIZE)
+            close_block(u);
+        size_t n;
+        char *to = silt_upload_room(u, &n);
+        n = piece.len < n ? piece.len : n;
+        if (piece.data != to)
+            memcpy(to, piece.data, n);
+        u->fill += n;
+        piece.data += n;
+        piece.len -= n;
+    }
+}
+
 bool silt_upload_add(struct silt_upload *u, silt_slice piece, bool end)
 {
-    struct block *b = block(u, u->full);
-    b->len = u->is_begun ? b->len : 0;
-    u->is_begun = true;
-    assert(has_room(u) && piece.len <= SILT_UPLOAD_PIECE_MAX && !u->is_over);
-    if (piece.len > 0)
-        memcpy(b->bytes + b->len, piece.data, piece.len);
-    b->len += piece.len;
+    assert(has_room(u) && !u->is_over && piece.len <= BLOCK_SIZE);
+    lay(u, piece);
     u->is_over = end;
-    if (end || b->len + SILT_UPLOAD_PIECE_MAX > BLOCK_SIZE) {
-        u->full++;
-        u->is_begun = false;
-        hash_next(u);
-    }
+    if (end || u->fill == BLOCK_SIZE)
+        close_block(u);
+    hash_next(u);
     send_blocks(u);
     u->is_refused = !has_room(u);
     return !u->is_refused;
@@ -151,6 +197,12 @@ bool silt_upload_add(struct silt_upload *u, silt_slice piece, bool end)
 void silt_upload_push(struct silt_upload *u)
 {
     send_blocks(u);
+    tell_room(u);
+}
+
+void silt_upload_taken(struct silt_upload *u)
+{
+    u->taken++;
     tell_room(u);
 }
 

@@ -254,6 +254,22 @@ static void on_end(struct silt_http_conn *c)
         silt_http_conn_lose(c);
 }
 
+/* What is read is nothing but the body of this request, and its handler has a place for it. */
+static bool is_for_handler(const struct silt_http_conn *c)
+{
+    return c->intake == SILT_HTTP_BODY && !c->chunked && c->left > 0 && c->in.len == 0
+           && c->exchange->wish == SILT_HTTP_CONSUME && c->exchange->request.on_room != NULL;
+}
+
+static char *handlers_room(struct silt_http_conn *c, size_t *ret_size)
+{
+    struct silt_http_request *r = &c->exchange->request;
+    char *room = r->on_room(r, ret_size);
+    if (*ret_size > c->left)
+        *ret_size = (size_t)c->left;
+    return room;
+}
+
 void silt_http_intake_read(struct silt_http_conn *c)
 {
     struct silt_http_server *s = c->server;
@@ -261,9 +277,11 @@ void silt_http_intake_read(struct silt_http_conn *c)
         c->noisy = true;
         return;
     }
-    ssize_t n = recv(c->watch.fd, s->room, sizeof(s->room), 0);
+    size_t size = sizeof(s->room);
+    char *room = is_for_handler(c) ? handlers_room(c, &size) : s->room;
+    ssize_t n = recv(c->watch.fd, room, size, 0);
     if (n > 0)
-        feed(c, (silt_slice){s->room, (size_t)n});
+        feed(c, (silt_slice){room, (size_t)n});
     else if (n == 0)
         on_end(c);
     else if (errno != EAGAIN && errno != EINTR)

@@ -58,6 +58,9 @@ struct silt_http_request {
     /* The client sends no more. It may be gone: whether it still reads shows when something is
      * written. NULL is fine. */
     void (*on_halved)(struct silt_http_request *r);
+    /* Where the next bytes of a consumed body would lie best: *ret_size of them, not 0. Asked before each read
+     * that may go there; a piece can come from elsewhere all the same. NULL is fine. */
+    char *(*on_room)(struct silt_http_request *r, size_t *ret_size);
     /* A streamed answer has room again (pending fell below half of the mark). */
     void (*on_drain)(struct silt_http_request *r);
 };

@@ -40,6 +40,9 @@ struct silt_work {
     bool counted; /* in sandbox->work.paced */
     bool full;    /* feed was refused: owes a `room` */
     bool feeding; /* an upload whose last bytes have not come yet */
+    const struct silt_share *share; /* borrowed; NULL: bytes are sent */
+    bool is_shared;                 /* the worker has it */
+    unsigned spans;                 /* pieces of it that the worker has not used up */
     struct silt_grave grave;
     size_t len;
     char frame[]; /* the ask */
@@ -116,7 +119,7 @@ static void on_impatient(struct silt_timer *t)
 /* Whose turn it is: the worker's, unless the client is to send or to take something. */
 static void restart_patience(struct silt_work *w)
 {
-    bool is_clients = w->paused || (w->feeding && !w->full);
+    bool is_clients = w->paused || (w->feeding && !w->full && w->spans == 0);
     if (w->patience_ms > 0 && !is_clients)
         silt_loop_after(loop_of(w->sandbox), &w->timer, w->patience_ms);
     else
@@ -168,7 +171,8 @@ static void deal_with(struct hand *h, const struct silt_frame *f, size_t body_le
     silt_slice body = {f->body, body_len};
     bool last = (f->flags & SILT_WORKER_LAST) != 0;
     if (f->type == 0 || f->type >= SILT_WORKER_SAY_MAX
-        || (f->type == SILT_WORKER_SAY_FAILED && body_len != sizeof(e))) {
+        || (f->type == SILT_WORKER_SAY_FAILED && body_len != sizeof(e))
+        || (f->type == SILT_WORKER_SAY_TAKEN && (w->spans == 0 || last))) {
         (void)silt_fail(&e, SILT_PROTOCOL, "a worker inside the sandbox broke the protocol");
         end_failed(w, &e);
         return;
@@ -178,6 +182,7 @@ static void deal_with(struct hand *h, const struct silt_frame *f, size_t body_le
         return;
     }
     if (f->type != SILT_WORKER_SAY_FAILED) {
+        w->spans -= f->type == SILT_WORKER_SAY_TAKEN;
         if (last)
             end_said(w);
         else
@@ -431,30 +436,67 @@ int silt_work_start(struct silt_sandbox *s, const struct silt_work_request *q, s
     return 0;
 }
 
-bool silt_work_feed(struct silt_work *w, silt_slice bytes, bool last)
+/* False: the socket is full. A worker that is gone is told by the loop. */
+static bool post(struct silt_work *w, const struct silt_parcel *p)
+{
+    struct silt_error e;
+    if (silt_fd_send(w->hand->watch.fd, p, &e) == 0 || (e.sys != EAGAIN && e.sys != ENOBUFS && e.sys != ENOMEM))
+        return true;
+    w->full = true;
+    watch(w->hand);
+    return false;
+}
+
+static bool post_bytes(struct silt_work *w, silt_slice bytes, uint32_t flags)
 {
     static union {
         struct silt_frame frame;
         char bytes[SILT_FRAME_MAX];
     } out;
-    struct silt_error e;
-    if (w->hand == NULL) { /* `room` comes when it has a worker: see give */
-        w->full = true;
-        restart_patience(w);
-        return false;
-    }
-    out.frame = (struct silt_frame){.type = SILT_WORKER_DATA, .flags = last ? SILT_WORKER_LAST : 0};
+    out.frame = (struct silt_frame){.type = SILT_WORKER_DATA, .flags = flags};
     (void)put(out.frame.body, bytes);
-    struct silt_parcel p = {.data = &out, .len = sizeof(struct silt_frame) + bytes.len};
-    if (silt_fd_send(w->hand->watch.fd, &p, &e) < 0 && (e.sys == EAGAIN || e.sys == ENOBUFS || e.sys == ENOMEM)) {
-        w->full = true;
-        watch(w->hand);
-        restart_patience(w);
+    return post(w, &(struct silt_parcel){.data = &out, .len = sizeof(struct silt_frame) + bytes.len});
+}
+
+static bool post_share(struct silt_work *w)
+{
+    struct silt_frame f = {.type = SILT_WORKER_SHARE};
+    if (!w->is_shared)
+        w->is_shared = post(w, &(struct silt_parcel){.data = &f, .len = sizeof(f), .fds = {w->share->reader}, .nfds = 1});
+    return w->is_shared;
+}
+
+static bool post_span(struct silt_work *w, silt_slice bytes, uint32_t flags)
+{
+    struct {
+        struct silt_frame frame;
+        struct silt_worker_span span;
+    } out = {
+        .frame = {.type = SILT_WORKER_DATA, .flags = flags},
+        .span = {.offset = (uint64_t)(bytes.data - w->share->bytes), .length = bytes.len},
+    };
+    if (!post_share(w) || !post(w, &(struct silt_parcel){.data = &out, .len = sizeof(out)}))
         return false;
-    }
-    w->feeding = !last;
+    w->spans++;
+    return true;
+}
+
+void silt_work_share(struct silt_work *w, const struct silt_share *share)
+{
+    w->share = share;
+}
+
+bool silt_work_feed(struct silt_work *w, silt_slice bytes, bool last)
+{
+    uint32_t flags = last ? SILT_WORKER_LAST : 0;
+    bool taken = false;
+    if (w->hand == NULL)
+        w->full = true; /* `room` comes when it has a worker: see give */
+    else
+        taken = w->share != NULL ? post_span(w, bytes, flags) : post_bytes(w, bytes, flags);
+    w->feeding = w->feeding && !(taken && last);
     restart_patience(w);
-    return true; /* or the worker is gone: the loop tells */
+    return taken;
 }
 
 void silt_work_pause(struct silt_work *w, bool paused)

@@ -3,6 +3,7 @@
  * (wire/worker.h). What the worker says is hostile: here only the sizes of frames are checked. */
 #pragma once
 
+#include "base/share.h"
 #include "sandbox/sandbox.h"
 #include "wire/worker.h"
 
@@ -35,8 +36,11 @@ enum { SILT_WORK_PATIENCE_MS = 30000 };
 /* The sandbox runs. Neither callback comes from inside this call. */
 int silt_work_start(struct silt_sandbox *s, const struct silt_work_request *q, struct silt_work_sink *sink,
                     struct silt_work **ret, struct silt_error *e);
-/* Bytes of an upload, at most SILT_FRAME_BODY_MAX of them. False: not taken; again after `room`. The worker's
- * patience begins with the last ones. */
+/* Before the first bytes: those that are fed will lie in this memory, which is borrowed until the work is gone.
+ * They stay as they are until the worker says TAKEN, once for each feed but the last. */
+void silt_work_share(struct silt_work *w, const struct silt_share *share);
+/* Bytes of an upload, without shared memory at most SILT_FRAME_BODY_MAX of them. False: not taken; again after
+ * `room`. The worker's patience begins with the last ones, and while some in shared memory are not used up. */
 bool silt_work_feed(struct silt_work *w, silt_slice bytes, bool last);
 /* While paused nothing is said and the worker waits; its patience too. */
 void silt_work_pause(struct silt_work *w, bool paused);

@@ -5,7 +5,9 @@
  * are those of wire/frame.h; frame.id is not used.
  *
  * One operation at a time: siltd sends one ask, then, where the operation takes bytes, DATA frames, the
- * last of them with SILT_WORKER_LAST. The worker says what it has to and ends with a frame that has
+ * last of them with SILT_WORKER_LAST. Many bytes lie in memory that both see and only siltd writes: SHARE
+ * brings its descriptor, DATA then says where, and each piece stays as it is until the worker says TAKEN; of
+ * the last one the end of the operation says it. The worker says what it has to and ends with a frame that has
  * SILT_WORKER_LAST set, or with FAILED. Then it waits for the next ask. The socket is the flow
  * control: the worker blocks in send, siltd does not read while its client does not.
  * When siltd closes its end the worker takes away what it has half made and exits, in the middle of an
@@ -27,7 +29,7 @@ enum {
 
 /* siltd -> worker: frame.type. The body of all but DATA is struct silt_worker_ask and its parts. */
 enum silt_worker_op {
-    SILT_WORKER_DATA = 1, /* bytes of the running WRITE or UNTAR */
+    SILT_WORKER_DATA = 1, /* bytes of the running WRITE or UNTAR; after SHARE a struct silt_worker_span */
     SILT_WORKER_READ,     /* offset, length (0: to the end). META with as much content as fits, then DATA… */
     SILT_WORKER_WRITE,    /* DATA follows; `text` may hold the first bytes, with ONLY all of them. DONE */
     SILT_WORKER_DELETE,   /* not a folder, unless RECURSIVE. DONE */
@@ -45,6 +47,7 @@ enum silt_worker_op {
     SILT_WORKER_UNTAR,    /* DATA follows: unpacked beside the folder, then moved into it. DONE */
     SILT_WORKER_WATCH,    /* RECURSIVE, events; text: patterns. EVENT…; ends only by a failure */
     SILT_WORKER_PORT,     /* mode: port; see silt_worker_port in `text`. DONE when it answers */
+    SILT_WORKER_SHARE,    /* one descriptor, once, before the first DATA of a WRITE or UNTAR */
     SILT_WORKER_OP_MAX
 };
 
@@ -75,6 +78,10 @@ struct silt_worker_ask {
     uint32_t cwd_len, path_len, to_len, text_len;
 };
 
+struct silt_worker_span { /* of the shared memory */
+    uint64_t offset, length;
+};
+
 /* worker -> siltd: frame.type */
 enum silt_worker_say {
     SILT_WORKER_SAY_META = 1, /* struct silt_worker_meta, then content up to the end of the frame */
@@ -84,6 +91,7 @@ enum silt_worker_say {
     SILT_WORKER_SAY_EVENT,    /* struct silt_worker_event and its path, as many as fit */
     SILT_WORKER_SAY_DONE,     /* struct silt_worker_done; always LAST */
     SILT_WORKER_SAY_FAILED,   /* struct silt_error; always LAST. `sys` is the errno that callers hear of */
+    SILT_WORKER_SAY_TAKEN,    /* nothing: the oldest span is used up */
     SILT_WORKER_SAY_MAX
 };
 

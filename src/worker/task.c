@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ops.h"
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,29 +68,52 @@ bool silt_task_done(struct silt_task *t, const struct silt_worker_done *d)
 /* Bytes of the body of the next frame, or -1. */
 static ssize_t receive(struct silt_task *t)
 {
-    ssize_t n;
-    do
-        n = recv(t->sock, incoming.bytes, SILT_FRAME_MAX, 0);
-    while (n < 0 && errno == EINTR);
-    if (n < (ssize_t)sizeof(struct silt_frame)) {
+    struct silt_error e;
+    struct silt_parcel p = {.data = incoming.bytes, .len = SILT_FRAME_MAX};
+    int got = silt_fd_recv(t->sock, &p, &e);
+    bool good = got > 0 && p.len >= sizeof(struct silt_frame);
+    if (good && incoming.frame.type == SILT_WORKER_SHARE)
+        good = p.nfds == 1 && t->share.data == NULL && silt_share_look(p.fds[0], &t->share, &e) == 0;
+    silt_parcel_close(&p);
+    if (!good) {
         t->gone = true;
         return -1;
     }
-    return n - (ssize_t)sizeof(struct silt_frame);
+    return (ssize_t)(p.len - sizeof(struct silt_frame));
+}
+
+static bool find_span(const struct silt_task *t, size_t len, silt_slice *ret)
+{
+    struct silt_worker_span span;
+    if (len != sizeof(span))
+        return false;
+    memcpy(&span, incoming.frame.body, sizeof(span));
+    if (span.offset > t->share.len || span.length > t->share.len - span.offset)
+        return false;
+    *ret = (silt_slice){t->share.data + span.offset, (size_t)span.length};
+    return true;
+}
+
+static bool say_taken(struct silt_task *t)
+{
+    t->owes = false;
+    return silt_task_say(t, SILT_WORKER_SAY_TAKEN, 0, (silt_slice){NULL, 0}, (silt_slice){NULL, 0});
 }
 
 int silt_task_next(struct silt_task *t, silt_slice *ret, bool *ret_last)
 {
+    if (t->owes && !say_taken(t))
+        return 0;
     ssize_t n = receive(t);
+    if (n >= 0 && incoming.frame.type == SILT_WORKER_SHARE)
+        n = receive(t);
     if (n < 0)
         return 0;
-    if (incoming.frame.type != SILT_WORKER_DATA) {
-        t->gone = true;
-        return 0;
-    }
     *ret = (silt_slice){incoming.frame.body, (size_t)n};
     *ret_last = (incoming.frame.flags & SILT_WORKER_LAST) != 0;
-    return 1;
+    t->owes = t->share.data != NULL;
+    t->gone = incoming.frame.type != SILT_WORKER_DATA || (t->owes && !find_span(t, (size_t)n, ret));
+    return t->gone ? 0 : 1;
 }
 
 bool silt_task_is_wanted(struct silt_task *t)
@@ -228,9 +253,9 @@ static void serve_one(struct silt_task *t, size_t len)
     struct silt_error e = {0};
     t->told = t->finishing = false;
     t->said_ms = silt_clock_ms();
-    if (silt_task_parse(t, &incoming.frame, len, &e) == 0 && ops[t->op].run(t, &e) == 0)
-        return;
-    if (!t->told)
+    bool done = silt_task_parse(t, &incoming.frame, len, &e) == 0 && ops[t->op].run(t, &e) == 0;
+    t->owes = false;
+    if (!done && !t->told)
         (void)silt_task_say(t, SILT_WORKER_SAY_FAILED, SILT_WORKER_LAST, (silt_slice){(const char *)&e, sizeof(e)},
                             (silt_slice){NULL, 0});
 }
@@ -253,7 +278,8 @@ void silt_worker_serve(int sock)
     prepare(sock);
     while (!t.gone) {
         ssize_t n = receive(&t);
-        if (n >= 0 && incoming.frame.type != SILT_WORKER_DATA)
+        if (n >= 0 && incoming.frame.type != SILT_WORKER_DATA && incoming.frame.type != SILT_WORKER_SHARE)
             serve_one(&t, (size_t)n);
+        silt_share_forget(&t.share);
     }
 }

@@ -20,6 +20,8 @@ struct silt_task {
     char path[SILT_WORKER_PATH_MAX + 1];
     char to[SILT_WORKER_PATH_MAX + 1];
     silt_slice text;
+    silt_slice share; /* owned: siltd's memory, while an upload lies there */
+    bool owes;        /* the word that a piece of it is used up */
     bool gone; /* siltd has closed its end: nothing more is to be said */
     bool told; /* the last frame has been sent */
     bool finishing; /* what it does now is done to the end, whether siltd is there or not */

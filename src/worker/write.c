@@ -13,6 +13,8 @@
  * is mounted alone): it is not all or nothing. */
 enum form { NAMELESS, NAMED, IN_PLACE };
 
+enum { AHEAD = 4 << 20 };
+
 struct draft {
     struct silt_task *task;
     struct silt_place place;
@@ -20,6 +22,7 @@ struct draft {
     int fd; /* owned */
     char temp[SILT_TEMP_SIZE];
     uint64_t bytes;
+    uint64_t begun; /* of them: on their way to the disk */
 };
 
 static void drop(struct draft *d)
@@ -110,6 +113,16 @@ static int add(struct draft *d, silt_slice bytes, struct silt_error *e)
     return 0;
 }
 
+/* What has gathered goes to the disk while more comes, so that the fsync at the end has little to wait for. On an
+ * overlay this advice is the only one that the file system below hears of; it may drop what is written already. */
+static void write_ahead(struct draft *d)
+{
+    if (d->bytes - d->begun < AHEAD || !silt_task_has(d->task, SILT_WORKER_SYNC))
+        return;
+    (void)posix_fadvise(d->fd, (off_t)d->begun, (off_t)(d->bytes - d->begun), POSIX_FADV_DONTNEED);
+    d->begun = d->bytes;
+}
+
 static int fill(struct draft *d, struct silt_error *e)
 {
     bool last = silt_task_has(d->task, SILT_WORKER_ONLY);
@@ -121,6 +134,7 @@ static int fill(struct draft *d, struct silt_error *e)
             return silt_fail(e, SILT_GONE, "write %s: nobody waits any more", d->task->path);
         if (add(d, bytes, e) < 0)
             return -1;
+        write_ahead(d);
     }
     return 0;
 }

@@ -41,7 +41,7 @@ async function folder() {
 
 test('bytes go up and come down as they are', async () => {
 	const dir = await folder();
-	for (const size of [0, 1, 1000, 61_264, 61_440, 61_441, 1_000_003]) {
+	for (const size of [0, 1, 1000, 61_264, 61_440, 61_441, 262_144, 262_145, 524_287, 524_288, 1_000_003, 2_097_152, 5_000_003]) {
 		const bytes = randomBytes(size);
 		const up = await put(`${dir}/a/b.bin`, bytes);
 		assert.equal(up.status, 200, up.raw.toString());

@@ -145,6 +145,26 @@ static void consume_pausing(struct silt_http_request *r)
     silt_http_consume(r, UINT64_MAX, on_pausing_piece);
 }
 
+static char *room_of_mine(struct silt_http_request *r, size_t *ret_size)
+{
+    (void)r;
+    *ret_size = sizeof(rig.room);
+    return rig.room;
+}
+
+static void on_placed_piece(struct silt_http_request *r, silt_slice piece, bool end)
+{
+    rig.placed += piece.data == rig.room;
+    rig.placed_max = piece.len > rig.placed_max ? piece.len : rig.placed_max;
+    on_piece(r, piece, end);
+}
+
+static void consume_placed(struct silt_http_request *r)
+{
+    r->on_room = room_of_mine;
+    silt_http_consume(r, UINT64_MAX, on_placed_piece);
+}
+
 static void on_request(void *context, struct silt_http_request *r)
 {
     static const struct {
@@ -154,7 +174,7 @@ static void on_request(void *context, struct silt_http_request *r)
         {"/hello", on_hello}, {"/echo", collect},      {"/count", consume},
         {"/later", keep},     {"/early", on_early},    {"/stream", on_stream},
         {"/empty", on_empty}, {"/flood", on_flood},    {"/pause", consume_pausing},
-        {"/big", on_big},     {"/cut", silt_http_cut},
+        {"/big", on_big},     {"/cut", silt_http_cut}, {"/place", consume_placed},
     };
     assert_ptr_equal(context, &rig);
     r->on_gone = on_gone;

@@ -27,6 +27,8 @@ struct rig {
     struct silt_http_request *kept[8];
     size_t kept_count;
     int gone, drained, answered, last_status, refusals, closed;
+    char room[200000]; /* for bodies of /place */
+    size_t placed, placed_max;
     size_t pieces, consumed, flood_size, flood_done, pending_max;
 };
 extern struct rig rig;

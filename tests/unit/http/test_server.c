@@ -188,6 +188,24 @@ TEST(a_body_may_be_consumed_in_pieces)
     stop();
 }
 
+TEST(a_consumer_may_say_where_the_bytes_go_and_the_next_request_does_not_go_there)
+{
+    static char body[1000000];
+    start();
+    rig_say(&c, "POST /place HTTP/1.1\r\nHost: x\r\nContent-Length: 1000003\r\n\r\n");
+    rig_say_bytes(&c, (silt_slice){body, sizeof(body)});
+    rig_say(&c, "endPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nnext");
+    rig_expect(&c, "\r\n\r\n1000003");
+    rig_expect(&c, "\r\n\r\nnext");
+    assert_true(rig.placed > 1 && rig.placed_max <= sizeof(rig.room));
+    rig.placed = rig.consumed = 0;
+    rig_say(&c, "POST /place HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    rig_say(&c, "3\r\nabc\r\n0\r\n\r\n");
+    rig_expect(&c, "\r\n\r\n3");
+    assert_int_equal(rig.placed, 0);
+    stop();
+}
+
 TEST(a_paused_consumer_holds_the_client_back)
 {
     enum { LENGTH = 64 << 20 }; /* more than any socket buffers */

@@ -295,6 +295,75 @@ TEST(a_worker_that_does_not_take_an_upload_is_ended)
     harness_close(&h);
 }
 
+TEST(bytes_in_shared_memory_are_told_and_the_worker_has_its_patience_to_use_them)
+{
+    struct note a = NOTE;
+    struct silt_share s = {0};
+    struct silt_worker_span span;
+    struct silt_error e;
+    silt_slice body;
+    uint32_t flags;
+    set_up();
+    assert_int_equal(silt_share_open(&s, 4096, &e), 0);
+    begin(&a, SILT_WORKER_WRITE, PATIENCE_MS);
+    silt_work_share(a.work, &s);
+    int worker = next_worker(NULL);
+    assert_true(silt_work_feed(a.work, (silt_slice){s.bytes + 100, 200}, false));
+    assert_int_equal(hears(worker, NULL, NULL), SILT_WORKER_WRITE);
+    assert_int_equal(hears(worker, NULL, NULL), SILT_WORKER_SHARE);
+    assert_int_equal(hears(worker, &body, NULL), SILT_WORKER_DATA);
+    assert_int_equal(body.len, sizeof(span));
+    memcpy(&span, body.data, sizeof(span));
+    assert_int_equal(span.offset, 100);
+    assert_int_equal(span.length, 200);
+    says(worker, SILT_WORKER_SAY_TAKEN, 0, "", 0);
+    assert_int_equal(a.said, 1);
+    wait_ms(2 * PATIENCE_MS); /* the client takes its time */
+    assert_int_equal(a.failed, 0);
+    assert_true(silt_work_feed(a.work, (silt_slice){s.bytes, 0}, true));
+    assert_int_equal(hears(worker, NULL, &flags), SILT_WORKER_DATA);
+    assert_int_equal(flags, SILT_WORKER_LAST);
+    done(worker);
+    assert_int_equal(a.lasts, 1);
+    assert_false(is_closed(worker));
+    (void)close(worker);
+    silt_share_close(&s);
+    harness_close(&h);
+}
+
+TEST(a_worker_that_does_not_use_shared_bytes_is_ended)
+{
+    struct note a = NOTE;
+    struct silt_share s = {0};
+    struct silt_error e;
+    set_up();
+    assert_int_equal(silt_share_open(&s, 4096, &e), 0);
+    begin(&a, SILT_WORKER_WRITE, PATIENCE_MS);
+    silt_work_share(a.work, &s);
+    int worker = next_worker(NULL);
+    assert_true(silt_work_feed(a.work, (silt_slice){s.bytes, 1}, false));
+    wait_ms(2 * PATIENCE_MS);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.error.code, SILT_TIMEOUT);
+    (void)close(worker);
+    silt_share_close(&s);
+    harness_close(&h);
+}
+
+TEST(a_worker_that_says_to_have_used_what_it_was_not_given_broke_the_protocol)
+{
+    struct note a = NOTE;
+    set_up();
+    begin(&a, SILT_WORKER_WRITE, 0);
+    int worker = next_worker(NULL);
+    assert_true(silt_work_feed(a.work, SILT_LIT("sent, not shared"), false));
+    says(worker, SILT_WORKER_SAY_TAKEN, 0, "", 0);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.error.code, SILT_PROTOCOL);
+    (void)close(worker);
+    harness_close(&h);
+}
+
 TEST(an_upload_that_fails_early_does_not_leave_its_bytes_to_the_next_one)
 {
     struct note a = NOTE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit/worker/rig.h"
 #include "base/fd.h"
+#include "base/share.h"
 #include "worker/task.h"
 
 #include <dirent.h>
@@ -100,6 +101,20 @@ void rig_send(struct rig *r, const void *bytes, size_t len, bool last)
     (void)send(r->sock, r->frame, all, MSG_NOSIGNAL);
 }
 
+void rig_share(struct rig *r, const struct silt_share *s)
+{
+    struct silt_frame f = {.type = SILT_WORKER_SHARE};
+    struct silt_parcel p = {.data = &f, .len = sizeof(f), .fds = {s->reader}, .nfds = 1};
+    struct silt_error e;
+    assert_int_equal(silt_fd_send(r->sock, &p, &e), 0);
+}
+
+void rig_send_span(struct rig *r, uint64_t offset, uint64_t length, bool last)
+{
+    struct silt_worker_span span = {.offset = offset, .length = length};
+    rig_send(r, &span, sizeof(span), last);
+}
+
 static void add(struct rig_answer *a, const char *bytes, size_t len)
 {
     a->bytes = realloc(a->bytes, a->len + len + 1);
@@ -134,6 +149,10 @@ static void take(struct rig_answer *a, const struct silt_frame *f, size_t len)
     case SILT_WORKER_SAY_ENTRIES:
     case SILT_WORKER_SAY_MATCH:
     case SILT_WORKER_SAY_EVENT:
+        break;
+    case SILT_WORKER_SAY_TAKEN:
+        assert_int_equal(len, 0);
+        a->taken++;
         break;
     case SILT_WORKER_SAY_MAX:
         fail_msg("a frame of no type");

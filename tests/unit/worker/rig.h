@@ -39,9 +39,14 @@ struct rig_answer {
     char *bytes; /* content, or records, back to back; terminated */
     size_t len;
     size_t frames;
+    size_t taken; /* of spans */
 };
 
 void rig_ask(struct rig *r, const struct rig_ask *q);
+/* From here on the bytes of the upload lie there. */
+struct silt_share;
+void rig_share(struct rig *r, const struct silt_share *s);
+void rig_send_span(struct rig *r, uint64_t offset, uint64_t length, bool last);
 void rig_send(struct rig *r, const void *bytes, size_t len, bool last);
 /* Everything up to the last frame, with a deadline of twenty seconds for each. */
 void rig_hear(struct rig *r, struct rig_answer *ret);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/share.h"
 #include "unit/worker/rig.h"
 
 #include <errno.h>
@@ -142,6 +143,49 @@ TEST(write_takes_bytes_in_pieces_and_syncs_when_asked)
     assert_int_equal(a.done.meta.size, a.done.bytes);
     rig_forget(&a);
     rig_stop(r);
+}
+
+TEST(write_takes_bytes_from_shared_memory_and_says_which_it_has_used)
+{
+    struct rig *r = rig_start();
+    struct silt_share s = {0};
+    struct silt_error e;
+    struct rig_answer a;
+    assert_int_equal(silt_share_open(&s, 4096, &e), 0);
+    memcpy(s.bytes, "one two three", 13);
+    rig_ask(r, &(struct rig_ask){.op = SILT_WORKER_WRITE, .flags = SILT_WORKER_SYNC, .path = "f", .text = "zero "});
+    rig_share(r, &s);
+    rig_send_span(r, 4, 4, false);
+    rig_send_span(r, 0, 4, false);
+    rig_send_span(r, 8, 5, true);
+    rig_hear(r, &a);
+    assert_false(a.failed);
+    assert_int_equal(a.taken, 2);
+    assert_int_equal(a.done.bytes, 18);
+    assert_file("f", "zero two one three");
+    rig_forget(&a);
+    RIG_MUST(WRITE("g", "the next one has bytes of its own"));
+    silt_share_close(&s);
+    rig_stop(r);
+}
+
+TEST(write_ends_the_worker_when_a_piece_is_not_in_the_shared_memory)
+{
+    static const struct silt_worker_span wrong[] = {{0, 4097}, {4097, 0}, {4096, 1}, {1, UINT64_MAX}, {UINT64_MAX, 2}};
+    for (size_t i = 0; i < SILT_COUNT(wrong); i++) {
+        struct rig *r = rig_start();
+        struct silt_share s = {0};
+        struct silt_error e;
+        assert_int_equal(silt_share_open(&s, 4096, &e), 0);
+        rig_ask(r, &(struct rig_ask){.op = SILT_WORKER_WRITE, .path = "f"});
+        rig_share(r, &s);
+        rig_send_span(r, wrong[i].offset, wrong[i].length, true);
+        assert_int_equal(waitpid(r->pid, NULL, 0), r->pid);
+        r->pid = 0;
+        assert_int_equal(rig_count("."), 0);
+        silt_share_close(&s);
+        rig_stop(r);
+    }
 }
 
 TEST(write_that_is_cut_off_leaves_the_old_file_and_nothing_else)
