@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-enum { SET_MS = 5000 }; /* silt-proxy is there again after a restart, and has answered */
+enum {
+    SET_MS = 5000, /* silt-proxy is there again after a restart, and has answered */
+    RETRY_MS = 5000,
+};
 
 /* A question that is not among the sandbox's `asks`: it may be put beside any other, and the
  * sandbox may be gone when the answer comes. */
@@ -120,6 +123,8 @@ static void done(struct silt_sandbox *s, const struct silt_error *e)
     struct silt_network *n = &s->network;
     struct silt_network_change *c = n->now;
     enter(s, SILT_NETWORK_RESTING);
+    if (e != NULL && !n->changing && e->code != SILT_UNAVAILABLE)
+        silt_loop_after(s->registry->loop, &n->late, RETRY_MS); /* nobody else would */
     if (e != NULL)
         silt_log(SILT_LOG_WARN, "sandbox.network", "sandbox=%s error=\"%s\"", s->row.id, e->text);
     if (n->changing && e != NULL)
@@ -210,6 +215,11 @@ static void on_late(struct silt_timer *t)
 {
     struct silt_network *n = silt_container_of(t, struct silt_network, late);
     struct silt_error e;
+    if (n->step == SILT_NETWORK_RESTING) {
+        n->stale = true;
+        pump(silt_container_of(n, struct silt_sandbox, network));
+        return;
+    }
     (void)silt_fail(&e, SILT_TIMEOUT, "silt-proxy did not take the rules in time");
     done(silt_container_of(n, struct silt_sandbox, network), &e);
 }

@@ -31,7 +31,7 @@ enum silt_network_step {
 struct silt_network { /* in each sandbox */
     enum silt_network_step step;
     uint64_t turn;                   /* of the step: an answer to an earlier one is of no use */
-    struct silt_timer late;          /* SETTING */
+    struct silt_timer late;          /* SETTING; at rest: to try again what failed */
     struct silt_link changes;        /* those whose turn has not come */
     struct silt_network_change *now; /* the one under way; NULL: none, or its caller has left */
     bool changing;                   /* one is under way, and these were in the row before it: */

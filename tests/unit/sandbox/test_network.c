@@ -339,6 +339,9 @@ TEST(without_silt_proxy_a_start_goes_on_closed_and_is_raised_later)
     s->network.late.on_time(&s->network.late); /* its time is up */
     assert_int_equal(w.called, 1);
     assert_false(harness_asked(&h, &p));
+    assert_int_not_equal(s->network.late.place, 0); /* it is tried again */
+    s->network.late.on_time(&s->network.late);
+    assert_int_equal(s->network.step, SILT_NETWORK_SETTING);
     connect_proxy();
     assert_int_equal(told(&q), SILT_EGRESS_DROP);
     assert_int_equal(told(&q), SILT_EGRESS_SET);
