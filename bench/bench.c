@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
  * same run. One line of JSON per series on stdout; bench/run collects them.
- *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill COUNT SPACING_MS
- *     silt-bench SERVER TOKEN_FILE burst COUNT          (that many new ids at once)
+ *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill|closed COUNT SPACING_MS
+ *     silt-bench SERVER TOKEN_FILE burst COUNT [COMMAND] (that many new ids at once)
  *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
  *     silt-bench SERVER TOKEN_FILE writes COUNT         (that many files of 1 KB at once, one sandbox)
  *     silt-bench SERVER TOKEN_FILE transfer MIB [TYPE]  (one file of that size up, then down; type of the sandbox)
@@ -234,6 +234,17 @@ static double time_new(int fd, size_t i)
     return time_start(fd, i, "{\"command\":\"echo hi\"}");
 }
 
+/* The same for one that is asked for without a network. */
+static double time_closed(int fd, size_t i)
+{
+    char body[128];
+    (void)snprintf(body, sizeof(body), "{\"id\":\"b-%s-%zu\",\"network\":{\"mode\":\"none\"}}", run_id, i);
+    int64_t start = silt_clock_us();
+    call(fd, "POST", "/v1/sandboxes", body, 201);
+    double ms = since(start);
+    return ms + time_new(fd, i);
+}
+
 static const struct series {
     const char *name;
     double (*time)(int fd, size_t i);
@@ -241,7 +252,7 @@ static const struct series {
 } all_series[] = {
     {"start", time_new, false},       {"exec", time_exec, true},   {"builtin", time_builtin, true},
     {"stream", time_stream, true},    {"firstbyte", time_first_byte, true}, {"files", time_files, true},
-    {"process", time_process, true},  {"kill", time_kill, true},
+    {"process", time_process, true},  {"kill", time_kill, true},   {"closed", time_closed, false},
 };
 
 static const struct series *find_series(const char *name)
@@ -377,11 +388,17 @@ static void run_transfer(size_t mib, const char *type)
                  (double)mib * 1000 / up, (double)mib * 1000 / down);
 }
 
-static void run_burst(size_t count)
+static bool has_worked(int fd, struct silt_buf *answer)
+{
+    static const char good[] = "\"exitCode\":0";
+    return read_answer(fd, answer) == 200 && memmem(answer->data, answer->len, good, sizeof(good) - 1) != NULL;
+}
+
+static void run_burst(size_t count, const char *command)
 {
     static struct silt_buf answer;
     int fds[BURST_MAX];
-    char path[128];
+    char path[128], body[512];
     size_t failed = 0;
     silt_buf_init(&answer, ANSWER_MAX);
     if (count > BURST_MAX)
@@ -389,12 +406,13 @@ static void run_burst(size_t count)
     for (size_t i = 0; i < count; i++)
         fds[i] = dial();
     int64_t start = silt_clock_us();
+    (void)snprintf(body, sizeof(body), "{\"command\":\"%s\"}", command);
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(path, sizeof(path), "/sandboxes/b-%s-%zu/api/execute", run_id, i);
-        send_request(fds[i], "POST", path, "{\"command\":\"echo hi\"}");
+        send_request(fds[i], "POST", path, body);
     }
     for (size_t i = 0; i < count; i++)
-        failed += read_answer(fds[i], &answer) != 200;
+        failed += !has_worked(fds[i], &answer);
     double ms = since(start);
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s-%zu", run_id, i);
@@ -492,7 +510,7 @@ int main(int argc, char **argv)
     connect_to(argv[1], argv[2]);
     size_t count = strtoul(argv[4], NULL, 10);
     if (strcmp(what, "burst") == 0)
-        run_burst(count);
+        run_burst(count, argc > 5 ? argv[5] : "echo hi");
     else if (strcmp(what, "idle") == 0)
         run_idle(count);
     else if (strcmp(what, "writes") == 0)

@@ -7,6 +7,7 @@ images=${SILT_TEST_IMAGES:-$top/build/test-images}
 results=$top/bench/results
 work=$(mktemp -d /tmp/silt-bench.XXXXXX)
 super=
+supers=
 mkdir -p "$results"
 
 die() { echo "bench: $*" >&2; exit 1; }
@@ -19,14 +20,14 @@ die() { echo "bench: $*" >&2; exit 1; }
 finish() {
 	status=$?
 	trap - EXIT INT TERM
-	if [ -n "$super" ]; then kill "$super" 2>/dev/null || :; wait "$super" 2>/dev/null || :; fi
+	for one in $supers; do kill "$one" 2>/dev/null || :; wait "$one" 2>/dev/null || :; done
 	umount "$work/podman/overlay" 2>/dev/null || : # podman leaves its own mount
 	rm -rf "$work"
 	exit "$status"
 }
 trap finish EXIT INT TERM
 
-# start_daemon [SETTING...]: sets $server and $token_file
+# start_daemon [SETTING...]: sets $server and $token_file. $network: auto, or off as if not set; $instance: its name.
 start_daemon() {
 	user=64998
 	mkdir -p "$work/state/db"
@@ -36,7 +37,7 @@ start_daemon() {
 	token_file=$work/token
 	for try in 1 2 3 4 5 6 7 8; do
 		block=$(( ($$ + try * 11) % 56 + 64 )) # another instance may have some of these ids
-		"$build/silt-super" --config= --network=off --instance="b$(( $$ % 10000 ))" --state="$work/state" --run="$work/run" --user=$user \
+		"$build/silt-super" --config= --network="${network:-off}" --instance="${instance:-b$(( $$ % 10000 ))}" --state="$work/state" --run="$work/run" --user=$user \
 			--token_file="$token_file" --images="$images" --listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
 			--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &
 		super=$!
@@ -45,6 +46,7 @@ start_daemon() {
 		grep -q 'is in use by another' "$work/log" || break
 	done
 	[ -n "$super" ] || { tail -5 "$work/log" >&2; die "the daemon does not start"; }
+	supers="$supers $super"
 	server=$(cat "$work/run/address")
 }
 
