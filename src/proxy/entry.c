@@ -3,6 +3,7 @@
  * can be allowed at all. */
 #include "base/clock.h"
 #include "engine/without.h"
+#include "proxy/flow.h"
 #include "proxy/passage.h"
 
 #include <assert.h>
@@ -42,7 +43,6 @@ static enum silt_egress_reason admit(const struct silt_passages *all, struct sil
 static void on_caller(struct silt_passages *all, int fd, const struct sockaddr_storage *from)
 {
     struct silt_passage_caller c = {.fd = fd};
-    struct linger at_once = {.l_onoff = 1};
     socklen_t len = sizeof(c.to);
     int level = from->ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
     c.link = silt_links_at(all->links, silt_links_number(all->links, from));
@@ -60,7 +60,7 @@ static void on_caller(struct silt_passages *all, int fd, const struct sockaddr_s
     struct silt_egress_refusal r = {.protocol = SILT_EGRESS_TCP, .reason = (uint8_t)why};
     silt_links_put(&r, &c.address, c.port);
     silt_links_refuse(all->links, c.link, &r);
-    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)); /* by a reset */
+    silt_flow_reset_at_close(fd);
     silt_close_fd(&fd);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/inspect.h"
 #include "engine/without.h"
+#include "http/chars.h"
 #include "proxy/hello.h"
 #include "proxy/policy.h"
 
@@ -175,11 +176,6 @@ static enum silt_inspect_result body(struct silt_inspect *i, silt_slice bytes, s
 
 /* The first bytes */
 
-static bool is_line_byte(char c)
-{
-    return c == '\r' || c == '\t' || (c >= ' ' && c <= '~');
-}
-
 static bool has_http(silt_slice line)
 {
     for (size_t i = 0; i + 5 <= line.len; i++)
@@ -194,21 +190,47 @@ static enum silt_inspect_result nameless(struct silt_inspect *i, silt_slice byte
     return SILT_INSPECT_NAMELESS;
 }
 
-/* A line of text in which HTTP is spoken of must be a request, exactly; other lines (SSH's, a mail
- * server's client's) and other bytes (git's) are a protocol of their own. */
+/* What a request's method may end with, to a server that forgives (RFC 9112 3). */
+static bool is_gap(char c)
+{
+    return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
+}
+
+/* git's own protocol begins with a size of four digits; no line ever ends in it. */
+static bool is_git(silt_slice bytes)
+{
+    for (size_t i = 0; i < 4 && i < bytes.len; i++)
+        if ((bytes.data[i] < '0' || bytes.data[i] > '9')
+            && (bytes.data[i] < 'a' || bytes.data[i] > 'f'))
+            return false;
+    return bytes.len >= 8 && memcmp(bytes.data + 4, "git-", 4) == 0;
+}
+
+static size_t word_of(silt_slice bytes)
+{
+    size_t n = 0;
+    while (n < bytes.len && silt_http_is_token[(unsigned char)bytes.data[n]])
+        n++;
+    return n;
+}
+
+/* What begins with a word and a gap can be a request to somebody, whatever bytes follow: the whole
+ * line is waited for. One that speaks of HTTP must be a request, exactly; other lines (SSH's, a
+ * mail client's) and other bytes are a protocol of their own. */
 static enum silt_inspect_result first_line(struct silt_inspect *i, silt_slice bytes,
                                            size_t *ret_len)
 {
-    size_t len = 0;
-    while (len < bytes.len && is_line_byte(bytes.data[len]))
-        len++;
-    bool ended = len < bytes.len;
-    if (!ended && len < LINE_MAX_BYTES)
+    size_t word = word_of(bytes);
+    const char *end = memchr(bytes.data, '\n', bytes.len);
+    size_t len = end != NULL ? (size_t)(end - bytes.data) : bytes.len;
+    if (is_git(bytes) || word == 0 || (word < bytes.len && !is_gap(bytes.data[word])))
+        return nameless(i, bytes, ret_len);
+    if (len > LINE_MAX_BYTES)
+        return refuse(i, SILT_REFUSED_PROTOCOL);
+    if (end == NULL)
         return SILT_INSPECT_MORE;
     if (!has_http((silt_slice){bytes.data, len}))
         return nameless(i, bytes, ret_len);
-    if (!ended || bytes.data[len] != '\n')
-        return refuse(i, SILT_REFUSED_PROTOCOL);
     i->state = SILT_INSPECT_HEAD;
     return head(i, bytes, ret_len);
 }

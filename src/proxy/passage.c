@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/passage.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "engine/without.h"
+#include "proxy/flow.h"
 #include "proxy/inspect.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     PIECE = 128 << 10, /* read at once */
-    KEEP_ROOM = 4096,  /* of an empty buffer; more goes back */
     BEGIN_MS = 10000,  /* to be connected, and on a web port to say whom one wants */
     IDLE_MS = 3600 * 1000,
     HALF_MS = 300 * 1000, /* one side has nothing more to say */
-    ALIVE_S = 60,         /* without a sign of life the other end is asked for one */
     HTTP = 80,
     HTTPS = 443,
 };
@@ -85,18 +82,11 @@ static void end(struct passage *p)
     silt_loop_bury(p->all->loop, &p->grave);
 }
 
-static void reset_at_close(int fd)
-{
-    struct linger now = {.l_onoff = 1};
-    if (fd >= 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-}
-
 /* Both sides see a reset: nobody takes half of something for the whole. */
 static void break_off(struct passage *p)
 {
-    reset_at_close(p->inside.fd);
-    reset_at_close(p->outside.fd);
+    silt_flow_reset_at_close(p->inside.fd);
+    silt_flow_reset_at_close(p->outside.fd);
     end(p);
 }
 
@@ -150,40 +140,6 @@ static void watch(struct passage *p)
     else if (p->up.len > 0)
         outside |= EPOLLOUT;
     silt_loop_watch(p->all->loop, &p->outside, outside);
-}
-
-/* -1: the connection is broken. */
-static int send_some(int fd, silt_slice *bytes, uint64_t *count)
-{
-    if (bytes->len == 0)
-        return 0;
-    ssize_t n = send(fd, bytes->data, bytes->len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    bytes->data += n;
-    bytes->len -= (size_t)n;
-    *count += (uint64_t)n;
-    return 0;
-}
-
-static int flush(int fd, struct silt_buf *b, uint64_t *count)
-{
-    silt_slice rest = silt_buf_slice(b);
-    if (send_some(fd, &rest, count) < 0)
-        return -1;
-    silt_buf_drop(b, b->len - rest.len);
-    if (b->len == 0 && b->cap > KEEP_ROOM)
-        silt_buf_fini(b);
-    return 0;
-}
-
-/* What does not fit waits; its source is not read meanwhile. */
-static int forward(int fd, struct silt_buf *b, silt_slice bytes, uint64_t *count)
-{
-    if (b->len == 0 && send_some(fd, &bytes, count) < 0)
-        return -1;
-    silt_buf_add(b, bytes);
-    return 0;
 }
 
 /* A side that said its last word has been heard: the other one is told. */
@@ -300,7 +256,7 @@ static bool judge(struct passage *p)
         }
         release(p, len);
     }
-    if (p->held.cap > KEEP_ROOM)
+    if (p->held.cap > SILT_FLOW_KEEP)
         silt_buf_fini(&p->held);
     return true;
 }
@@ -311,7 +267,7 @@ static bool on_bytes(struct passage *p, silt_slice bytes)
     uint64_t *sent = &p->from->counts.sent_bytes;
     bool free = p->inspect.state == SILT_INSPECT_FREE && p->held.len == 0;
     if (free && p->way == OPEN) {
-        if (forward(p->outside.fd, &p->up, bytes, sent) == 0)
+        if (silt_flow_forward(p->outside.fd, &p->up, bytes, sent) == 0)
             return true;
         break_off(p);
         return false;
@@ -319,7 +275,7 @@ static bool on_bytes(struct passage *p, silt_slice bytes)
     silt_buf_add(&p->held, bytes);
     if (!judge(p))
         return false;
-    if (p->way != OPEN || flush(p->outside.fd, &p->up, sent) == 0)
+    if (p->way != OPEN || silt_flow_flush(p->outside.fd, &p->up, sent) == 0)
         return true;
     break_off(p);
     return false;
@@ -355,8 +311,8 @@ static bool read_outside(struct passage *p)
         p->outside_ended = true;
     p->answered = p->answered || n > 0;
     if (n >= 0
-        && forward(p->inside.fd, &p->down, (silt_slice){piece, (size_t)n},
-                   &p->from->counts.received_bytes)
+        && silt_flow_forward(p->inside.fd, &p->down, (silt_slice){piece, (size_t)n},
+                             &p->from->counts.received_bytes)
                == 0)
         return true;
     break_off(p);
@@ -367,7 +323,8 @@ static void on_inside(struct silt_watch *w, uint32_t events)
 {
     struct passage *p = silt_container_of(w, struct passage, inside);
     p->active_ms = p->all->loop->now_ms;
-    if ((events & EPOLLOUT) != 0 && flush(w->fd, &p->down, &p->from->counts.received_bytes) < 0) {
+    if ((events & EPOLLOUT) != 0
+        && silt_flow_flush(w->fd, &p->down, &p->from->counts.received_bytes) < 0) {
         break_off(p);
         return;
     }
@@ -399,7 +356,7 @@ static void on_outside(struct silt_watch *w, uint32_t events)
         }
         p->way = OPEN;
     }
-    if (flush(w->fd, &p->up, &p->from->counts.sent_bytes) < 0) {
+    if (silt_flow_flush(w->fd, &p->up, &p->from->counts.sent_bytes) < 0) {
         break_off(p);
         return;
     }
@@ -411,22 +368,13 @@ static void on_outside(struct silt_watch *w, uint32_t events)
         settle(p);
 }
 
-static void keep_alive(int fd)
-{
-    int yes = 1, idle = ALIVE_S, every = ALIVE_S / 4;
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-}
-
 static void on_socket(struct silt_dialer_want *want, int fd)
 {
     struct passage *p = silt_container_of(want, struct passage, want);
     socklen_t len =
         p->address.family == 4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     p->outside = (struct silt_watch){.fd = fd, .on_ready = on_outside};
-    keep_alive(fd);
+    silt_flow_keep_alive(fd);
     if (connect(fd, (const struct sockaddr *)&p->to, len) < 0 && errno != EINPROGRESS) {
         break_off(p);
         return;
@@ -486,7 +434,7 @@ void silt_passage_begin(struct silt_passages *all, const struct silt_passage_cal
         p->inspect.state = SILT_INSPECT_FREE;
         c->link->counts.requests++;
     }
-    keep_alive(c->fd);
+    silt_flow_keep_alive(c->fd);
     silt_loop_after(all->loop, &p->late, BEGIN_MS);
     watch(p);
     silt_dialer_ask(all->dialer, &p->want);
