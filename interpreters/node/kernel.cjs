@@ -35,6 +35,8 @@ function obey(message) {
 		begin(message);
 	else if (message.t === 'run' && language)
 		return require('./run.cjs').start(message);
+	else if (message.t === 'ping')
+		control.send({ t: 'pong', id: message.id });
 	else if (message.t === 'quit')
 		return control.leave(0);
 	control.rest();

@@ -92,7 +92,7 @@ int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms
         memcpy(copy, code.data, code.len);
     *x = (struct silt_cell){.context = c,
                             .sink = sink,
-                            .id = silt_registry_number(c->sandbox->registry),
+                            .id = c->sandbox->registry->next_cell++,
                             .code = copy,
                             .code_len = code.len,
                             .timeout_ms = timeout_ms > 0 ? timeout_ms : c->row.timeout_ms,

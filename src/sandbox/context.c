@@ -22,7 +22,9 @@ enum {
 
 /* Arguments, each with its NUL. */
 static const char python[] = "python3\0-I\0" SILT_KERNELS "/python/kernel";
-static const char node[] = "node\0" SILT_KERNELS "/node/kernel.cjs";
+#define NODE "node\0--no-force-async-hooks-checks\0" SILT_KERNELS "/node/kernel.cjs"
+static const char javascript[] = NODE;
+static const char typescript[] = NODE "\0typescript";
 
 static const struct {
     const char *name;
@@ -30,8 +32,8 @@ static const struct {
     size_t argv_size;
 } languages[SILT_LANGUAGE_MAX] = {
     [SILT_PYTHON] = {"python", python, sizeof(python)},
-    [SILT_JAVASCRIPT] = {"javascript", node, sizeof(node)},
-    [SILT_TYPESCRIPT] = {"typescript", node, sizeof(node)},
+    [SILT_JAVASCRIPT] = {"javascript", javascript, sizeof(javascript)},
+    [SILT_TYPESCRIPT] = {"typescript", typescript, sizeof(typescript)},
 };
 
 const char *silt_language_name(enum silt_language l)
@@ -579,7 +581,7 @@ void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[S
             (void)close(fds[i]);
         return;
     }
-    c->ping = silt_registry_number(s->registry);
+    c->ping = s->registry->next_cell++;
     silt_kernel_adopt(&c->kernel, fds);
     silt_buf_init(&line, INIT_MAX);
     silt_kernel_say_ping(&line, c->ping);

@@ -47,7 +47,7 @@ struct silt_context {
     struct silt_link enders;   /* wait until it is gone */
     struct silt_timer deadline; /* of its start, of the run, of an interrupt */
     struct silt_death death;    /* why it is dead */
-    uint64_t ping;              /* UNSURE: what it was asked */
+    uint64_t ping;              /* UNSURE: what it was asked; 0: nothing yet */
     bool interrupted;           /* the run was, and has not ended yet */
     bool restarting, removing;  /* what comes after the end of its process */
     bool silent;                /* its control socket is closed */

@@ -373,6 +373,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     /* Above every number a former siltd gave: 2^20 numbers per millisecond of wall time. */
     r->epoch = (uint64_t)silt_clock_wall_ms() << 20;
     r->next_number = r->epoch;
+    r->next_cell = (uint64_t)silt_clock_wall_ms() << 10;
     const struct silt_priv_limits *limits = silt_type_find(silt_slice_of(r->settings.type));
     if (limits == NULL)
         return silt_fail(e, SILT_INVALID, "setting type: unknown instance type '%s'",

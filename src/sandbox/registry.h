@@ -65,6 +65,7 @@ struct silt_registry {
     uint64_t work_frames;
     uint64_t epoch;       /* this run of siltd */
     uint64_t next_number; /* of sessions and execs; unique over restarts */
+    uint64_t next_cell;   /* of code in contexts; a number for JavaScript, too: below 2^53 */
     uint64_t lookouts;    /* watches of files so far: a part of their names */
     bool rebooted, recovering;
     bool without_network; /* as the last sandbox that was made has found */
