@@ -32,7 +32,7 @@ for (const [language, alias] of [['javascript', 'js'], ['typescript', 'ts']]) {
 		const said = await run(box, id, 'console.log("out"); console.error("err"); process.stdout.write("."); 42');
 		assert.deepEqual([said.stdout, said.stderr, said.results[0].text], ['out\n.', 'err\n', '42']);
 		assert.deepEqual((({ ename, evalue }) => [ename, evalue])((await run(box, id, 'throw new TypeError("bad")')).error), ['TypeError', 'bad']);
-		assert.equal((await run(box, id, 'let = 3')).error.ename, 'SyntaxError');
+		assert.equal((await run(box, id, 'const = 3')).error.ename, 'SyntaxError');
 		assert.equal((await run(box, id, 'globalThis.kept = 1; while (true) {}', { timeout_ms: 500 })).error.ename, 'TimeoutError');
 		assert.equal((await run(box, id, 'kept')).results[0].text, '1');
 		for await (const { data } of cell(box, id, 'process.stdout.write("on"); await new Promise(() => {})'))
