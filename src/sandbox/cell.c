@@ -9,8 +9,8 @@ enum { LINE_SIZE_MAX = 112 << 20 }; /* code, each byte of it escaped, and a litt
 
 struct silt_cell {
     struct silt_link link;
-    struct silt_context *context;  /* borrowed; NULL: it is over */
-    struct silt_cell_sink *sink;   /* borrowed; NULL: nobody reads */
+    struct silt_context *context; /* borrowed; NULL: it is over */
+    struct silt_cell_sink *sink;  /* borrowed; NULL: nobody reads */
     uint64_t id;
     char *code; /* owned; until it begins */
     size_t code_len;
@@ -30,7 +30,8 @@ static void free_cell(struct silt_grave *g)
 
 static struct silt_cell *current(struct silt_context *c)
 {
-    return c->state == SILT_CONTEXT_RUNNING ? silt_list_first(&c->cells, struct silt_cell, link) : NULL;
+    return c->state == SILT_CONTEXT_RUNNING ? silt_list_first(&c->cells, struct silt_cell, link)
+                                            : NULL;
 }
 
 /* Out of the queue; the caller tells the sink. */
@@ -70,17 +71,19 @@ static int check(const struct silt_context *c, silt_slice code, struct silt_erro
     if (c->state == SILT_CONTEXT_DEAD)
         return silt_fail(e, SILT_GONE, "%s", c->death.message);
     if (code.len > SILT_CODE_BYTES_MAX)
-        return silt_fail(e, SILT_LIMIT, "code of %zu bytes, at most %d", code.len, SILT_CODE_BYTES_MAX);
+        return silt_fail(e, SILT_LIMIT, "code of %zu bytes, at most %d", code.len,
+                         SILT_CODE_BYTES_MAX);
     if (c->cell_count >= SILT_CONTEXT_CELLS_MAX)
-        return silt_fail(e, SILT_LIMIT, "%d runs wait in this context already", SILT_CONTEXT_CELLS_MAX);
+        return silt_fail(e, SILT_LIMIT, "%d runs wait in this context already",
+                         SILT_CONTEXT_CELLS_MAX);
     if (code.len > SILT_UNSTARTED_MAX - r->unstarted_bytes)
         return silt_fail(e, SILT_LIMIT, "code and commands of %zu bytes wait to be started already",
                          r->unstarted_bytes);
     return 0;
 }
 
-int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms, struct silt_cell_sink *sink,
-                    struct silt_cell **ret, struct silt_error *e)
+int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms,
+                    struct silt_cell_sink *sink, struct silt_cell **ret, struct silt_error *e)
 {
     if (check(c, code, e) < 0)
         return -1;
@@ -257,12 +260,13 @@ void silt_cell_on_line(struct silt_context *c, const struct silt_kernel_said *sa
 void silt_cell_on_time(struct silt_context *c)
 {
     struct silt_cell *x = current(c);
-    if (c->interrupted) {
-        silt_context_kill(c, x != NULL && x->cause == SILT_CELL_TIMEOUT ? "timeout" : "signal",
-                          "the code did not stop when it was interrupted, so its context was ended");
+    if (c->interrupted && c->sandbox->registry->loop->now_ms >= c->patience_ms) {
+        silt_context_kill(
+            c, x != NULL && x->cause == SILT_CELL_TIMEOUT ? "timeout" : "signal",
+            "the code did not stop when it was interrupted, so its context was ended");
         return;
     }
-    if (x != NULL && x->cause == SILT_CELL_FINE)
+    if (!c->interrupted && x != NULL && x->cause == SILT_CELL_FINE)
         x->cause = SILT_CELL_TIMEOUT;
     (void)silt_context_interrupt(c);
 }

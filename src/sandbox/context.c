@@ -14,10 +14,11 @@
 
 enum {
     START_MS = 60000,
-    SILENT_MS = 1000,      /* from the end of the control socket to the end of the process */
-    RESULT_MAX = 4 << 20,  /* bytes of one format of a result */
-    TREE_MAX = 128 << 20,  /* memory of a parsed line */
-    INIT_MAX = 16 << 20,   /* bytes of the first line: an environment, each byte of it escaped */
+    SILENT_MS = 1000, /* from the end of the control socket to the end of the process */
+    INTERRUPT_AGAIN_MS = 100,
+    RESULT_MAX = 4 << 20, /* bytes of one format of a result */
+    TREE_MAX = 128 << 20, /* memory of a parsed line */
+    INIT_MAX = 16 << 20,  /* bytes of the first line: an environment, each byte of it escaped */
 };
 
 /* Arguments, each with its NUL. */
@@ -47,8 +48,8 @@ bool silt_language_find(silt_slice name, enum silt_language *ret)
         const char *name;
         enum silt_language language;
     } names[] = {
-        {"python", SILT_PYTHON},         {"python3", SILT_PYTHON}, {"javascript", SILT_JAVASCRIPT},
-        {"js", SILT_JAVASCRIPT},         {"node", SILT_JAVASCRIPT}, {"typescript", SILT_TYPESCRIPT},
+        {"python", SILT_PYTHON}, {"python3", SILT_PYTHON},  {"javascript", SILT_JAVASCRIPT},
+        {"js", SILT_JAVASCRIPT}, {"node", SILT_JAVASCRIPT}, {"typescript", SILT_TYPESCRIPT},
         {"ts", SILT_TYPESCRIPT},
     };
     for (size_t i = 0; i < SILT_COUNT(names); i++)
@@ -82,7 +83,8 @@ static void be_unkept(struct silt_context *c)
 {
     struct silt_error e;
     silt_sandbox_tell_super(
-        c->sandbox, (struct silt_super_note){.type = SILT_SUPER_DROP, .number = c->row.number}, NULL, 0);
+        c->sandbox, (struct silt_super_note){.type = SILT_SUPER_DROP, .number = c->row.number},
+        NULL, 0);
     if (silt_store_remove_context(c->sandbox->registry->store, &c->row, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "context=%s error=%s", c->row.id, e.text);
 }
@@ -140,7 +142,9 @@ static void set_death(struct silt_context *c, const char *cause, const char *mes
 static void explain(struct silt_context *c, const struct silt_agent_end *end)
 {
     char text[sizeof(c->death.message)];
-    const char *cause = (end->flags & SILT_END_OOM) != 0 ? "oom" : end->signal != 0 ? "signal" : "exit";
+    const char *cause = (end->flags & SILT_END_OOM) != 0 ? "oom"
+                        : end->signal != 0               ? "signal"
+                                                         : "exit";
     if ((end->flags & SILT_END_OOM) != 0)
         (void)snprintf(text, sizeof(text), "the sandbox used all of its %llu MiB of memory",
                        (unsigned long long)(c->sandbox->row.limits.memory_bytes >> 20));
@@ -227,7 +231,8 @@ static void send_init(struct silt_context *c)
 }
 
 /* The directory is entered by the kernel, which can tell that it is not there. */
-static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FDS], struct silt_error *e)
+static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FDS],
+                         struct silt_error *e)
 {
     struct silt_exec_request q = {
         .mode = SILT_EXEC_PLAIN,
@@ -278,7 +283,8 @@ static void could_not_start(struct silt_context *c, const struct silt_kernel_sai
 {
     struct silt_error e;
     bool cwd = silt_slice_eq(said->name, SILT_LIT("cwd"));
-    (void)silt_fail(&e, cwd ? SILT_INVALID : SILT_INTERNAL, "%.*s", (int)said->value.len, said->value.data);
+    (void)silt_fail(&e, cwd ? SILT_INVALID : SILT_INTERNAL, "%.*s", (int)said->value.len,
+                    said->value.data);
     tell(&c->starters, NULL, &e);
     silt_context_kill(c, "exit", e.text);
 }
@@ -322,7 +328,8 @@ static void on_line(struct silt_kernel *k, silt_slice line)
     if (silt_kernel_hear(&arena, line, &said, &e) == 0)
         on_said(c, &said);
     else
-        silt_context_kill(c, "protocol", "something inside spoke on the interpreter's control descriptor");
+        silt_context_kill(c, "protocol",
+                          "something inside spoke on the interpreter's control descriptor");
 }
 
 static void on_output(struct silt_kernel *k, int stream, silt_slice bytes)
@@ -336,12 +343,14 @@ static bool is_full(struct silt_kernel *k)
     return !c->interrupted && silt_cell_is_full(c);
 }
 
-/* The end of the process is told by its agent; it comes at once, or the guest closed the socket itself. */
+/* The end of the process is told by its agent; it comes at once, or the guest closed the socket
+ * itself. */
 static void on_closed(struct silt_kernel *k, const char *why)
 {
     struct silt_context *c = silt_container_of(k, struct silt_context, kernel);
     if (why != NULL) {
-        silt_context_kill(c, "protocol", "something inside spoke on the interpreter's control descriptor");
+        silt_context_kill(c, "protocol",
+                          "something inside spoke on the interpreter's control descriptor");
         return;
     }
     c->silent = true;
@@ -367,15 +376,19 @@ void silt_context_kill(struct silt_context *c, const char *cause, const char *me
         silt_exec_kill(c->exec, SIGKILL, 0);
 }
 
+/* Again and again: an interpreter can lose one that comes just before it waits for something, and
+ * one that runs nothing takes no notice. */
 bool silt_context_interrupt(struct silt_context *c)
 {
+    int64_t now_ms = c->sandbox->registry->loop->now_ms;
     if (c->state != SILT_CONTEXT_RUNNING && c->state != SILT_CONTEXT_UNSURE)
         return false;
     if (c->exec != NULL)
         silt_exec_interrupt(c->exec);
     if (!c->interrupted)
-        silt_loop_after(c->sandbox->registry->loop, &c->deadline, SILT_INTERRUPT_GRACE_MS);
+        c->patience_ms = now_ms + SILT_INTERRUPT_GRACE_MS;
     c->interrupted = true;
+    silt_loop_after(c->sandbox->registry->loop, &c->deadline, INTERRUPT_AGAIN_MS);
     silt_kernel_resume(&c->kernel); /* that it stops must be heard */
     return true;
 }
@@ -390,8 +403,9 @@ static void make_uuid(char out[SILT_CONTEXT_ID_SIZE])
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     (void)snprintf(out, SILT_CONTEXT_ID_SIZE,
-                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-                   b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                   b[14], b[15]);
 }
 
 static struct silt_context *add(struct silt_sandbox *s)
@@ -422,7 +436,8 @@ static struct silt_context *add(struct silt_sandbox *s)
 /* Dead ones are kept for those who still ask for them, as long as there is room. */
 static bool make_room(struct silt_sandbox *s)
 {
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         if (s->context_count < SILT_CONTEXTS_MAX)
             break;
@@ -436,7 +451,8 @@ int silt_context_new(struct silt_sandbox *s, const struct silt_context_options *
                      struct silt_context_wait *w, struct silt_context **ret, struct silt_error *e)
 {
     if (!make_room(s))
-        return silt_fail(e, SILT_LIMIT, "this sandbox has %d contexts already; delete one", SILT_CONTEXTS_MAX);
+        return silt_fail(e, SILT_LIMIT, "this sandbox has %d contexts already; delete one",
+                         SILT_CONTEXTS_MAX);
     struct silt_context *c = add(s);
     silt_slice cwd = o->cwd.len > 0 ? o->cwd : SILT_LIT("/workspace");
     c->row = (struct silt_context_row){.slot = s->row.slot,
@@ -465,7 +481,8 @@ int silt_context_new(struct silt_sandbox *s, const struct silt_context_options *
 
 struct silt_context *silt_context_find(struct silt_sandbox *s, silt_slice id)
 {
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         if (silt_slice_eq(silt_slice_of(c->row.id), id) && !c->removing)
             return c;
@@ -475,9 +492,11 @@ struct silt_context *silt_context_find(struct silt_sandbox *s, silt_slice id)
 
 struct silt_context *silt_context_default(struct silt_sandbox *s, enum silt_language language)
 {
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
-        if (c->row.is_default && c->row.language == language && c->state != SILT_CONTEXT_DEAD && !c->removing)
+        if (c->row.is_default && c->row.language == language && c->state != SILT_CONTEXT_DEAD
+            && !c->removing)
             return c;
     }
     return NULL;
@@ -531,7 +550,8 @@ void silt_context_restart(struct silt_context *c, struct silt_context_wait *w)
 
 void silt_context_drop_all(struct silt_sandbox *s, const struct silt_error *e)
 {
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         if (c->state != SILT_CONTEXT_DEAD) { /* its exec was not known yet */
             set_death(c, "crash", e->text);
@@ -545,7 +565,8 @@ void silt_context_drop_all(struct silt_sandbox *s, const struct silt_error *e)
 
 void silt_context_forget_all(struct silt_sandbox *s)
 {
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         silt_loop_cancel(s->registry->loop, &c->deadline);
         silt_kernel_close(&c->kernel);
@@ -563,7 +584,8 @@ void silt_context_load(struct silt_sandbox *s, struct silt_context_row *row)
 
 static struct silt_context *find_number(struct silt_sandbox *s, uint64_t number)
 {
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         if (c->row.number == number)
             return c;
@@ -604,13 +626,15 @@ bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number)
 void silt_context_settle_all(struct silt_sandbox *s)
 {
     struct silt_error e;
-    silt_list_each(it, &s->contexts) {
+    silt_list_each(it, &s->contexts)
+    {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         if (c->exec != NULL && c->ping != 0)
             continue;
         c->removing = true;
         if (c->exec != NULL) { /* nobody can talk to it any more */
-            silt_context_kill(c, "daemon_restart", "the daemon was restarted while the context began");
+            silt_context_kill(c, "daemon_restart",
+                              "the daemon was restarted while the context began");
             continue;
         }
         (void)silt_fail(&e, SILT_GONE, "the daemon was restarted");

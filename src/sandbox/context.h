@@ -49,6 +49,7 @@ struct silt_context {
     struct silt_death death;    /* why it is dead */
     uint64_t ping;              /* UNSURE: what it was asked; 0: nothing yet */
     bool interrupted;           /* the run was, and has not ended yet */
+    int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */
     bool silent;                /* its control socket is closed */
     struct silt_grave grave;

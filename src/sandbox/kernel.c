@@ -123,8 +123,8 @@ static void take_line(struct silt_kernel *k, silt_slice last)
     silt_buf_fini(&whole);
 }
 
-/* Lines of one piece are told together, also when one of them fills whoever listens or is the last that
- * is waited for: we have them already. */
+/* Lines of one piece are told together, also when one of them fills whoever listens or is the last
+ * that is waited for: we have them already. */
 static void take_bytes(struct silt_kernel *k, silt_slice bytes)
 {
     const char *end;

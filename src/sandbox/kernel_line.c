@@ -84,12 +84,13 @@ void silt_kernel_say_ping(struct silt_buf *b, uint64_t id)
 /* ---- what comes back ---- */
 
 static const char *const words[SILT_KERNEL_WORD_MAX] = {
-    [SILT_KERNEL_READY] = "ready", [SILT_KERNEL_STALE] = "stale", [SILT_KERNEL_FAILED] = "failed",
+    [SILT_KERNEL_READY] = "ready",   [SILT_KERNEL_STALE] = "stale", [SILT_KERNEL_FAILED] = "failed",
     [SILT_KERNEL_RESULT] = "result", [SILT_KERNEL_ERROR] = "error", [SILT_KERNEL_INPUT] = "input",
-    [SILT_KERNEL_DONE] = "done", [SILT_KERNEL_EXIT] = "exit", [SILT_KERNEL_PONG] = "pong",
+    [SILT_KERNEL_DONE] = "done",     [SILT_KERNEL_EXIT] = "exit",   [SILT_KERNEL_PONG] = "pong",
 };
 
-static int get_string(const struct silt_json *o, silt_slice key, silt_slice *ret, struct silt_error *e)
+static int get_string(const struct silt_json *o, silt_slice key, silt_slice *ret,
+                      struct silt_error *e)
 {
     const struct silt_json *v = silt_json_get(o, key);
     if (v == NULL || v->type != SILT_JSON_STRING)
