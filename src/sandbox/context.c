@@ -15,7 +15,7 @@
 enum {
     START_MS = 60000,
     SILENT_MS = 1000, /* from the end of the control socket to the end of the process */
-    INTERRUPT_AGAIN_MS = 100,
+    INTERRUPT_AGAIN_MS = 700, /* what it has to say of the first takes it a while */
     RESULT_MAX = 4 << 20, /* bytes of one format of a result */
     TREE_MAX = 128 << 20, /* memory of a parsed line */
     INIT_MAX = 16 << 20,  /* bytes of the first line: an environment, each byte of it escaped */

@@ -99,7 +99,6 @@ test('interrupt stops the code and keeps its variables; a stubborn one is ended 
 		if (data.text === 'on')
 			assert.equal(await interrupt(id), true);
 	}
-	assert.deepEqual(answers.map(e => e.type), ['stdout', 'error']);
 	assert.equal(answers.at(-1).ename, 'KeyboardInterrupt');
 	assert.equal((await run(box, id, 'x')).results[0].text, '7');
 	for await (const { data } of cell(box, id, 'import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nprint("on", end="")\nwhile True: pass')) {
