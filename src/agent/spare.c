@@ -54,8 +54,10 @@ static void on_exited(struct silt_launch *l, int status)
 
 void silt_spare_drop(struct silt_spare *s)
 {
-    if (s->handle != NULL && s->launch.child.pid > 0)
-        (void)kill(s->launch.child.pid, SIGKILL);
+    if (s->handle == NULL || s->launch.child.pid <= 0)
+        return;
+    s->doomed = true;
+    (void)kill(s->launch.child.pid, SIGKILL);
 }
 
 static void on_idle(struct silt_timer *t)
@@ -112,6 +114,7 @@ static void on_wanted(struct silt_timer *t)
     if (silt_list_empty(&s->agent->sessions))
         return;
     s->handle = silt_handles_try(&s->agent->handles);
+    s->doomed = false;
     if (s->handle == NULL)
         return;
     if (make(s, &e) < 0) {
@@ -169,7 +172,7 @@ static bool let_go(const struct silt_spare *s, const struct silt_exec *x)
 bool silt_spare_take(struct silt_spare *s, struct silt_exec *x)
 {
     struct silt_error e;
-    if (s->handle == NULL || s->launch.report.fd >= 0)
+    if (s->handle == NULL || s->doomed || s->launch.report.fd >= 0)
         return false;
     if (!copy_state(x->state_file, s->state) || !set_limits(s, &x->limits)
         || silt_command_write(x, s->script, &e) < 0 || !let_go(s, x)) {

@@ -9,6 +9,7 @@
 struct silt_spare {
     struct silt_agent *agent;   /* borrowed */
     struct silt_handle *handle; /* NULL: there is no shell */
+    bool doomed;                /* it was told to die */
     struct silt_launch launch;
     struct silt_limits limits; /* of the shell */
     int in;                    /* owned: what it waits for comes through here */
