@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,33 +184,10 @@ static void ring(struct silt_loop *l)
     }
 }
 
-void silt_loop_stay_awake(struct silt_loop *l, int64_t us)
-{
-    l->awake_until_us = silt_clock_us() + us;
-}
-
-static int wait_awake(struct silt_loop *l, struct epoll_event *events)
-{
-    int n = 0;
-    while (n == 0 && silt_clock_us() < l->awake_until_us) {
-        n = epoll_wait(l->epoll, events, BATCH, 0);
-        if (n == 0)
-            (void)sched_yield();
-    }
-    l->awake_until_us = 0;
-    return n;
-}
-
-static int wait_for_events(struct silt_loop *l, struct epoll_event *events, int timeout_ms)
-{
-    int n = l->awake_until_us > 0 ? wait_awake(l, events) : 0;
-    return n != 0 ? n : epoll_wait(l->epoll, events, BATCH, wait_ms(l, timeout_ms));
-}
-
 int silt_loop_turn(struct silt_loop *l, int timeout_ms, struct silt_error *e)
 {
     struct epoll_event events[BATCH];
-    int n = wait_for_events(l, events, timeout_ms);
+    int n = epoll_wait(l->epoll, events, BATCH, wait_ms(l, timeout_ms));
     if (n < 0 && errno != EINTR)
         return silt_fail_errno(e, "wait for events");
     l->now_ms = silt_clock_ms();

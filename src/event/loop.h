@@ -43,7 +43,6 @@ struct silt_loop {
     struct silt_watch **live; /* by fd: who is watching it now */
     size_t live_cap;
     uint32_t serials; /* given to watches so far */
-    int64_t awake_until_us; /* the loop does not sleep before; 0: it may */
 };
 
 int silt_loop_open(struct silt_loop *l, struct silt_error *e);
@@ -59,10 +58,6 @@ void silt_loop_forget(struct silt_loop *l, struct silt_watch *w);
 
 void silt_loop_after(struct silt_loop *l, struct silt_timer *t, int64_t ms); /* (re)starts */
 void silt_loop_cancel(struct silt_loop *l, struct silt_timer *t);            /* fine when not running */
-
-/* An answer is due within so many microseconds, fewer than it takes to wake up: until the next event, or
- * so long, the loop asks again and again. It yields to whoever else has work on this processor. */
-void silt_loop_stay_awake(struct silt_loop *l, int64_t us);
 
 /* Calls g->free when this turn is over; a second bury of the same grave is a bug. */
 void silt_loop_bury(struct silt_loop *l, struct silt_grave *g);

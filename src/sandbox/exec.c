@@ -16,8 +16,6 @@
 enum {
     CREDIT_AT = SILT_EXEC_WINDOW / 4,
     EXECS_MAX = 1024,          /* of one sandbox, running and waiting for their turn */
-    QUICK_US = 200,            /* a builtin's answer comes within */
-    QUICK_TRIES = 4,           /* commands that take longer, before we stop waiting for them awake */
 };
 
 /*   WAITING --its turn--> SENT --started--> RUNNING --ended--> DONE
@@ -39,7 +37,6 @@ struct silt_exec {
     size_t unstarted; /* bytes that count against SILT_UNSTARTED_MAX */
     size_t unacknowledged; /* output that came and was not credited back */
     size_t owed;           /* credit that is not sent yet */
-    int64_t sent_us;       /* a foreground command whose start is not told; else 0 */
     bool lasting;          /* a context: its runs keep the sandbox awake, not it */
     struct silt_grave grave;
 };
@@ -115,9 +112,6 @@ static void send_start(struct silt_exec *x)
     x->parts = NULL;
     silt_close_fd(&x->start.secret);
     if (quiet) {
-        if (x->session->quick > 0)
-            silt_loop_stay_awake(x->sandbox->registry->loop, QUICK_US);
-        x->sent_us = silt_clock_us();
         x->state = RUNNING;
         is_started(x);
     }
@@ -390,23 +384,10 @@ static void end(struct silt_exec *x, const struct silt_agent_end *how)
         sink->ended(sink, how);
 }
 
-/* Who ran builtins will run builtins. */
-static void note_time(const struct silt_exec *x, struct silt_session *s)
-{
-    if (x->sent_us == 0)
-        return;
-    if (silt_clock_us() - x->sent_us < QUICK_US)
-        s->quick = QUICK_TRIES;
-    else if (s->quick > 0)
-        s->quick--;
-}
-
 static void on_ended(struct silt_exec *x, const struct silt_frame *f, size_t len)
 {
     struct silt_agent_end how;
     struct silt_session *session = x->session;
-    if (session != NULL)
-        note_time(x, session);
     memcpy(&how, f->body, sizeof(how));
     note_death(x, &how);
     if (session != NULL && (how.flags & SILT_END_RESTARTED))

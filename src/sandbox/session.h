@@ -31,7 +31,6 @@ struct silt_session {
     int32_t exit_code;           /* DEAD: the shell's status, -1 unknown */
     bool closing;                /* the holder waits for CLOSED */
     bool advancing;              /* turns are being given: whoever leaves meanwhile need not do that too */
-    uint8_t quick;               /* > 0: its commands end before a sleeping loop would have woken up */
     int32_t pid;                 /* of the shell, as silt-init told; 0: not known, or it has another now */
     struct silt_grave grave;
     char *cwd;                   /* where the shell is; NULL: not known yet */

@@ -48,22 +48,6 @@ TEST(timers_ring_in_the_order_of_their_times)
     silt_loop_close(&loop);
 }
 
-TEST(a_loop_that_stays_awake_hears_its_event_and_sleeps_afterwards)
-{
-    struct ringer r = {.timer.on_time = on_ring, .number = 1};
-    open_loop();
-    rings = 0;
-    silt_loop_after(&loop, &r.timer, 5);
-    silt_loop_stay_awake(&loop, 1000);
-    turn(-1); /* nobody came: it slept until the timer */
-    assert_int_equal(rings, 1);
-    silt_loop_after(&loop, &r.timer, 0);
-    silt_loop_stay_awake(&loop, 1000);
-    turn(-1);
-    assert_int_equal(rings, 2);
-    silt_loop_close(&loop);
-}
-
 TEST(a_cancelled_timer_is_silent_and_a_restarted_one_rings_once)
 {
     struct ringer r[20];
