@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* netload: both ends of the network benchmark. Static, because one end runs inside a sandbox.
  *     netload serve PORT                  until it is killed: takes the bytes of a flood
- *     netload rate ADDRESS PORT COUNT     requests by HTTP, each on a connection of its own, from four processes
+ *     netload rate ADDRESS PORT COUNT     requests by HTTP, each on a connection of its own, to this address and the 15 after it in turn
  *     netload flood ADDRESS PORT SECONDS  one connection, as many bytes as go through               */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,13 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 17, BACKLOG = 4096, PROCESSES = 4 };
+enum { PIECE = 1 << 17, BACKLOG = 4096, ADDRESSES = 16 };
 
 static char piece[PIECE];
 
@@ -88,34 +86,20 @@ static void ask(const char *address, uint16_t port)
     (void)close(fd);
 }
 
-static void ask_some(const char *address, uint16_t port, int64_t *us, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        int64_t at = now_us();
-        ask(address, port);
-        us[i] = now_us() - at;
-    }
-}
-
 static void rate(const char *address, uint16_t port, size_t count)
 {
-    size_t each = count / PROCESSES;
-    int64_t *us = mmap(NULL, count * sizeof(*us), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int64_t begun = now_us();
-    int failed = 0, status;
-    if (us == MAP_FAILED)
-        die("memory");
-    for (size_t i = 0; i < PROCESSES; i++)
-        if (fork() == 0) {
-            ask_some(address, port, us + i * each, each);
-            _exit(0);
-        }
-    while (wait(&status) > 0)
-        failed |= status;
-    if (failed != 0)
-        die("some failed");
+    struct in_addr first, to;
+    char text[INET_ADDRSTRLEN];
+    int64_t *us = calloc(count, sizeof(*us)), begun = now_us();
+    if (us == NULL || inet_pton(AF_INET, address, &first) != 1)
+        die("begin");
+    for (size_t i = 0; i < count; i++) {
+        to.s_addr = htonl(ntohl(first.s_addr) + (uint32_t)(i % ADDRESSES));
+        int64_t at = now_us();
+        ask(inet_ntop(AF_INET, &to, text, sizeof(text)), port);
+        us[i] = now_us() - at;
+    }
     double s = (double)(now_us() - begun) / 1e6;
-    count = each * PROCESSES;
     qsort(us, count, sizeof(*us), by_value);
     (void)printf("{\"count\":%zu,\"p50\":%.3f,\"p99\":%.3f,\"perS\":%.0f}\n", count, (double)us[count / 2] / 1000,
                  (double)us[count * 99 / 100] / 1000, (double)count / s);
