@@ -65,7 +65,7 @@ function leave(status) {
 process.reallyExit = status => {
 	if (!leaving) {
 		leaving = true;
-		send({ t: 'exit', id: said(), status: status ?? 0 });
+		send({ t: 'exit', id: said(), status: status & 255 });
 	}
 	native.stop();
 	apply(reallyExit, process, [status]);
