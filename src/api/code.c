@@ -431,14 +431,10 @@ static void begin(struct silt_call *c, const struct request *q, struct silt_cont
     c->request->owner = j;
     c->request->on_gone = on_gone;
     c->request->on_drain = on_drain;
-    if (ready && j->whole == NULL)
-        silt_sse_begin(&j->sse); /* it may have to wait for its turn */
-    if (silt_cell_start(x, q->code, q->timeout_ms, &j->sink, &j->cell, &e) == 0)
-        return;
-    if (j->sse.begun)
-        on_failed(&j->sink, &e);
-    else
+    if (silt_cell_start(x, q->code, q->timeout_ms, &j->sink, &j->cell, &e) < 0)
         silt_api_refuse_error(let_go(j), &e);
+    else if (ready && j->whole == NULL)
+        silt_sse_begin(&j->sse); /* it may have to wait for its turn */
 }
 
 /* The context that is used when none is named; made now if need be. NULL: it was refused. */
