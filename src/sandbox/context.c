@@ -135,7 +135,7 @@ static void set_death(struct silt_context *c, const char *cause, const char *mes
         return; /* the first reason is the reason */
     c->death.at_ms = silt_clock_wall_ms();
     (void)snprintf(c->death.cause, sizeof(c->death.cause), "%s", cause);
-    (void)snprintf(c->death.message, sizeof(c->death.message), "%s", message);
+    (void)snprintf(c->death.message, sizeof(c->death.message), "%.*s", (int)sizeof(c->death.message) - 1, message);
 }
 
 /* What its end says, unless somebody ended it. */
