@@ -15,9 +15,19 @@ enum {
 /* One for all: bytes are told before the next are read. */
 static char room[PIECE];
 
+/* A line has to end in time, but only the time in which we read is the kernel's. */
+static void settle_patience(struct silt_kernel *k)
+{
+    if (k->line.len == 0 || !k->listening || k->held)
+        silt_loop_cancel(k->loop, &k->patience);
+    else if (k->patience.place == 0)
+        silt_loop_after(k->loop, &k->patience, SILT_KERNEL_LINE_MS);
+}
+
 /* Brings the watches in line with what is wanted. */
 static void settle(struct silt_kernel *k)
 {
+    settle_patience(k);
     for (int i = 0; i < SILT_KERNEL_FDS; i++) {
         struct silt_watch *w = &k->ends[i].watch;
         uint32_t events = k->listening && !k->held ? EPOLLIN : 0;
@@ -46,6 +56,8 @@ static void drop_line(struct silt_kernel *k)
 
 static void fail(struct silt_kernel *k, const char *why)
 {
+    if (k->failed)
+        return;
     k->failed = true;
     silt_kernel_listen(k, false);
     k->on_closed(k, why);
@@ -100,8 +112,7 @@ static void keep_rest(struct silt_kernel *k, silt_slice rest)
         return;
     }
     *k->lines += rest.len;
-    if (before == 0)
-        silt_loop_after(k->loop, &k->patience, SILT_KERNEL_LINE_MS);
+    settle_patience(k);
 }
 
 static void take_line(struct silt_kernel *k, silt_slice last)
@@ -271,6 +282,7 @@ void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line)
     if (k->unsent.len == 0) { /* the usual case: no copy */
         silt_buf_fini(&k->unsent);
         k->unsent = *line;
+        k->unsent.max = UNSENT_MAX;
         silt_buf_init(line, line->max);
     } else {
         silt_buf_add(&k->unsent, silt_buf_slice(line));
