@@ -29,7 +29,8 @@ static void add_env(struct silt_buf *b, silt_slice env)
     silt_json_key(b, SILT_LIT("env"));
     silt_json_open(b, '{');
     while (env.len > 0 && silt_slice_split(&env, 0, &variable)) {
-        if (!silt_slice_split(&variable, '=', &name) || name.len == 0)
+        if (memchr(variable.data, '=', variable.len) == NULL || !silt_slice_split(&variable, '=', &name)
+            || name.len == 0)
             continue;
         silt_json_key(b, name);
         silt_json_string(b, variable);

@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,167 @@ static void a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox(void
     silt_store_close(s);
 }
 
+struct seen_contexts {
+    int count;
+    struct silt_context_row last;
+    uint64_t numbers[8];
+};
+
+static void keep_context(void *context, struct silt_context_row *row)
+{
+    struct seen_contexts *s = context;
+    silt_context_row_fini(&s->last);
+    s->last = *row;
+    assert_in_range(s->count, 0, 7);
+    s->numbers[s->count++] = row->number;
+}
+
+static struct seen_contexts see_contexts(struct silt_store *s)
+{
+    struct silt_error e;
+    struct seen_contexts seen = {0};
+    assert_int_equal(silt_store_each_context(s, keep_context, &seen, &e), 0);
+    silt_context_row_fini(&seen.last);
+    return seen;
+}
+
+static void put_box(struct silt_store *s, uint32_t slot, const char *id)
+{
+    struct silt_error e;
+    struct silt_sandbox_row box = {.slot = slot, .image = "base"};
+    (void)snprintf(box.id, sizeof(box.id), "%s", id);
+    assert_int_equal(silt_store_put_sandbox(s, &box, &e), 0);
+}
+
+static void a_context_is_the_same_after_a_restart(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct seen_contexts seen = {0};
+    char cwd[] = "/tmp/\xc3\xbc", env[] = "A=1\0B=\n";
+    struct silt_context_row row = {.number = 1ULL << 62, .slot = 3, .id = "0f0f0f0f-0000-4000-8000-0123456789ab",
+                                   .language = SILT_TYPESCRIPT, .is_default = true, .cwd = cwd, .env = env,
+                                   .env_len = sizeof(env), .timeout_ms = UINT32_MAX, .count = UINT32_MAX,
+                                   .created_ms = 1LL << 50, .used_ms = 2LL << 50, .deadline_ms = 3LL << 50};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    put_box(s, 3, "box");
+    assert_int_equal(silt_store_put_context(s, &row, &e), 0);
+    row.count--;
+    assert_int_equal(silt_store_put_context(s, &row, &e), 0); /* again: the same one */
+    silt_store_close(s);
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_each_context(s, keep_context, &seen, &e), 0);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.last.number, row.number);
+    assert_int_equal(seen.last.slot, 3);
+    assert_string_equal(seen.last.id, row.id);
+    assert_int_equal(seen.last.language, SILT_TYPESCRIPT);
+    assert_true(seen.last.is_default);
+    assert_string_equal(seen.last.cwd, cwd);
+    assert_int_equal(seen.last.env_len, sizeof(env));
+    assert_memory_equal(seen.last.env, env, sizeof(env));
+    assert_int_equal(seen.last.timeout_ms, UINT32_MAX);
+    assert_int_equal(seen.last.count, UINT32_MAX - 1);
+    assert_int_equal(seen.last.created_ms, row.created_ms);
+    assert_int_equal(seen.last.used_ms, row.used_ms);
+    assert_int_equal(seen.last.deadline_ms, row.deadline_ms);
+    silt_context_row_fini(&seen.last);
+    silt_context_row_fini(&seen.last);
+    silt_store_close(s);
+}
+
+static void contexts_come_by_number_and_go_alone_or_with_their_sandbox(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    char cwd[] = "/";
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    put_box(s, 1, "one");
+    put_box(s, 2, "two");
+    for (uint32_t i = 6; i > 0; i--) {
+        struct silt_context_row row = {.number = i, .slot = 1 + i % 3, .cwd = cwd}; /* slot 3 has no sandbox */
+        assert_int_equal(silt_store_put_context(s, &row, &e), 0);
+    }
+    struct seen_contexts seen = see_contexts(s);
+    assert_int_equal(seen.count, 4);
+    const uint64_t want[] = {1, 3, 4, 6};
+    assert_memory_equal(seen.numbers, want, sizeof(want));
+    assert_int_equal(silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 4}, &e), 0);
+    assert_int_equal(silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 3}, &e), 0);
+    seen = see_contexts(s);
+    assert_int_equal(seen.count, 3); /* 3 is another slot's */
+    assert_int_equal(silt_store_remove_contexts(s, 1, &e), 0);
+    seen = see_contexts(s);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.numbers[0], 1);
+    assert_int_equal(silt_store_remove_sandbox(s, 2, &e), 0);
+    assert_int_equal(see_contexts(s).count, 0);
+    silt_store_close(s);
+}
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    char cwd[] = "/";
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    put_box(s, 1, "old");
+    silt_store_close(s);
+    run_sql("DROP TABLE context; PRAGMA user_version=4");
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    struct seen seen = {0};
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_int_equal(seen.count, 1);
+    silt_sandbox_row_fini(&seen.row);
+    assert_int_equal(see_contexts(s).count, 0);
+    struct silt_context_row row = {.number = 1, .slot = 1, .cwd = cwd};
+    assert_int_equal(silt_store_put_context(s, &row, &e), 0);
+    assert_int_equal(see_contexts(s).count, 1);
+    silt_store_close(s);
+}
+
+static void a_store_of_a_newer_version_is_left_alone(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    silt_store_close(s);
+    run_sql("PRAGMA user_version=1000");
+    assert_int_equal(silt_store_open(path, &s, &e), -1);
+    assert_non_null(strstr(e.text, "newer version"));
+}
+
+static void a_language_that_is_not_known_is_no_other_memory(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct seen_contexts seen = {0};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    put_box(s, 1, "box");
+    silt_store_close(s);
+    run_sql("INSERT INTO context VALUES(1,1,'much too long for an identifier of a context',77,1,NULL,NULL,0,0,0,0,0)");
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_each_context(s, keep_context, &seen, &e), 0);
+    assert_in_range(seen.last.language, 0, SILT_LANGUAGE_MAX - 1);
+    assert_int_equal(strlen(seen.last.id), SILT_CONTEXT_ID_SIZE - 1);
+    assert_int_equal(seen.last.env_len, 0);
+    silt_context_row_fini(&seen.last);
+    silt_store_close(s);
+}
+
 static void another_boot_is_noticed_once(void **state)
 {
     struct silt_store *s;
@@ -207,6 +369,11 @@ int main(void)
         T(a_second_sandbox_without_a_name_is_another_one),
         T(rules_are_kept_with_their_sandbox_and_go_with_it),
         T(a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox),
+        T(a_context_is_the_same_after_a_restart),
+        T(contexts_come_by_number_and_go_alone_or_with_their_sandbox),
+        T(a_store_from_before_contexts_is_brought_up_to_date),
+        T(a_store_of_a_newer_version_is_left_alone),
+        T(a_language_that_is_not_known_is_no_other_memory),
         T(another_boot_is_noticed_once),
         T(a_store_that_cannot_be_opened_names_its_path),
     };
