@@ -92,6 +92,8 @@ module.exports = {
 	Raw, open, send, leave, wholeCharacters, balance,
 	call: native.call,
 	watch: native.watch,
+	pause: native.pause,
+	shield: native.shield,
 	rest: native.rest,
 	guard: native.guard,
 	write: native.write,

@@ -41,6 +41,7 @@ napi_status napi_get_undefined(napi_env, napi_value *);
 napi_status napi_get_null(napi_env, napi_value *);
 napi_status napi_get_boolean(napi_env, bool, napi_value *);
 napi_status napi_get_value_int32(napi_env, napi_value, int *);
+napi_status napi_get_value_bool(napi_env, napi_value, bool *);
 napi_status napi_create_int32(napi_env, int, napi_value *);
 napi_status napi_create_string_utf8(napi_env, const char *, size_t, napi_value *);
 napi_status napi_get_value_string_utf8(napi_env, napi_value, char *, size_t, size_t *);
@@ -94,8 +95,9 @@ static struct {
     bool stopped;     /* the process ends: the event loop is told nothing more */
     unsigned waiting; /* lines that the event loop has not taken yet */
     unsigned inside;  /* depth of call() */
-    bool delivering;  /* a line is being looked at by the kernel: not to be terminated */
-    bool watched;     /* a run goes on, wherever its code is */
+    bool busy;        /* a line was taken and is not dealt with: an interrupt is meant for it */
+    bool shielded;    /* node is at work on something that must not be left half done */
+    bool watched;     /* ... and user code may be running, wherever it is */
 } k = {.control = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the thread ---- */
@@ -116,7 +118,7 @@ static void guard_signal(void)
 
 static bool stuck(void)
 {
-    return k.interrupt == ASKED && !k.delivering && (k.inside || k.watched || k.waiting);
+    return k.interrupt == ASKED && !k.shielded && (k.inside || k.watched || (k.waiting && !k.busy));
 }
 
 static void strike(void)
@@ -134,11 +136,9 @@ static void ask(void)
     while (read(k.signal_read, drain, sizeof drain) > 0)
         ;
     pthread_mutex_lock(&k.lock);
-    bool idle = !k.inside && !k.watched && !k.waiting && !k.delivering;
+    bool idle = !k.busy && !k.waiting;
     if (!idle && k.interrupt == NONE)
         k.interrupt = ASKED;
-    if (!idle && k.inside)
-        terminate_execution(k.isolate); /* no event loop can answer */
     if (!idle && !k.stopped)
         (void)napi_call_threadsafe_function(k.interrupts, NULL, 0);
     pthread_mutex_unlock(&k.lock);
@@ -228,15 +228,23 @@ static void *thread(void *unused)
 
 /* ---- in the event loop ---- */
 
-/* Whatever the thread wanted to stop is over: JavaScript runs again. */
-static void answer(bool delivering)
+/* User code is out of the way: JavaScript of the kernel runs, and is not stopped. With the lock
+ * held. */
+static void take_over(void)
 {
-    pthread_mutex_lock(&k.lock);
     if (k.interrupt == ASKED)
         k.interrupt = ANSWERED;
-    k.waiting -= delivering;
-    k.delivering |= delivering;
+    k.watched = false;
+    k.shielded = false;
     cancel_terminate_execution(k.isolate);
+}
+
+static void take_line(void)
+{
+    pthread_mutex_lock(&k.lock);
+    take_over();
+    k.waiting--;
+    k.busy = true;
     pthread_mutex_unlock(&k.lock);
 }
 
@@ -246,7 +254,7 @@ static void on_line(napi_env env, napi_value handler, void *context, void *data)
     struct line *line = data;
     napi_value self, text, result;
     if (env) {
-        answer(true);
+        take_line();
         napi_get_undefined(env, &self);
         if (!line || napi_create_string_utf8(env, line->bytes, line->length, &text) != 0)
             napi_get_null(env, &text);
@@ -261,32 +269,47 @@ static void on_interrupt(napi_env env, napi_value handler, void *context, void *
     napi_value self, result;
     if (!env || !asked())
         return; /* dealt with already */
-    answer(false);
+    pthread_mutex_lock(&k.lock);
+    take_over();
+    pthread_mutex_unlock(&k.lock);
     napi_get_undefined(env, &self);
     (void)napi_call_function(env, self, handler, 0, NULL, &result);
 }
 
 /* ---- what JavaScript calls ---- */
 
-/* watch(): the line was a run's; from here until rest() an interrupt is meant for it. */
+/* watch(): from here on user code may be anywhere. False when the run has been interrupted already.
+ */
 static napi_value watch(napi_env env, napi_callback_info info)
+{
+    (void)info;
+    pthread_mutex_lock(&k.lock);
+    k.watched = true;
+    bool undisturbed = k.interrupt == NONE;
+    pthread_mutex_unlock(&k.lock);
+    napi_value result;
+    napi_get_boolean(env, undisturbed, &result);
+    return result;
+}
+
+/* pause(): the kernel goes on with the run; an interrupt waits for its next call() or watch(). */
+static napi_value pause_run(napi_env env, napi_callback_info info)
 {
     (void)env, (void)info;
     pthread_mutex_lock(&k.lock);
-    k.delivering = false;
-    k.watched = true;
+    take_over();
     pthread_mutex_unlock(&k.lock);
     return NULL;
 }
 
+/* rest(): the line is dealt with. */
 static napi_value rest(napi_env env, napi_callback_info info)
 {
     (void)env, (void)info;
     pthread_mutex_lock(&k.lock);
-    k.delivering = false;
-    k.watched = false;
+    take_over();
+    k.busy = false;
     k.interrupt = NONE;
-    cancel_terminate_execution(k.isolate);
     pthread_mutex_unlock(&k.lock);
     return NULL;
 }
@@ -307,6 +330,7 @@ static bool leave(void)
     bool undisturbed = k.interrupt == NONE;
     if (k.interrupt == ASKED)
         k.interrupt = ANSWERED;
+    k.shielded = false;
     cancel_terminate_execution(k.isolate);
     pthread_mutex_unlock(&k.lock);
     return undisturbed;
@@ -329,6 +353,21 @@ static napi_value call(napi_env env, napi_callback_info info)
         (void)napi_get_and_clear_last_exception(env, &result);
     napi_get_boolean(env, finished, &result);
     return result;
+}
+
+/* shield(on): what was asked before strikes where the next function begins, what is asked later
+ * waits. */
+static napi_value shield(napi_env env, napi_callback_info info)
+{
+    size_t count = 1;
+    napi_value on;
+    bool shielded = false;
+    napi_get_cb_info(env, info, &count, &on, NULL, NULL);
+    napi_get_value_bool(env, on, &shielded);
+    pthread_mutex_lock(&k.lock);
+    k.shielded = shielded;
+    pthread_mutex_unlock(&k.lock);
+    return NULL;
 }
 
 /* Waits as long as it takes: the reader always reads on. A child may have made a pipe non-blocking.
@@ -484,9 +523,9 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         const char *name;
         napi_callback run;
     } functions[] = {
-        {"open", open_control}, {"send", send_line}, {"write", write_output},
-        {"call", call},         {"watch", watch},    {"rest", rest},
-        {"guard", guard},       {"stop", stop},      {"unwind", unwind},
+        {"open", open_control}, {"send", send_line}, {"write", write_output}, {"call", call},
+        {"watch", watch},       {"rest", rest},      {"guard", guard},        {"pause", pause_run},
+        {"shield", shield},     {"stop", stop},      {"unwind", unwind},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value f;

@@ -4,11 +4,11 @@
 //   start --evaluate--> cell's promise --its value--> a promise? await it --value--> show --> finish
 //
 // An error or an interrupt goes to finish from everywhere. Between its steps a run belongs to user code and is watched
-// for SIGINT; each step begins by taking it back (rest), because the kernel's own code must not be stopped half-way.
+// for SIGINT; each step begins by taking it back (pause), because the kernel's own code must not be stopped half-way.
 'use strict';
 
 const { then, resolve, setImmediate } = require('./own.cjs');
-const { send, call, watch, rest, guard, balance, onExitSay } = require('./control.cjs');
+const { send, call, watch, pause, rest, guard, balance, onExitSay } = require('./control.cjs');
 const { evaluate, STOPPED } = require('./evaluate.cjs');
 const scope = require('./scope.cjs');
 const source = require('./source.cjs');
@@ -35,16 +35,16 @@ function finish(run) {
 function fail(run, error) {
 	if (run.over)
 		return;
-	rest();
+	pause();
 	let fields;
-	if (!call(() => { fields = trouble().describe(error, run); }))
-		fields = trouble().interrupted();
-	send({ t: 'error', id: run.id, ...fields });
-	finish(run);
+	if (call(() => { fields = trouble().describe(error, run); }))
+		failWith(run, fields);
+	else
+		stop(run);
 }
 
 function failWith(run, fields) {
-	rest();
+	pause();
 	send({ t: 'error', id: run.id, ...fields });
 	finish(run);
 }
@@ -66,7 +66,7 @@ function continuing(run, next) {
 	return value => {
 		if (run.over)
 			return;
-		rest();
+		pause();
 		try {
 			next(value);
 		} catch (error) {
@@ -77,8 +77,9 @@ function continuing(run, next) {
 
 /* From here on the run is user code's, until the promise has a value for us. */
 function wait(run, promise, next) {
-	watch();
 	then(promise, continuing(run, next), error => fail(run, error));
+	if (!watch())
+		stop(run);
 }
 
 /* A value whose `then` cannot even be read is nothing to wait for. */
@@ -153,16 +154,19 @@ function go(run, expression) {
 /* SIGINT: user code was stopped by force, or has awaited something and the event loop answers. */
 function stop(run) {
 	run.owner.stopped = true;
-	timers.settle();
 	failWith(run, trouble().interrupted());
 }
 
-function interrupt() {
-	balance();
+function stopCurrent() {
 	if (current)
 		stop(current);
 	else
 		rest();
+}
+
+function interrupt() {
+	balance();
+	stopCurrent();
 }
 
 /* What escapes from timers and promises that nobody waits for. The context lives on. */
@@ -178,7 +182,7 @@ function prepare() {
 		return;
 	prepared = true;
 	onExitSay(() => current?.id);
-	timers.install(() => current?.owner);
+	timers.install(() => current?.owner, stopCurrent);
 	Error.prepareStackTrace = (error, frames) => trouble().stackOf(error, frames);
 	process.on('uncaughtException', error => onUncaught('uncaughtException', error));
 	process.on('unhandledRejection', error => onUncaught('unhandledRejection', error));
@@ -209,6 +213,7 @@ function warm(expected) {
 	require('./result.cjs').formatsOf([0], BUDGET);
 	if (expected === 'typescript')
 		warmTypeScript();
+	rest();
 }
 
 module.exports = { begin, start, interrupt, display, warm, budgetOf: () => budget };

@@ -1,36 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // timers: those of a run that was interrupted do nothing any more. What a timer starts belongs to the run that started
 // the timer, so that a chain of timers ends as a whole, and that of an earlier run does not.
+// SIGINT stops no more than their functions, and never the starting of one: stopped in the middle of a round of
+// immediates, or with a timer half in its list, node would not find its way any more.
 'use strict';
 
 const { apply, define } = require('./own.cjs');
+const { call, shield } = require('./control.cjs');
 const timers = require('timers');
 const { promisify } = require('util');
 
 let active = null; // the owner of the timer whose function runs now
 let ownerOfRun = () => null;
+let onStopped = () => undefined;
+
+/* True when f has begun; false when an interrupt, which is not for f but for the run, was quicker. */
+function begin(f) {
+	let begun = false;
+	const finished = call(() => {
+		begun = true;
+		f();
+	});
+	if (!finished)
+		onStopped();
+	return begun;
+}
+
+/* begin() comes back when SIGINT has stopped f, so that this finally runs; one inside f would not. */
+function runAs(owner, f) {
+	const before = active;
+	active = owner;
+	try {
+		if (!begin(f) && !owner?.stopped)
+			begin(f);
+	} finally {
+		active = before;
+	}
+}
 
 /* An owner is an object that may become `stopped`. */
 function owned(owner, callback, stop) {
 	return function run(...args) {
 		if (owner?.stopped)
-			return stop(this);
-		const before = active;
-		active = owner;
-		try {
-			return apply(callback, this, args);
-		} finally {
-			active = before;
-		}
+			stop(this);
+		else
+			runAs(owner, () => apply(callback, this, args));
 	};
 }
 
 function wrap(name, stop) {
 	const start = timers[name];
-	function timer(callback, ...rest) {
-		if (typeof callback !== 'function')
-			return start(callback, ...rest); // node says what is wrong
-		return start(owned(active ?? ownerOfRun(), callback, stop), ...rest);
+	function timer(...args) {
+		if (typeof args[0] === 'function') // else node says what is wrong
+			args[0] = owned(active ?? ownerOfRun(), args[0], stop);
+		shield(true);
+		try {
+			return apply(start, undefined, args);
+		} finally {
+			shield(false);
+		}
 	}
 	const properties = Object.getOwnPropertyDescriptors(start);
 	delete properties.prototype;
@@ -50,8 +78,9 @@ function addPromise(timer, original, shift) {
 	});
 }
 
-function install(owner) {
+function install(owner, stopped) {
 	ownerOfRun = owner;
+	onStopped = stopped;
 	const { setTimeout, setImmediate } = timers;
 	const replaced = {
 		setTimeout: wrap('setTimeout', () => undefined),
@@ -64,9 +93,4 @@ function install(owner) {
 		globalThis[name] = timers[name] = timer;
 }
 
-/* A timer that SIGINT stopped has not said that it is over. */
-function settle() {
-	active = null;
-}
-
-module.exports = { install, settle };
+module.exports = { install };

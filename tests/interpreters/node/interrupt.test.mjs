@@ -23,7 +23,7 @@ const ENDLESS = {
 	'microtasks that never end': `${START} for (;;) await 0;`,
 	'a chain of timers': `${START} while (true) await new Promise(r => setTimeout(r, 1));`,
 	'a sleep of the whole thread': `${START} Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)`,
-	'a child that sleeps': `${START} require("child_process").execSync("sleep 60")`,
+	'a child that sleeps': 'require("child_process").execSync("echo started; exec sleep 60", {stdio: "inherit"})',
 	'a getter of the result': `${START} ({ get then() { while (true); } })`,
 	'a result that shows itself for ever': `${START} ({ toJSON() { while (true); } })`,
 	'the description of an error': `${START} throw { get message() { while (true); } }`,
