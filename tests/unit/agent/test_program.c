@@ -352,16 +352,14 @@ TEST(pipes_are_for_a_command_without_session_and_log)
 TEST(interrupt_reaches_the_group_and_nobody_who_left_it)
 {
     RIG();
-    struct rig_exec x = plain("trap 'echo interrupted' INT; setsid sleep 100 & sleep 1 & "
-                              "wait %2; kill -0 %1 && echo alive; kill %1; exit 5");
+    struct rig_exec x = plain("trap 'kill -0 $a && echo alive; kill $a; exit 5' INT; "
+                              "setsid sleep 100 & a=$!; echo up; while :; do sleep 0.01; done");
     rig_send(r, &x);
-    rig_until_started(r, &x);
-    while (rig_count_all(r) < 3)
-        (void)usleep(1000);
+    rig_until_out(r, &x, "up");
     struct silt_agent_kill k = {.signal = SIGINT, .target = SILT_KILL_GROUP};
     rig_say(r, SILT_AGENT_KILL, x.id, &k, sizeof(k));
     rig_until_ended(r, &x);
-    assert_string_equal(x.out, "interrupted\nalive\n");
+    assert_string_equal(x.out, "up\nalive\n");
     assert_int_equal(x.end.code, 5);
     rig_free(&x);
     rig_stop(r);
