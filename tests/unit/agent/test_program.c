@@ -353,13 +353,14 @@ TEST(interrupt_reaches_the_group_and_nobody_who_left_it)
 {
     RIG();
     struct rig_exec x = plain("trap 'kill -0 $a && echo alive; kill $a; exit 5' INT; "
-                              "setsid sleep 100 & a=$!; echo up; while :; do sleep 0.01; done");
+                              "setsid sh -c 'echo left; exec sleep 100' & a=$!; "
+                              "while :; do sleep 0.01; done");
     rig_send(r, &x);
-    rig_until_out(r, &x, "up");
+    rig_until_out(r, &x, "left");
     struct silt_agent_kill k = {.signal = SIGINT, .target = SILT_KILL_GROUP};
     rig_say(r, SILT_AGENT_KILL, x.id, &k, sizeof(k));
     rig_until_ended(r, &x);
-    assert_string_equal(x.out, "up\nalive\n");
+    assert_string_equal(x.out, "left\nalive\n");
     assert_int_equal(x.end.code, 5);
     rig_free(&x);
     rig_stop(r);
