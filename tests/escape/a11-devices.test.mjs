@@ -29,9 +29,10 @@ bothWays('A11 device nodes', {
 	without,
 	attack,
 	async repelled(evidence, box) {
-		const allowed = ['console', 'core', 'fd', 'full', 'mqueue', 'null', 'ptmx', 'pts', 'random', 'shm', 'silt', 'stderr', 'stdin', 'stdout', 'tty', 'urandom', 'zero'];
+		const allowed = ['console', 'core', 'fd', 'full', 'mqueue', 'null', 'ptmx', 'pts', 'random', 'shm', 'silt', 'silt-kernel', 'stderr', 'stdin', 'stdout', 'tty', 'urandom', 'zero'];
 		const present = (await box.out('ls /dev')).split('\n').filter(Boolean);
 		assert.deepEqual(present.filter(name => !allowed.includes(name)), [], '/dev is minimal');
+		assert.equal(await box.out('find /dev/silt-kernel ! -type f ! -type d; touch /dev/silt-kernel/x 2>&1 | grep -c "Read-only"'), '1\n', 'the interpreters are plain files that nobody can change');
 		assert.equal(await box.out('echo x > /dev/null; head -c 3 /dev/zero | od -An -tx1; head -c 100 /dev/urandom | wc -c'), ' 00 00 00\n100\n');
 	},
 });
