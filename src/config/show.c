@@ -44,6 +44,18 @@ static void print_choices(FILE *out, const char *choices)
     }
 }
 
+/* In the largest unit that it is a multiple of. */
+static void print_bytes(FILE *out, uint64_t bytes)
+{
+    static const char units[] = "KMGT";
+    size_t n = 0;
+    for (; n < 4 && bytes > 0 && bytes % 1024 == 0; n++)
+        bytes /= 1024;
+    (void)fprintf(out, "%llu", (unsigned long long)bytes);
+    if (n > 0)
+        (void)fputc(units[n - 1], out);
+}
+
 static void print_allowed(FILE *out, const struct silt_row *r)
 {
     switch (r->kind) {
@@ -62,8 +74,10 @@ static void print_allowed(FILE *out, const struct silt_row *r)
         (void)fprintf(out, "%llu to %llu", (unsigned long long)r->min, (unsigned long long)r->max);
         return;
     case SILT_ROW_BYTES:
-        (void)fprintf(out, "%lluM to %lluT (bytes, or with K, M, G, T)",
-                      (unsigned long long)(r->min >> 20), (unsigned long long)(r->max >> 40));
+        print_bytes(out, r->min);
+        (void)fputs(" to ", out);
+        print_bytes(out, r->max);
+        (void)fputs(" (bytes, or with K, M, G, T)", out);
         return;
     }
 }
