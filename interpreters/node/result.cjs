@@ -47,6 +47,12 @@ function boundedJson(value, budget) {
 	return json;
 }
 
+/* Read again where something was replaced: two names that differed in halves of characters only are one now. */
+function withWholeNames(json) {
+	const whole = wholeCharacters(json);
+	return whole === json ? json : own.stringify(own.parse(whole));
+}
+
 /* What JSON cannot say (cycles, BigInt, a getter that throws) has no json; text says it. */
 function addJson(formats, name, value, budget) {
 	let json;
@@ -58,7 +64,7 @@ function addJson(formats, name, value, budget) {
 		return;
 	}
 	if (json !== undefined && depthOf(json) <= DEPTH_MAX)
-		formats[name] = new Raw(wholeCharacters(json));
+		formats[name] = new Raw(withWholeNames(json));
 }
 
 const HAVE_NO_JSON = ['isMap', 'isSet', 'isWeakMap', 'isWeakSet', 'isPromise', 'isRegExp', 'isNativeError', 'isArrayBufferView',

@@ -27,7 +27,9 @@ def encode(value):
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return without_surrogates(text).encode("utf-8")
+        # Read again: two names that differed in surrogates only are one now.
+        value = json.loads(without_surrogates(text))
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 
 def without_surrogates(text):
