@@ -328,8 +328,7 @@ static void on_line(struct silt_kernel *k, silt_slice line)
     if (silt_kernel_hear(&arena, line, &said, &e) == 0)
         on_said(c, &said);
     else
-        silt_context_kill(c, "protocol",
-                          "something inside spoke on the interpreter's control descriptor");
+        silt_kernel_refuse(k, e.text);
 }
 
 static void on_output(struct silt_kernel *k, int stream, silt_slice bytes)

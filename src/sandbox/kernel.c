@@ -294,6 +294,11 @@ void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line)
         send_unsent(k);
 }
 
+void silt_kernel_refuse(struct silt_kernel *k, const char *why)
+{
+    fail(k, why);
+}
+
 void silt_kernel_finish(struct silt_kernel *k)
 {
     k->ending = true;

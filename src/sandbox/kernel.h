@@ -61,6 +61,8 @@ void silt_kernel_listen(struct silt_kernel *k, bool on);
 void silt_kernel_resume(struct silt_kernel *k);
 /* A line with its end; kept until the kernel takes it. The buf is empty afterwards. */
 void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line);
+/* What it said breaks the rules: on_closed is called, and nothing more is heard. */
+void silt_kernel_refuse(struct silt_kernel *k, const char *why);
 /* The process is gone: tells what it left in the pipes and the socket. */
 void silt_kernel_finish(struct silt_kernel *k);
 void silt_kernel_close(struct silt_kernel *k); /* fine when it is closed */

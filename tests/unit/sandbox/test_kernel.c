@@ -21,7 +21,7 @@ static struct rig {
     size_t bytes[SILT_KERNEL_FDS]; /* of output */
     size_t longest;                /* line */
     int line_count, closed;
-    bool full, stop_at_line, quiet;
+    bool full, stop_at_line, refuse_line, quiet;
 } rig;
 static struct silt_error e;
 
@@ -47,6 +47,8 @@ static void on_line(struct silt_kernel *k, silt_slice line)
     note(rig.line_count, "=", line.len > 0 ? line.data : "", line.len);
     if (rig.stop_at_line)
         silt_kernel_listen(k, false);
+    if (rig.refuse_line)
+        silt_kernel_refuse(k, "it lies");
 }
 
 static bool is_full(struct silt_kernel *k)
@@ -322,6 +324,20 @@ TEST(lines_of_one_piece_are_told_also_when_the_first_was_waited_for)
     assert_heard("");
     silt_kernel_listen(&rig.kernel, true);
     assert_heard("3=[3] ");
+    end();
+}
+
+TEST(nothing_is_heard_after_a_line_that_was_refused)
+{
+    begin();
+    rig.refuse_line = true;
+    put(SILT_KERNEL_CONTROL, "[1]\n[2]\n");
+    assert_heard("1=[1] 1 closed: it lies ");
+    put(SILT_KERNEL_CONTROL, "[3]\n");
+    put(SILT_KERNEL_OUT, "a");
+    assert_heard("");
+    silt_kernel_finish(&rig.kernel);
+    assert_heard("");
     end();
 }
 
