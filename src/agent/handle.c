@@ -61,6 +61,15 @@ static void serve_waits(struct silt_handles *all)
     }
 }
 
+static void ask_for_more(struct silt_handles *all)
+{
+    if (all->asked || all->count >= SILT_HANDLES_MAX)
+        return;
+    all->asked = true;
+    size_t room = SILT_HANDLES_MAX - all->count;
+    all->on_need(all, (unsigned)(room < MORE ? room : MORE));
+}
+
 void silt_handles_add(struct silt_handles *all, const int *fds, size_t count)
 {
     size_t each = fds_each(all);
@@ -74,15 +83,8 @@ void silt_handles_add(struct silt_handles *all, const int *fds, size_t count)
     for (; at < count; at++)
         (void)close(fds[at]);
     serve_waits(all);
-}
-
-static void ask_for_more(struct silt_handles *all)
-{
-    if (all->asked || all->count >= SILT_HANDLES_MAX)
-        return;
-    all->asked = true;
-    size_t room = SILT_HANDLES_MAX - all->count;
-    all->on_need(all, (unsigned)(room < MORE ? room : MORE));
+    if (count > 0 && !silt_list_empty(&all->waits)) /* more of them than came */
+        ask_for_more(all);
 }
 
 static void on_wait_over(struct silt_timer *t)
