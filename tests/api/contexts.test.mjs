@@ -7,8 +7,12 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { envelope } from '../lib/expect.mjs';
 import { until } from '../lib/wait.mjs';
 
-let daemon;
-before(async () => { daemon = await startDaemon({ flags: { 'interpreter.output_max': '1M' } }); });
+let daemon, box, shared;
+before(async () => {
+	daemon = await startDaemon({ flags: { 'interpreter.output_max': '1M' } });
+	box = await daemon.box(); // it goes with the daemon
+	shared = await context(box); // for tests that need an interpreter and care for no other: starting one takes long
+});
 after(() => daemon?.stop());
 
 // User code that finds the control descriptor and says something of its own.
@@ -49,7 +53,7 @@ test('directory, environment and timeout of a context are honoured', async t => 
 
 test('runs of one context queue, other contexts go on', async t => {
 	const box = await daemon.box(t);
-	const [one, two] = [await context(box), await context(box)];
+	const [one, two] = await Promise.all([context(box), context(box)]);
 	const first = run(box, one, 'import os, time\nwhile not os.path.exists("/tmp/go"): time.sleep(0.01)\n"first"');
 	const second = run(box, one, 'open("/tmp/second", "w"); "second"');
 	assert.equal((await run(box, two, 'import os; os.path.exists("/tmp/second")')).results[0].text, 'False');
@@ -57,14 +61,13 @@ test('runs of one context queue, other contexts go on', async t => {
 	assert.deepEqual([(await first).results[0].text, (await second).results[0].text], ["'first'", "'second'"]);
 });
 
-test('output leaves while the code runs', async t => {
-	const box = await daemon.box(t);
-	const id = await context(box);
+test('output leaves while the code runs', async () => {
+	const id = shared;
 	const seen = [];
-	for await (const { data } of cell(box, id, 'import os, time\nprint(".", end="")\nwhile not os.path.exists("/tmp/go"): time.sleep(0.01)\nprint("end")')) {
+	for await (const { data } of cell(box, id, 'import os, time\nprint(".", end="")\nwhile not os.path.exists("/tmp/more"): time.sleep(0.01)\nprint("end")')) {
 		seen.push(data.text ?? data.type);
 		if (seen.length === 1)
-			await box.out('touch /tmp/go');
+			await box.out('touch /tmp/more');
 	}
 	assert.deepEqual(seen, ['.', 'end\n', 'execution_complete']);
 });
@@ -79,9 +82,8 @@ test('no context named: one per language, made on first use', async t => {
 	assert.equal((await box.api('GET', '/api/contexts')).body.contexts.length, 1);
 });
 
-test('a run that prints without end is cut and told, and the context stays usable', async t => {
-	const box = await daemon.box(t);
-	const id = await context(box);
+test('a run that prints without end is cut and told, and the context stays usable', async () => {
+	const id = shared;
 	const answer = await run(box, id, 'x = 5\nwhile True: print("y" * 1000)');
 	assert.equal(answer.error.ename, 'OutputLimitError');
 	assert.equal(answer.stdout.length, 1 << 20);
@@ -122,11 +124,12 @@ test('the end of the interpreter ends its context only, and says why', async t =
 		assert.equal(next.body.context.cause, error.cause);
 		return [error.cause, error.exitCode, error.signal];
 	};
-	assert.deepEqual(await why('exit(3)'), ['exit', 3, undefined]);
-	assert.deepEqual(await why('import os; os._exit(9)'), ['exit', 9, undefined]);
-	assert.deepEqual(await why('import os, signal; os.kill(os.getpid(), signal.SIGSEGV)'), ['signal', 139, 11]);
+	const codes = ['exit(3)', 'import os; os._exit(9)', 'import os, signal; os.kill(os.getpid(), signal.SIGSEGV)', SPEAK];
+	const causes = [];
+	for (const code of codes)
+		causes.push(await why(code));
+	assert.deepEqual(causes, [['exit', 3, undefined], ['exit', 9, undefined], ['signal', 139, 11], ['protocol', 137, 9]]);
 	assert.equal((await why('x = bytearray(600 << 20)'))[0], 'oom');
-	assert.deepEqual(await why(SPEAK), ['protocol', 137, 9]);
 	assert.equal((await run(box, other, 'kept')).results[0].text, '1');
 });
 
@@ -156,9 +159,8 @@ test('restart gives a context a new process under the same id', async t => {
 	assert.equal((await run(box, id, '1')).count, 1);
 });
 
-test('input() is answered where somebody said so, and is at its end elsewhere', async t => {
-	const box = await daemon.box(t);
-	const id = await context(box);
+test('input() is answered where somebody said so, and is at its end elsewhere', async () => {
+	const id = shared;
 	assert.equal((await run(box, id, 'input("? ")')).error.ename, 'EOFError');
 	const path = `/v1/sandboxes/${box.id}/contexts/${id}`;
 	envelope(await daemon.api('POST', `${path}/input`, { text: 'x' }), 409, 'RESOURCE_BUSY');
@@ -174,19 +176,19 @@ test('input() is answered where somebody said so, and is at its end elsewhere', 
 	assert.equal(seen.find(e => e.type === 'result').text, "'abab'");
 });
 
-test('who leaves a stream is not missed: the code runs to its end', async t => {
-	const box = await daemon.box(t);
-	const id = await context(box);
+test('who leaves a stream is not missed: the code runs to its end', async () => {
+	const id = shared;
 	const response = await open(box, id, 'print("on", flush=True)\nimport time\nfor i in range(900): print("z" * 1000)\nopen("/tmp/done", "w").write("yes")');
 	await new Promise(resolve => response.once('data', resolve));
 	response.destroy();
 	await until('its last deed', async () => (await box.run('cat /tmp/done')).stdout === 'yes');
-	assert.equal((await run(box, id, '1')).count, 2);
+	const { count } = await run(box, id, '1');
+	assert.equal((await run(box, id, '1')).count, count + 1);
 });
 
 test('contexts, and what runs in them, survive a killed siltd', async t => {
 	const box = await daemon.box(t);
-	const [idle, busy, timed] = [await context(box), await context(box), await context(box)];
+	const [idle, busy, timed] = await Promise.all([context(box), context(box), context(box)]);
 	await run(box, idle, 'x = 11');
 	const lost = open(box, busy, 'import os, time\nprint("on", flush=True)\nwhile not os.path.exists("/tmp/go"): time.sleep(0.01)\nprint("late")\ny = 12');
 	const late = open(box, timed, 'print("on", flush=True)\nimport time\nz = 13\ntime.sleep(1000)', { timeout_ms: 2_000 });
@@ -200,7 +202,7 @@ test('contexts, and what runs in them, survive a killed siltd', async t => {
 	await daemon.healthy();
 	assert.equal((await run(box, idle, 'x')).results[0].text, '11');
 	const list = (await box.api('GET', '/api/contexts')).body.contexts;
-	assert.deepEqual(list.map(c => c.id), [idle, busy, timed]);
+	assert.deepEqual(list.map(c => c.id).sort(), [idle, busy, timed].sort());
 	await box.out('touch /tmp/go');
 	const answer = await run(box, busy, 'y');
 	assert.deepEqual([answer.results[0].text, answer.stdout], ['12', ''], 'what the lost run printed is not mine');
@@ -227,8 +229,8 @@ test('contexts leave nothing behind', async t => {
 	const box = await daemon.box(t);
 	await box.out('true');
 	const before = await daemon.atRest();
-	for (let round = 0; round < 5; round++) {
-		const ids = await Promise.all([1, 2, 3, 4].map(() => context(box)));
+	for (let round = 0; round < 2; round++) {
+		const ids = await Promise.all([1, 2, 3].map(() => context(box)));
 		await Promise.all(ids.map(id => run(box, id, '1')));
 		await Promise.all(ids.map(id => box.api('DELETE', `/api/contexts/${id}`)));
 	}
