@@ -119,8 +119,9 @@ static void on_exited(struct silt_launch *l, int status)
     x->exited = true;
     silt_exec_set_status(&x->end, status);
     silt_loop_cancel(&x->agent->loop, &x->deadline);
-    if (x->end.flags & SILT_END_TIMEOUT)
-        purge(x, SIGKILL, 0); /* what ignored the signal must not outlive the command */
+    /* What ignored the signal must not outlive the command, nor a context what it started. */
+    if ((x->end.flags & SILT_END_TIMEOUT) != 0 || !has_outlet(x))
+        purge(x, SIGKILL, 0);
     close_down(x);
 }
 
