@@ -252,7 +252,7 @@ static void restart(struct silt_call *c)
 static void answer_list(struct silt_call *c)
 {
     silt_auto_buf b;
-    silt_buf_init(&b, 1 << 20);
+    silt_buf_init(&b, 4 << 20); /* directories, each byte of them escaped */
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
     silt_json_bool(&b, true);
@@ -328,10 +328,13 @@ static void end_deletion(struct deletion *d)
 static void on_removed(struct silt_context_wait *w, struct silt_context *x, const struct silt_error *e)
 {
     struct deletion *d = silt_container_of(w, struct deletion, wait);
+    struct silt_http_request *r = d->request;
+    char id[SILT_CONTEXT_ID_SIZE];
     (void)x;
     (void)e;
-    answer_deleted(d->request, silt_slice_of(d->id));
-    end_deletion(d);
+    memcpy(id, d->id, sizeof(id));
+    end_deletion(d); /* first: an answered request is somebody else's */
+    answer_deleted(r, silt_slice_of(id));
 }
 
 static void on_deleter_gone(struct silt_http_request *r)
