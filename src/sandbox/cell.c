@@ -130,9 +130,11 @@ void silt_cell_begin_next(struct silt_context *c)
         return;
     silt_context_enter(c, SILT_CONTEXT_RUNNING);
     c->row.used_ms = silt_clock_wall_ms();
-    if (x->timeout_ms > 0) {
+    int64_t deadline_ms = x->timeout_ms > 0 ? c->row.used_ms + x->timeout_ms : 0;
+    if (x->timeout_ms > 0)
         silt_loop_after(c->sandbox->registry->loop, &c->deadline, x->timeout_ms);
-        c->row.deadline_ms = c->row.used_ms + x->timeout_ms;
+    if (deadline_ms != c->row.deadline_ms) { /* also when that of the run before stands there */
+        c->row.deadline_ms = deadline_ms;
         silt_context_save(c);
     }
     if (x->sink != NULL && x->sink->began != NULL)
@@ -157,15 +159,20 @@ void silt_cell_resume(struct silt_cell *x)
         silt_kernel_resume(&x->context->kernel);
 }
 
-bool silt_cell_answer(struct silt_cell *x, silt_slice text)
+static void answer(struct silt_context *c, uint64_t id, silt_slice text)
 {
     silt_auto_buf line;
+    silt_buf_init(&line, LINE_SIZE_MAX);
+    silt_kernel_say_input(&line, id, text, text.data == NULL);
+    silt_kernel_send(&c->kernel, &line);
+}
+
+bool silt_cell_answer(struct silt_cell *x, silt_slice text)
+{
     if (!x->asked || x->context == NULL)
         return false;
     x->asked = false;
-    silt_buf_init(&line, LINE_SIZE_MAX);
-    silt_kernel_say_input(&line, x->id, text, text.data == NULL);
-    silt_kernel_send(&x->context->kernel, &line);
+    answer(x->context, x->id, text);
     return true;
 }
 
@@ -177,6 +184,12 @@ bool silt_cell_answer_in(struct silt_context *c, silt_slice text)
 
 /* ---- what the kernel tells ---- */
 
+/* After an interrupt everything is read, for the sake of its end: then it is not kept for slow readers. */
+static bool hears(const struct silt_context *c, struct silt_cell *x)
+{
+    return x->sink != NULL && !(c->interrupted && x->sink->full(x->sink));
+}
+
 void silt_cell_on_output(struct silt_context *c, int stream, silt_slice bytes)
 {
     struct silt_cell *x = current(c);
@@ -187,11 +200,11 @@ void silt_cell_on_output(struct silt_context *c, int stream, silt_slice bytes)
     silt_slice told = {bytes.data, bytes.len < room ? bytes.len : (size_t)room};
     x->output_bytes += told.len;
     c->sandbox->registry->counts.out_bytes += told.len;
-    if (x->sink != NULL && told.len > 0)
+    if (hears(c, x) && told.len > 0)
         x->sink->output(x->sink, stream, told);
-    if (told.len == bytes.len || x->context == NULL)
-        return;
-    x->cause = x->cause == SILT_CELL_FINE ? SILT_CELL_FLOOD : x->cause;
+    if (told.len == bytes.len || x->context == NULL || x->cause != SILT_CELL_FINE)
+        return; /* what was ended for another reason is being ended */
+    x->cause = SILT_CELL_FLOOD;
     (void)silt_context_interrupt(c);
 }
 
@@ -221,7 +234,6 @@ static void be_done(struct silt_context *c, struct silt_cell *x, uint32_t count)
 {
     c->row.count = count;
     c->row.used_ms = silt_clock_wall_ms();
-    c->row.deadline_ms = 0;
     c->interrupted = false;
     silt_context_enter(c, SILT_CONTEXT_IDLE);
     end(x, count, NULL);
@@ -231,11 +243,13 @@ static void be_done(struct silt_context *c, struct silt_cell *x, uint32_t count)
 void silt_cell_on_line(struct silt_context *c, const struct silt_kernel_said *said)
 {
     struct silt_cell *x = current(c);
+    if (c->state == SILT_CONTEXT_UNSURE && said->word == SILT_KERNEL_INPUT)
+        answer(c, said->id, (silt_slice){NULL, 0}); /* who could answer is gone with a former siltd */
     if (x == NULL || said->id != x->id)
         return; /* of an earlier one: a thread that it left behind */
     switch (said->word) {
     case SILT_KERNEL_RESULT:
-        if (x->sink != NULL)
+        if (hears(c, x))
             x->sink->result(x->sink, said);
         return;
     case SILT_KERNEL_ERROR:
@@ -280,5 +294,15 @@ void silt_cell_end_all(struct silt_context *c, const struct silt_error *e)
         struct silt_cell_sink *sink = finish(x);
         if (sink != NULL)
             sink->failed(sink, e);
+    }
+}
+
+void silt_cell_forget_all(struct silt_context *c)
+{
+    silt_list_each(it, &c->cells)
+    {
+        struct silt_cell *x = silt_container_of(it, struct silt_cell, link);
+        c->sandbox->registry->unstarted_bytes -= x->code_len;
+        free_cell(&x->grave);
     }
 }

@@ -51,3 +51,4 @@ void silt_cell_begin_next(struct silt_context *c); /* when it is idle */
 void silt_cell_on_time(struct silt_context *c);
 /* The process is gone: the one under way learns why, the others that they never began. */
 void silt_cell_end_all(struct silt_context *c, const struct silt_error *e);
+void silt_cell_forget_all(struct silt_context *c); /* the daemon ends: nobody is told */

@@ -14,6 +14,7 @@
 
 enum {
     START_MS = 60000,
+    PONG_MS = 1000,   /* for one that runs nothing to say so */
     SILENT_MS = 1000, /* from the end of the control socket to the end of the process */
     INTERRUPT_AGAIN_MS = 700, /* what it has to say of the first takes it a while */
     RESULT_MAX = 4 << 20, /* bytes of one format of a result */
@@ -96,10 +97,15 @@ static bool listens(enum silt_context_state s)
     return s == SILT_CONTEXT_STARTING || s == SILT_CONTEXT_RUNNING || s == SILT_CONTEXT_UNSURE;
 }
 
-/* The only place that assigns it. */
+/* The only place that assigns it. What a former siltd's caller runs keeps the sandbox awake like any run. */
 void silt_context_enter(struct silt_context *c, enum silt_context_state next)
 {
+    bool was_unsure = c->state == SILT_CONTEXT_UNSURE;
     c->state = next;
+    if (!was_unsure && next == SILT_CONTEXT_UNSURE)
+        silt_sandbox_hold(c->sandbox);
+    else if (was_unsure && next != SILT_CONTEXT_UNSURE)
+        silt_sandbox_release(c->sandbox);
     silt_loop_cancel(c->sandbox->registry->loop, &c->deadline);
     silt_kernel_listen(&c->kernel, listens(next));
 }
@@ -167,6 +173,7 @@ static void start_again(struct silt_context *c)
     c->restarting = c->silent = c->interrupted = false;
     c->death = (struct silt_death){.exit_code = -1};
     c->row.count = 0;
+    c->row.deadline_ms = 0;
     if (start(c, &e) == 0)
         return;
     tell(&c->starters, NULL, &e);
@@ -386,8 +393,9 @@ bool silt_context_interrupt(struct silt_context *c)
         silt_exec_interrupt(c->exec);
     if (!c->interrupted)
         c->patience_ms = now_ms + SILT_INTERRUPT_GRACE_MS;
+    if (!c->interrupted || c->deadline.place == 0) /* who asks often does not put off its end */
+        silt_loop_after(c->sandbox->registry->loop, &c->deadline, INTERRUPT_AGAIN_MS);
     c->interrupted = true;
-    silt_loop_after(c->sandbox->registry->loop, &c->deadline, INTERRUPT_AGAIN_MS);
     silt_kernel_resume(&c->kernel); /* that it stops must be heard */
     return true;
 }
@@ -528,10 +536,10 @@ void silt_context_remove(struct silt_context *c, struct silt_context_wait *w)
     }
     c->removing = true;
     c->restarting = false;
-    if (c->exec != NULL)
-        silt_context_kill(c, "deleted", "the context was deleted");
-    else
+    if (c->state == SILT_CONTEXT_DEAD)
         be_gone(c);
+    else /* or, while its agent has not told of its process yet, when that has told all */
+        silt_context_kill(c, "deleted", "the context was deleted");
 }
 
 void silt_context_restart(struct silt_context *c, struct silt_context_wait *w)
@@ -569,6 +577,7 @@ void silt_context_forget_all(struct silt_sandbox *s)
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         silt_loop_cancel(s->registry->loop, &c->deadline);
         silt_kernel_close(&c->kernel);
+        silt_cell_forget_all(c);
         free_context(&c->grave);
     }
     silt_list_init(&s->contexts);
@@ -609,14 +618,14 @@ void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[S
     silt_kernel_send(&c->kernel, &line);
     silt_context_enter(c, SILT_CONTEXT_UNSURE);
     int64_t left_ms = c->row.deadline_ms - silt_clock_wall_ms();
-    if (c->row.deadline_ms > 0)
-        silt_loop_after(s->registry->loop, &c->deadline, left_ms > 0 ? left_ms : 0);
+    if (c->row.deadline_ms > 0) /* the deadline stays written when its run has ended */
+        silt_loop_after(s->registry->loop, &c->deadline, left_ms > PONG_MS ? left_ms : PONG_MS);
 }
 
 bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number)
 {
     struct silt_context *c = find_number(s, number);
-    if (c == NULL)
+    if (c == NULL || c->exec != NULL || c->state != SILT_CONTEXT_UNSURE)
         return false;
     c->exec = silt_exec_adopt(s, number, true, &c->sink);
     return true;
@@ -628,7 +637,7 @@ void silt_context_settle_all(struct silt_sandbox *s)
     silt_list_each(it, &s->contexts)
     {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
-        if (c->exec != NULL && c->ping != 0)
+        if (c->exec != NULL && c->ping != 0 && !c->removing)
             continue;
         c->removing = true;
         if (c->exec != NULL) { /* nobody can talk to it any more */

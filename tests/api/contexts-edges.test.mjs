@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interpreter contexts at their edges: code that does not want to end, what it leaves behind, and a lost siltd.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { cell, context, open, run } from '../lib/code.mjs';
+import { startDaemon } from '../lib/daemon.mjs';
+import { events } from '../lib/sse.mjs';
+import { until } from '../lib/wait.mjs';
+
+let daemon;
+before(async () => { daemon = await startDaemon({ flags: { 'interpreter.output_max': '1M' } }); });
+after(() => daemon?.stop());
+
+const DEAF = 'import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n';
+
+test('code that prints without end after its time is over ends nevertheless', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box);
+	const { error } = await run(box, id, `${DEAF}time.sleep(0.8)\nwhile True: print("y" * 1000)`, { timeout_ms: 300 });
+	assert.deepEqual([error.ename, error.contextTerminated], ['TimeoutError', true]);
+});
+
+test('who interrupts again and again does not put off the end of code that does not listen', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box);
+	let over = false, asking;
+	const ask = async () => {
+		while (!over)
+			await daemon.api('POST', `/v1/sandboxes/${box.id}/contexts/${id}/interrupt`);
+	};
+	let last;
+	for await (const { data } of cell(box, id, `${DEAF}print("on", flush=True)\nwhile True: time.sleep(0.1)`)) {
+		asking ??= ask();
+		last = data;
+	}
+	over = true;
+	await asking;
+	assert.deepEqual([last.ename, last.contextTerminated], ['ContextTerminated', true]);
+});
+
+test('an interpreter that ends by itself takes along what it started', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box);
+	const { error } = await run(box, id, 'import subprocess\nsubprocess.Popen(["setsid", "sleep", "1000.78"])\nexit(4)');
+	assert.deepEqual([error.cause, error.exitCode], ['exit', 4]);
+	assert.equal((await box.run('pgrep -f "[s]leep 1000.78"')).exitCode, 1);
+});
+
+test('many deletions at once are each answered', async t => {
+	const box = await daemon.box(t);
+	const ids = await Promise.all(Array.from({ length: 6 }, () => context(box)));
+	const answers = await Promise.all(ids.map(id => box.api('DELETE', `/api/contexts/${id}`)));
+	assert.deepEqual(answers.map(a => [a.status, a.body.contextId]), ids.map(id => [200, id]));
+	assert.deepEqual((await box.api('GET', '/api/contexts')).body.contexts, []);
+});
+
+test('a new siltd goes by the run that is under way, not by the one before, and answers its questions', async t => {
+	const box = await daemon.box(t);
+	const [free, asking] = [await context(box), await context(box)];
+	assert.equal((await run(box, free, '1', { timeout_ms: 200 })).count, 1);
+	const lost = await open(box, free, 'import os, time\nprint("on", flush=True)\nwhile not os.path.exists("/tmp/go"): time.sleep(0.01)\ny = 12');
+	lost.on('error', () => {});
+	await new Promise(resolve => lost.once('data', resolve));
+	const code = 'seen = []\nfor i in range(3):\n    try: input("? ")\n    except EOFError: seen.append(i)';
+	const asked = await daemon.client.open('POST', `/v1/sandboxes/${box.id}/contexts/${asking}/run`, { code, stdin: true }, { headers: { accept: 'text/event-stream' } });
+	asked.on('error', () => {});
+	for await (const { data } of events(asked))
+		if (data.type === 'input')
+			break;
+	const pid = daemon.siltd();
+	process.kill(pid, 'SIGKILL');
+	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid), 15_000);
+	await daemon.healthy();
+	assert.deepEqual((await run(box, asking, 'seen')).results[0].json, [0, 1, 2]);
+	await run(box, asking, 'import time; time.sleep(2)');
+	await box.out('touch /tmp/go');
+	assert.equal((await run(box, free, 'y')).results[0].text, '12');
+});
