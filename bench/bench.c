@@ -2,6 +2,8 @@
 /* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
  * same run. One line of JSON per series on stdout; bench/run collects them.
  *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill|closed COUNT SPACING_MS
+ *     silt-bench SERVER TOKEN_FILE pandas|frame|figure|javascript|typescript|cell|jscell COUNT SPACING_MS  (code)
+ *     silt-bench SERVER TOKEN_FILE contexts COUNT       (that many Python contexts at once, one sandbox)
  *     silt-bench SERVER TOKEN_FILE burst COUNT [COMMAND] (that many new ids at once)
  *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
  *     silt-bench SERVER TOKEN_FILE writes COUNT         (that many files of 1 KB at once, one sandbox)
@@ -88,9 +90,10 @@ static int read_answer(int fd, struct silt_buf *out)
     }
 }
 
+static struct silt_buf answer; /* to the last call */
+
 static void call(int fd, const char *method, const char *path, const char *body, int expect)
 {
-    static struct silt_buf answer;
     if (answer.max == 0)
         silt_buf_init(&answer, ANSWER_MAX);
     send_request(fd, method, path, body);
@@ -245,6 +248,79 @@ static double time_closed(int fd, size_t i)
     return ms + time_new(fd, i);
 }
 
+/* A piece of code to its end, which must be a good one. */
+static double time_code(int fd, const char *box, const char *body)
+{
+    static const char good[] = "execution_complete";
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/sandboxes/%s/api/execute/code", box);
+    int64_t start = silt_clock_us();
+    call(fd, "POST", path, body, 200);
+    double ms = since(start);
+    if (memmem(answer.data, answer.len, good, sizeof(good) - 1) != NULL)
+        return ms;
+    (void)fprintf(stderr, "silt-bench: %.*s\n", (int)(answer.len < 600 ? answer.len : 600), answer.data);
+    exit(1);
+}
+
+/* In a sandbox that runs and has had no context; making and ending it is not timed. */
+static double time_first_code(int fd, size_t i, const char *body)
+{
+    char box[64], path[128];
+    (void)snprintf(box, sizeof(box), "b-%s-%zu", run_id, i);
+    (void)snprintf(path, sizeof(path), "/sandboxes/%s/api/execute", box);
+    call(fd, "POST", path, "{\"command\":\"true\"}", 200);
+    double ms = time_code(fd, box, body);
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/%s", box);
+    call(fd, "DELETE", path, "", 200);
+    return ms;
+}
+
+static double time_pandas(int fd, size_t i)
+{
+    return time_first_code(fd, i, "{\"code\":\"import pandas as pd; pd.Series([1]).sum()\"}");
+}
+
+static double time_frame(int fd, size_t i)
+{
+    return time_first_code(fd, i, "{\"code\":\"import pandas as pd; pd.DataFrame({'a': range(20), 'b': list('x' * 20)})\"}");
+}
+
+static double time_figure(int fd, size_t i)
+{
+    return time_first_code(fd, i, "{\"code\":\"import matplotlib.pyplot as plt; plt.plot([1, 2, 3]); plt.show()\"}");
+}
+
+static double time_javascript(int fd, size_t i)
+{
+    return time_first_code(fd, i, "{\"language\":\"javascript\",\"code\":\"1 + 1\"}");
+}
+
+static double time_typescript(int fd, size_t i)
+{
+    return time_first_code(fd, i, "{\"language\":\"typescript\",\"code\":\"enum A { B = 2 }; A.B\"}");
+}
+
+/* In a context that was made by the first one, which is not counted. */
+static double time_again(int fd, size_t i, const char *body)
+{
+    char box[64];
+    (void)snprintf(box, sizeof(box), "b-%s", run_id);
+    if (i == 0)
+        (void)time_code(fd, box, body);
+    return time_code(fd, box, body);
+}
+
+static double time_cell(int fd, size_t i)
+{
+    return time_again(fd, i, "{\"code\":\"1 + 1\"}");
+}
+
+static double time_jscell(int fd, size_t i)
+{
+    return time_again(fd, i, "{\"language\":\"javascript\",\"code\":\"1 + 1\"}");
+}
+
 static const struct series {
     const char *name;
     double (*time)(int fd, size_t i);
@@ -253,6 +329,9 @@ static const struct series {
     {"start", time_new, false},       {"exec", time_exec, true},   {"builtin", time_builtin, true},
     {"stream", time_stream, true},    {"firstbyte", time_first_byte, true}, {"files", time_files, true},
     {"process", time_process, true},  {"kill", time_kill, true},   {"closed", time_closed, false},
+    {"pandas", time_pandas, false},   {"frame", time_frame, false}, {"figure", time_figure, false},
+    {"javascript", time_javascript, false}, {"typescript", time_typescript, false},
+    {"cell", time_cell, true},        {"jscell", time_jscell, true},
 };
 
 static const struct series *find_series(const char *name)
@@ -295,7 +374,6 @@ static void run_series(const char *what, size_t count, long spacing)
 /* Files of 1 KB, all asked for before the first is answered. */
 static void run_writes(size_t count)
 {
-    static struct silt_buf answer;
     int fds[BURST_MAX];
     char path[128], body[1280];
     size_t failed = 0;
@@ -320,6 +398,33 @@ static void run_writes(size_t count)
     for (size_t i = 0; i < count; i++)
         (void)close(fds[i]);
     (void)printf("{\"name\":\"writes\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
+}
+
+/* All asked for before the first is ready, in a sandbox that had none. */
+static void run_contexts(size_t count)
+{
+    int fds[BURST_MAX];
+    char path[128];
+    size_t failed = 0;
+    silt_buf_init(&answer, ANSWER_MAX);
+    if (count > BURST_MAX)
+        count = BURST_MAX;
+    for (size_t i = 0; i < count; i++)
+        fds[i] = dial();
+    int box = dial();
+    (void)time_builtin(box, 0);
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts", run_id);
+    int64_t start = silt_clock_us();
+    for (size_t i = 0; i < count; i++)
+        send_request(fds[i], "POST", path, "{}");
+    for (size_t i = 0; i < count; i++)
+        failed += read_answer(fds[i], &answer) != 201;
+    double ms = since(start);
+    remove_box(box);
+    (void)close(box);
+    for (size_t i = 0; i < count; i++)
+        (void)close(fds[i]);
+    (void)printf("{\"name\":\"contexts\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
 }
 
 static void send_bytes(int fd, const char *path, size_t mib)
@@ -363,7 +468,6 @@ static void make_box(int fd, const char *type)
 /* The worker that writes is the sandbox's: a type with half a core has half a core for it. */
 static void run_transfer(size_t mib, const char *type)
 {
-    static struct silt_buf answer;
     char path[128];
     int fd = dial();
     silt_buf_init(&answer, ANSWER_MAX);
@@ -388,15 +492,14 @@ static void run_transfer(size_t mib, const char *type)
                  (double)mib * 1000 / up, (double)mib * 1000 / down);
 }
 
-static bool has_worked(int fd, struct silt_buf *answer)
+static bool has_worked(int fd)
 {
     static const char good[] = "\"exitCode\":0";
-    return read_answer(fd, answer) == 200 && memmem(answer->data, answer->len, good, sizeof(good) - 1) != NULL;
+    return read_answer(fd, &answer) == 200 && memmem(answer.data, answer.len, good, sizeof(good) - 1) != NULL;
 }
 
 static void run_burst(size_t count, const char *command)
 {
-    static struct silt_buf answer;
     int fds[BURST_MAX];
     char path[128], body[512];
     size_t failed = 0;
@@ -412,7 +515,7 @@ static void run_burst(size_t count, const char *command)
         send_request(fds[i], "POST", path, body);
     }
     for (size_t i = 0; i < count; i++)
-        failed += !has_worked(fds[i], &answer);
+        failed += !has_worked(fds[i]);
     double ms = since(start);
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s-%zu", run_id, i);
@@ -515,6 +618,8 @@ int main(int argc, char **argv)
         run_idle(count);
     else if (strcmp(what, "writes") == 0)
         run_writes(count);
+    else if (strcmp(what, "contexts") == 0)
+        run_contexts(count);
     else if (strcmp(what, "transfer") == 0)
         run_transfer(count, argc > 5 ? argv[5] : "standard-1");
     else
