@@ -46,6 +46,57 @@ test('an interpreter that ends by itself takes along what it started', async t =
 	assert.equal((await box.run('pgrep -f "[s]leep 1000.78"')).exitCode, 1);
 });
 
+// The control descriptor, found by user code.
+const CONTROL = `import os, stat, json, threading, time
+control = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{fd}") and stat.S_ISSOCK(os.fstat(fd).st_mode))
+def say(**line): os.write(control, (json.dumps(line) + "\\n").encode())
+`;
+
+test('lines that fit no run change nothing', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box);
+	const odd = 'for n in (0, 1, 1 << 62):\n    for word in ("result", "input", "done", "exit", "pong", "ready"): say(t=word, id=n, count=9, status=0, prompt="", text="odd") if word != "exit" else None\n';
+	const answer = await run(box, id, `${CONTROL}${odd}say(t="failed", code="cwd", why="no")\n"mine"`);
+	assert.deepEqual([answer.results.map(r => r.text), answer.count, answer.error], [["'mine'"], 1, null]);
+	const later = await run(box, id, 'threading.Thread(target=lambda: (time.sleep(0.1), say(t="result", id=1, text="late"), os.write(2, b"e" * 4096))).start()');
+	assert.equal(later.error, null);
+	assert.deepEqual((await run(box, id, 'time.sleep(0.3)\n2')).results.map(r => r.text), ['2']);
+});
+
+test('a closed control descriptor, and children that keep the pipes, end the context and nothing else', async t => {
+	const box = await daemon.box(t);
+	const why = async code => {
+		const id = await context(box);
+		const { error } = await run(box, id, CONTROL + code);
+		assert.equal((await box.api('DELETE', `/api/contexts/${id}`)).status, 200);
+		return error.cause;
+	};
+	assert.equal(await why('os.close(control)\nwhile True: time.sleep(1)'), 'protocol');
+	assert.equal(await why('os.write(control, b"x" * 70000)\nos.kill(os.getpid(), 9)'), 'signal');
+	assert.equal(await why('if os.fork() == 0:\n    while True: time.sleep(1000)\nos._exit(3)'), 'exit');
+	assert.equal((await box.run('echo fine')).stdout, 'fine\n');
+});
+
+test('restart, interrupt and delete at once are all answered, whoever wins', async t => {
+	const box = await daemon.box(t);
+	const path = id => `/v1/sandboxes/${box.id}/contexts/${id}`;
+	for (const code of ['1', 'while True: pass']) {
+		const id = await context(box);
+		const runs = [run(box, id, code), run(box, id, '2')];
+		const answers = await Promise.all([
+			daemon.api('POST', `${path(id)}/restart`, undefined, { deadline: 60_000 }),
+			daemon.api('POST', `${path(id)}/restart`, undefined, { deadline: 60_000 }),
+			daemon.api('POST', `${path(id)}/interrupt`),
+			box.api('DELETE', `/api/contexts/${id}`),
+			box.api('DELETE', `/api/contexts/${id}`),
+		]);
+		await Promise.all(runs);
+		assert.ok(answers.some(a => a.status === 200));
+		assert.deepEqual((await box.api('GET', '/api/contexts')).body.contexts, []);
+	}
+	assert.equal((await run(box, null, '3')).results[0].text, '3');
+});
+
 test('many deletions at once are each answered', async t => {
 	const box = await daemon.box(t);
 	const ids = await Promise.all(Array.from({ length: 6 }, () => context(box)));
