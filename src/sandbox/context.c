@@ -625,8 +625,8 @@ void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[S
 bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number)
 {
     struct silt_context *c = find_number(s, number);
-    if (c == NULL || c->exec != NULL || c->state != SILT_CONTEXT_UNSURE)
-        return false;
+    if (c == NULL || c->exec != NULL || c->state == SILT_CONTEXT_DEAD)
+        return false; /* its pong may have come first: then it is idle, or runs already */
     c->exec = silt_exec_adopt(s, number, true, &c->sink);
     return true;
 }
