@@ -7,10 +7,15 @@
 
 enum {
     CHANGE_CIPHER = 20,
+    ALERT = 21,
     HANDSHAKE = 22,
     APPLICATION = 23,
     LINE_MAX_BYTES = 8192 + 64, /* of a first line: method, target, version */
     SSL2_HELLO = 1,
+    CLIENT_HELLO = 1,
+    LENGTH_TOP_MAX = 2, /* the first of three bytes of a hello's length */
+    SESSION_AT = 38,    /* in a hello: the length of its session */
+    SESSION_MAX = 32,
 };
 
 static enum silt_inspect_result refuse(struct silt_inspect *i, enum silt_egress_reason why)
@@ -48,12 +53,27 @@ static enum silt_inspect_result free_from_here(struct silt_inspect *i, silt_slic
 }
 
 /* After CHANGE_CIPHER a record of an older TLS is encrypted, and may begin like a hello by chance;
- * a hello has a version behind its length. */
+ * a hello has a length that servers take, and a short session behind its random bytes. Its version
+ * says nothing: servers forgive that one. A record too small for all this may be a piece. */
 static bool can_be_hello(silt_slice bytes)
 {
-    const char *message = bytes.data + SILT_HELLO_RECORD;
-    return bytes.len < SILT_HELLO_RECORD + 6
-           || (message[0] == 1 && message[1] == 0 && message[4] == 3 && (uint8_t)message[5] <= 3);
+    const uint8_t *b = (const uint8_t *)bytes.data, *message = b + SILT_HELLO_RECORD;
+    size_t size = (size_t)b[3] << 8 | b[4];
+    if (size == 0 || message[0] != CLIENT_HELLO)
+        return size == 0; /* no use but to hide what follows */
+    return size <= SESSION_AT
+           || (message[1] <= LENGTH_TOP_MAX && message[SESSION_AT] <= SESSION_MAX);
+}
+
+/* The head of a record, and as much of it as can_be_hello looks at. */
+static bool has_beginning(silt_slice bytes)
+{
+    const uint8_t *b = (const uint8_t *)bytes.data;
+    if (bytes.len < SILT_HELLO_RECORD)
+        return false;
+    size_t size = (size_t)b[3] << 8 | b[4];
+    size_t want = size <= SESSION_AT ? size > 0 : SESSION_AT + 1;
+    return bytes.len >= SILT_HELLO_RECORD + want;
 }
 
 /* Behind a hello: a server may ask for another one, which may come behind early data. */
@@ -68,7 +88,7 @@ static enum silt_inspect_result next_hello(struct silt_inspect *i, silt_slice by
         return pass(n, ret_len);
     }
     if (type == HANDSHAKE) {
-        if (bytes.len < SILT_HELLO_RECORD + 6)
+        if (!has_beginning(bytes))
             return SILT_INSPECT_MORE;
         enum silt_hello_state s =
             can_be_hello(bytes) ? silt_hello_parse(bytes, &h) : SILT_HELLO_OTHER;
@@ -79,7 +99,8 @@ static enum silt_inspect_result next_hello(struct silt_inspect *i, silt_slice by
         return s == SILT_HELLO_BROKEN ? refuse(i, SILT_REFUSED_PROTOCOL)
                                       : free_from_here(i, bytes, ret_len);
     }
-    if (type != CHANGE_CIPHER && !(type == APPLICATION && i->early))
+    /* Some servers go on after an alert. */
+    if (type != CHANGE_CIPHER && type != ALERT && !(type == APPLICATION && i->early))
         return free_from_here(i, bytes, ret_len);
     if (bytes.len < SILT_HELLO_RECORD)
         return SILT_INSPECT_MORE;

@@ -195,6 +195,50 @@ TEST(a_second_hello_is_looked_at)
     assert_fate((silt_slice){text, len}, want);
 }
 
+TEST(a_second_hello_is_looked_at_however_it_is_cut_and_called)
+{
+    char text[4096], hello[512], want[128];
+    size_t first = make_hello(text, "good.test", HELLO_PLAIN);
+    size_t size = make_hello(hello, "evil.test", HELLO_PLAIN);
+    size_t len = first + spread_hello(hello, size, text + first);
+    (void)snprintf(want, sizeof(want), "good.test,evil.test,%zu", len);
+    assert_fate((silt_slice){text, len}, want);
+    memcpy(text + first, hello, size);
+    text[first + 10] = 4; /* a version that is only called later than it is */
+    (void)snprintf(want, sizeof(want), "good.test,evil.test,%zu", first + size);
+    assert_fate((silt_slice){text, first + size}, want);
+    text[first + 9] = 4;
+    (void)snprintf(want, sizeof(want), "good.test,%zu refused %d", first, SILT_REFUSED_PROTOCOL);
+    assert_fate((silt_slice){text, first + size}, want);
+    text[first + 6] = 1; /* larger than we look at */
+    assert_fate((silt_slice){text, first + size}, want);
+}
+
+TEST(nothing_hides_a_second_hello)
+{
+    char text[4096], want[128];
+    size_t first = make_hello(text, "good.test", HELLO_PLAIN);
+    memcpy(text + first, "\x15\x03\x03\x00\x02\x01\x5a", 7); /* a warning: cancelled */
+    size_t len = first + 7 + make_hello(text + first + 7, "evil.test", HELLO_PLAIN);
+    (void)snprintf(want, sizeof(want), "good.test,evil.test,%zu", len);
+    assert_fate((silt_slice){text, len}, want);
+    memcpy(text + first, "\x16\x03\x03\x00\x00", 5); /* an empty record */
+    len = first + 5 + make_hello(text + first + 5, "evil.test", HELLO_PLAIN);
+    (void)snprintf(want, sizeof(want), "good.test,%zu refused %d", first, SILT_REFUSED_PROTOCOL);
+    assert_fate((silt_slice){text, len}, want);
+}
+
+TEST(the_encrypted_end_of_an_older_handshake_passes)
+{
+    char text[4096], want[128];
+    size_t len = make_hello(text, "good.test", HELLO_PLAIN);
+    memcpy(text + len, "\x14\x03\x03\x00\x01\x01\x16\x03\x03\x00\x28\x01\x00", 13);
+    memset(text + len + 13, 0xee, 38);
+    len += 6 + 5 + 40;
+    (void)snprintf(want, sizeof(want), "good.test,%zu", len);
+    assert_fate((silt_slice){text, len}, want);
+}
+
 TEST(what_follows_the_handshake_is_free)
 {
     static const char rest[] = "\x16\x03\x03\x00\x04\x10\x00\x00\x00"
