@@ -9,6 +9,7 @@ enum {
     SILT_DNS_HEAD = 12,
     SILT_DNS_NAME = 254, /* a name as text, with its terminator */
     SILT_DNS_SERVFAIL = 2,
+    SILT_DNS_NXDOMAIN = 3,
     SILT_DNS_NOTIMP = 4,
     SILT_DNS_REFUSED = 5,
 };

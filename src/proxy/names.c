@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { CLASS_IN = 1, TYPE_IXFR = 251, TYPE_AXFR = 252 };
+
 static void refuse(const struct silt_names_asker *a, struct silt_egress_link *link,
                    const struct silt_dns_question *q, struct silt_egress_refusal *r)
 {
@@ -23,6 +25,62 @@ static bool is_named(const struct silt_egress_link *link, const struct silt_dns_
            && silt_policy_names(link->policy, silt_slice_of(name));
 }
 
+/* What is asked of a resolver about itself (its version, its own servers: class CHAOS), and whole
+ * zones: it trusts this machine, and not its sandboxes. */
+static bool is_nosy(const struct silt_dns_question *q)
+{
+    return q->class != CLASS_IN || q->type == TYPE_IXFR || q->type == TYPE_AXFR;
+}
+
+/* The label at the end, without its dot. */
+static silt_slice take_last(silt_slice *name)
+{
+    size_t at = name->len;
+    while (at > 0 && name->data[at - 1] != '.')
+        at--;
+    silt_slice last = {name->data + at, name->len - at};
+    name->len = at > 0 ? at - 1 : 0;
+    return last;
+}
+
+static bool add_label(silt_slice label, silt_prefix *p)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct silt_error ignored;
+    const char *digit = label.len == 1 ? strchr(digits, label.data[0]) : NULL;
+    uint64_t n = 0;
+    if (p->family == 4 && silt_slice_to_u64(label, 0, 255, &n, &ignored) < 0)
+        return false;
+    if (p->family == 6 && digit == NULL)
+        return false;
+    if (p->family == 6)
+        n = (uint64_t)(digit - digits) << (4 - p->bits % 8);
+    p->bytes[p->bits / 8] |= (uint8_t)n;
+    p->bits = (uint8_t)(p->bits + (p->family == 4 ? 8 : 4));
+    return true;
+}
+
+/* The network whose names are asked for by "2.1.168.192.in-addr.arpa" and the like. */
+static bool read_reverse(silt_slice name, silt_prefix *ret)
+{
+    silt_slice top = take_last(&name), kind = take_last(&name);
+    *ret = (silt_prefix){.family = silt_slice_eq(kind, SILT_LIT("ip6")) ? 6 : 4};
+    if (!silt_slice_eq(top, SILT_LIT("arpa"))
+        || (ret->family == 4 && !silt_slice_eq(kind, SILT_LIT("in-addr"))))
+        return false;
+    while (name.len > 0 && ret->bits < silt_prefix_size(ret) && add_label(take_last(&name), ret))
+        ;
+    return ret->bits > 0;
+}
+
+/* The names of the machine and its neighbours are theirs (RFC 6303). */
+static bool is_of_closed(const struct silt_links *l, const struct silt_dns_question *q)
+{
+    silt_prefix network;
+    return read_reverse(silt_slice_of(q->name), &network)
+           && silt_prefix_is_closed(&network, &l->open);
+}
+
 int silt_names_ask(const struct silt_names_asker *a, const struct silt_dns_question *q,
                    char *message, size_t *len)
 {
@@ -30,8 +88,10 @@ int silt_names_ask(const struct silt_names_asker *a, const struct silt_dns_quest
     struct silt_egress_refusal r = {.reason = SILT_REFUSED_NO_POLICY};
     if (link != NULL)
         link->counts.questions++;
+    if (is_nosy(q))
+        return SILT_DNS_REFUSED;
     if (!a->allow)
-        return SILT_NAMES_ASK;
+        return is_of_closed(a->links, q) ? SILT_DNS_NXDOMAIN : SILT_NAMES_ASK;
     if (link == NULL)
         return SILT_DNS_REFUSED;
     if (link->policy == NULL || !is_named(link, q)) {
@@ -41,6 +101,8 @@ int silt_names_ask(const struct silt_names_asker *a, const struct silt_dns_quest
     }
     if (q->type == SILT_DNS_HTTPS || q->type == SILT_DNS_SVCB)
         return 0; /* they lead to hellos that nobody can read */
+    if (is_of_closed(a->links, q))
+        return SILT_DNS_NXDOMAIN;
     *len = silt_dns_question_strip(message, *len, q);
     return SILT_NAMES_ASK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names: which questions of a sandbox leave the machine, and which answers reach it. In mode allow
  * only names of its policy are asked for, and what they are answered with is pinned. In no mode a
- * name leads to a closed address. */
+ * name leads to a closed address, or such an address to a name. */
 #pragma once
 
 #include "proxy/links.h"

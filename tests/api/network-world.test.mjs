@@ -8,6 +8,7 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { NETWORK } from '../lib/internet.mjs';
 import { ended, look, start } from '../lib/process.mjs';
 import { HELLO, SITES, Services, TRUST } from '../lib/services.mjs';
+import { ask, nameserver } from '../lib/talk.mjs';
 import { until } from '../lib/wait.mjs';
 
 let services, daemon;
@@ -246,6 +247,26 @@ test('questions that are under way when silt-proxy is killed are answered by the
 	await until('questions', () => services.asked().length > 0);
 	await killAndWait('silt-proxy');
 	assert.equal((await asking).trim(), '200 1');
+});
+
+test('the resolver tells nothing of itself, of whole zones and of closed addresses', async t => {
+	await services.point('secret-printer.test', '192.168.77.1', 'fd00:77::1');
+	const reverse6 = `1.${'0.'.repeat(23)}7.7.0.0.0.0.d.f.ip6.arpa`;
+	for (const network of [{ mode: 'public' }, { mode: 'allow', allow: ['servers.bind', 'version.bind', 'example.test', '*.example.test', '*.in-addr.arpa', '*.ip6.arpa'] }]) {
+		const box = await daemon.box(t, { network });
+		const server = await nameserver(box);
+		const said = await ask(box, ['udp', 'tcp'].flatMap(way => [
+			{ name: 'servers.bind', type: 16, group: 3 },
+			{ name: 'version.bind', type: 16, group: 3 },
+			{ name: 'example.test', type: 252 },
+			{ name: '1.77.168.192.in-addr.arpa', type: 12 },
+			{ name: reverse6, type: 12 },
+		].map(one => ({ ...one, server, way }))));
+		assert.equal(Object.keys(said).length, 10);
+		for (const [question, answer] of Object.entries(said))
+			assert.equal(answer, question.includes('arpa') ? 'code 3 records 0' : 'code 5 records 0', `${network.mode} ${question}`);
+		assert.match(await box.out('getent ahosts www.example.test'), new RegExp(SITES['www.example.test'][4].replaceAll('.', '\\.')));
+	}
 });
 
 test('resolv.conf names the gateway, localhost is the sandbox itself', async t => {

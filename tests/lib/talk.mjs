@@ -28,12 +28,12 @@ export const request = (host, more = '') => `GET / HTTP/1.1\r\nHost: ${host}\r\n
 
 const ASK = String.raw`
 import socket, struct, sys
-def question(name, kind):
+def question(name, kind, group):
     labels = b''.join(bytes([len(label)]) + label.encode() for label in name.split('.'))
-    return struct.pack('!6H', 7, 0x100, 1, 0, 0, 0) + labels + b'\0' + struct.pack('!HH', kind, 1)
+    return struct.pack('!6H', 7, 0x100, 1, 0, 0, 0) + labels + b'\0' + struct.pack('!HH', kind, group)
 for word in sys.argv[1:]:
-    name, kind, server, port, way = word.split(',')
-    data = question(name, int(kind))
+    name, kind, server, port, way, group = word.split(',')
+    data = question(name, int(kind), int(group))
     try:
         s = socket.create_connection((server, int(port)), timeout=1) if way == 'tcp' else socket.socket(socket.AF_INET6 if ':' in server else socket.AF_INET, socket.SOCK_DGRAM)
         s.settimeout(1)
@@ -48,9 +48,9 @@ for word in sys.argv[1:]:
         print(word, 'error', str(error).replace(' ', '-'))
 `;
 
-/** Questions [{name, type, server, port, way}] asked from inside: {word: what came}. */
+/** Questions [{name, type, server, port, way, group}] asked from inside: {word: what came}. */
 export async function ask(box, questions) {
-	const words = questions.map(({ name, type = 1, server, port = 53, way = 'udp' }) => [name, type, server, port, way].join(','));
+	const words = questions.map(({ name, type = 1, server, port = 53, way = 'udp', group = 1 }) => [name, type, server, port, way, group].join(','));
 	const text = await box.out(`python3 -c "$ASK" ${words.join(' ')}`, { env: { ASK } }, { deadline: 60_000 });
 	return Object.fromEntries(text.trim().split('\n').map(line => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]));
 }

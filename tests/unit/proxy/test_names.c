@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/names.h"
+#include "unit/base/unit.h"
+
+enum { IN = 1, CHAOS = 3, PTR = 12, TXT = 16, AXFR = 252 };
+
+static int asks(const char *name, uint16_t type, uint16_t class, const char *open)
+{
+    struct silt_links links;
+    struct silt_error e;
+    struct silt_dns_question q = {.type = type, .class = class};
+    char message[512] = {0};
+    size_t len = sizeof(message);
+    assert_int_equal(silt_links_init(&links, "10.201.0.0/16", "fd7a::/64", open, &e), 0);
+    struct silt_names_asker a = {.links = &links, .link = SILT_PLAN_LINK_FIRST};
+    (void)snprintf(q.name, sizeof(q.name), "%s", name);
+    int code = silt_names_ask(&a, &q, message, &len);
+    silt_links_fini(&links);
+    return code;
+}
+
+TEST(a_resolver_is_asked_nothing_about_itself_and_for_no_zone)
+{
+    assert_int_equal(asks("servers.bind", TXT, CHAOS, ""), SILT_DNS_REFUSED);
+    assert_int_equal(asks("hostname.bind", TXT, 255, ""), SILT_DNS_REFUSED);
+    assert_int_equal(asks("corp.test", AXFR, IN, ""), SILT_DNS_REFUSED);
+    assert_int_equal(asks("corp.test", TXT, IN, ""), SILT_NAMES_ASK);
+}
+
+TEST(closed_addresses_have_no_names)
+{
+    static const char *const closed[] = {
+        "1.1.168.192.in-addr.arpa",
+        "1.1.0.127.in-addr.arpa",
+        "10.in-addr.arpa",
+        "lb._dns-sd._udp.0.0.168.192.in-addr.arpa",
+        "16.129.63.168.in-addr.arpa",
+        "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa",
+        "d.f.ip6.arpa",
+        "4.5.2.0.0.0.2.c.e.0.0.0.0.0.d.f.ip6.arpa",
+    };
+    static const char *const others[] = {
+        "8.8.8.8.in-addr.arpa",
+        "172.in-addr.arpa",
+        "in-addr.arpa",
+        "arpa",
+        "",
+        "1.168.192.test",
+        "8.8.8.8.0.6.8.4.1.0.0.2.ip6.arpa.test",
+        "0.6.8.4.1.0.0.2.0.0.6.2.ip6.arpa",
+    };
+    for (size_t i = 0; i < SILT_COUNT(closed); i++)
+        if (asks(closed[i], PTR, IN, "") != SILT_DNS_NXDOMAIN)
+            fail_msg("%s was asked for", closed[i]);
+    for (size_t i = 0; i < SILT_COUNT(others); i++)
+        if (asks(others[i], PTR, IN, "") != SILT_NAMES_ASK)
+            fail_msg("%s was not asked for", others[i]);
+    assert_int_equal(asks("1.1.168.192.in-addr.arpa", PTR, IN, "192.168.1.0/24"), SILT_NAMES_ASK);
+}
