@@ -13,7 +13,8 @@ enum {
     QUESTION_MAX = 1024,
     ANSWER_MAX = PREFIX + 65535,
     CALLS_MAX = 128,
-    CALLS_OF_ONE = 8,
+    CALLS_OF_ONE = 8, /* of one sandbox */
+    CALLS_FEW = 1,
     CALL_MS = 10000,
 };
 
@@ -29,7 +30,6 @@ struct call {
     struct silt_watch sandbox, resolver;
     struct silt_timer late;
     struct silt_grave grave;
-    struct sockaddr_storage from;
     enum state state;
     size_t turn;                     /* whose turn it is among the resolvers */
     size_t done;                     /* bytes of what is being read or sent */
@@ -217,15 +217,16 @@ static void on_sandbox(struct silt_watch *w, uint32_t events)
         enter(c, LISTENING);
 }
 
-static bool has_room(const struct silt_dns *d, const struct sockaddr_storage *from)
+static bool has_room(const struct silt_dns *d, uint32_t link)
 {
+    static const struct silt_places places = {
+        .most = CALLS_MAX, .each = CALLS_OF_ONE, .few = CALLS_FEW};
     size_t own = 0;
     silt_list_each(it, &d->calls)
     {
-        const struct call *c = silt_container_of(it, struct call, link);
-        own += silt_dns_same_host(&c->from, from);
+        own += silt_container_of(it, struct call, link)->asker.link == link;
     }
-    return d->ncalls < CALLS_MAX && own < CALLS_OF_ONE;
+    return silt_places_left(&places, d->ncalls, own);
 }
 
 void silt_dns_on_connection(struct silt_watch *w, uint32_t events)
@@ -235,14 +236,16 @@ void silt_dns_on_connection(struct silt_watch *w, uint32_t events)
     socklen_t len = sizeof(from);
     (void)events;
     silt_auto_fd fd = accept4(w->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 || !has_room(l->dns, &from))
+    if (fd < 0)
+        return;
+    struct silt_names_asker asker = silt_dns_asker(l, &from);
+    if (!has_room(l->dns, asker.link))
         return;
     struct call *c = calloc(1, sizeof(*c));
     if (c == NULL)
         abort();
     c->dns = l->dns;
-    c->from = from;
-    c->asker = silt_dns_asker(l, &from);
+    c->asker = asker;
     c->resolver.fd = -1;
     c->sandbox = (struct silt_watch){.fd = silt_take_fd(&fd), .on_ready = on_sandbox};
     c->late.on_time = on_late;

@@ -2,7 +2,6 @@
 #include "proxy/dns.h"
 
 #include <assert.h>
-#include <netinet/in.h>
 
 void silt_dns_init(struct silt_dns *d)
 {
@@ -29,15 +28,4 @@ struct silt_names_asker silt_dns_asker(const struct silt_dns_listener *l,
 {
     return (struct silt_names_asker){
         .links = l->dns->links, .link = silt_links_number(l->dns->links, from), .allow = l->allow};
-}
-
-bool silt_dns_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-    if (a->ss_family != b->ss_family)
-        return false;
-    if (a->ss_family == AF_INET)
-        return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-    return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
 }

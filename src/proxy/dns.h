@@ -37,4 +37,3 @@ void silt_dns_on_datagram(struct silt_watch *w, uint32_t events);
 void silt_dns_on_connection(struct silt_watch *w, uint32_t events);
 struct silt_names_asker silt_dns_asker(const struct silt_dns_listener *l,
                                        const struct sockaddr_storage *from);
-bool silt_dns_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);

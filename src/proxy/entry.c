@@ -12,6 +12,7 @@
 
 enum {
     MOST = 16384,      /* passages */
+    FEW = 16,          /* of one sandbox */
     SPARE_FILES = 512, /* for everything else */
     BATCH = 64,        /* accepted in one turn */
     PAUSE_MS = 100,
@@ -33,7 +34,8 @@ static enum silt_egress_reason admit(const struct silt_passages *all, struct sil
         return network == SILT_POLICY_OTHER_PORT || name == SILT_POLICY_OTHER_PORT
                    ? SILT_REFUSED_PORT
                    : SILT_REFUSED_ADDRESS;
-    if (all->count >= all->most || (link->limit != 0 && link->counts.open >= link->limit))
+    struct silt_places places = {.most = all->most, .each = link->limit, .few = FEW};
+    if (!silt_places_left(&places, all->count, link->counts.open))
         return SILT_REFUSED_LIMIT;
     c->by_network = network == SILT_POLICY_YES;
     return 0;

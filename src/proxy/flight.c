@@ -13,6 +13,7 @@ enum {
     ANSWER_MAX = 65535,
     FLIGHTS_MAX = 1024,
     FLIGHTS_OF_ONE = 64, /* of one sandbox */
+    FLIGHTS_FEW = 4,
     TRIES = 3,
     TRY_MS = 2000,
     BATCH = 32, /* datagrams in one turn */
@@ -119,18 +120,16 @@ static void on_late(struct silt_timer *t)
         fail(f);
 }
 
-/* One sandbox cannot take all places. */
-static bool has_room(const struct silt_dns *d, const struct sockaddr_storage *from)
+static bool has_room(const struct silt_dns *d, uint32_t link)
 {
+    static const struct silt_places places = {
+        .most = FLIGHTS_MAX, .each = FLIGHTS_OF_ONE, .few = FLIGHTS_FEW};
     size_t own = 0;
-    if (d->nflights >= FLIGHTS_MAX)
-        return false;
     silt_list_each(it, &d->flights)
     {
-        const struct flight *f = silt_container_of(it, struct flight, link);
-        own += silt_dns_same_host(&f->from, from);
+        own += silt_container_of(it, struct flight, link)->asker.link == link;
     }
-    return own < FLIGHTS_OF_ONE;
+    return silt_places_left(&places, d->nflights, own);
 }
 
 static void take_off(struct silt_dns_listener *l, const struct flight *model)
@@ -171,7 +170,7 @@ static void consider(struct silt_dns_listener *l, struct flight *model)
     int code = silt_names_ask(&model->asker, &model->question, model->text, &model->len);
     if (code != SILT_NAMES_ASK)
         answer_at_once(l, model, (unsigned)code);
-    else if (has_room(l->dns, &model->from))
+    else if (has_room(l->dns, model->asker.link))
         take_off(l, model);
 }
 

@@ -79,6 +79,14 @@ void silt_links_drop(struct silt_links *l, struct silt_egress_link *link)
     free_link(link);
 }
 
+/* One sandbox cannot take all places, and many together cannot take the last ones. */
+bool silt_places_left(const struct silt_places *p, size_t all, size_t own)
+{
+    if (all >= p->most || (p->each != 0 && own >= p->each))
+        return false;
+    return all < p->most - p->most / 4 || own < p->few;
+}
+
 static bool take_token(struct silt_egress_link *link, int64_t now)
 {
     int64_t grown = (now - link->counted_ms) * TOKENS_PER_MS;

@@ -48,6 +48,13 @@ struct silt_egress_link *silt_links_at(struct silt_links *l, uint32_t number);
 /* Its connections have been ended. */
 void silt_links_drop(struct silt_links *l, struct silt_egress_link *link);
 
+/* Places of something that all sandboxes share. */
+struct silt_places {
+    size_t most, each; /* of all, of one sandbox; each 0: most */
+    size_t few;        /* the last quarter is for those who have less than this */
+};
+bool silt_places_left(const struct silt_places *p, size_t all, size_t own);
+
 /* When, how many were lost: filled in here. */
 void silt_links_refuse(struct silt_links *l, struct silt_egress_link *link,
                        struct silt_egress_refusal *r);

@@ -13,7 +13,9 @@
 
 enum {
     PIECE = 128 << 10, /* read at once */
-    BEGIN_MS = 10000,  /* to be connected, and on a web port to say whom one wants */
+    PIECE_LEAST = 4 << 10,
+    KEPT_ALL = 8 << 20, /* what all passages together keep in one direction, about */
+    BEGIN_MS = 10000,   /* to be connected, and on a web port to say whom one wants */
     IDLE_MS = 3600 * 1000,
     HALF_MS = 300 * 1000, /* one side has nothing more to say */
     HTTP = 80,
@@ -88,6 +90,15 @@ static void break_off(struct passage *p)
     silt_flow_reset_at_close(p->inside.fd);
     silt_flow_reset_at_close(p->outside.fd);
     end(p);
+}
+
+/* What is read may have to be kept until somebody takes it. */
+static size_t piece_of(const struct passage *p)
+{
+    size_t share = KEPT_ALL / p->all->count;
+    if (share > PIECE)
+        return PIECE;
+    return share > PIECE_LEAST ? share : PIECE_LEAST;
 }
 
 static bool is_tls(const struct passage *p)
@@ -285,7 +296,7 @@ static bool on_bytes(struct passage *p, silt_slice bytes)
 static bool read_inside(struct passage *p)
 {
     bool free = p->inspect.state == SILT_INSPECT_FREE && p->way == OPEN;
-    size_t room = free ? PIECE : SILT_INSPECT_HELD_MAX - p->held.len;
+    size_t room = free ? piece_of(p) : SILT_INSPECT_HELD_MAX - p->held.len;
     ssize_t n = recv(p->inside.fd, piece, room, MSG_DONTWAIT);
     if (n > 0)
         return on_bytes(p, (silt_slice){piece, (size_t)n});
@@ -304,7 +315,7 @@ static bool read_inside(struct passage *p)
 
 static bool read_outside(struct passage *p)
 {
-    ssize_t n = recv(p->outside.fd, piece, PIECE, MSG_DONTWAIT);
+    ssize_t n = recv(p->outside.fd, piece, piece_of(p), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n == 0)

@@ -3,6 +3,7 @@
 import '../lib/registry.mjs';
 import '../lib/inside.mjs';
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { NETWORK } from '../lib/internet.mjs';
@@ -247,6 +248,33 @@ test('questions that are under way when silt-proxy is killed are answered by the
 	await until('questions', () => services.asked().length > 0);
 	await killAndWait('silt-proxy');
 	assert.equal((await asking).trim(), '200 1');
+});
+
+const STALL = String.raw`
+import resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+held = []
+for i in range(900):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect((sys.argv[1], 80))
+    s.sendall(b'GET /big HTTP/1.1\r\nHost: www.example.test\r\n\r\n')
+    held.append(s)
+    s.recv(1)
+print('stalled', flush=True)
+sys.stdin.read()
+`;
+
+test('downloads that nobody reads take little of silt-proxy, however many there are', async t => {
+	const box = await boxOf(t, { network: { mode: 'allow', allow: ['www.example.test'] } });
+	const memory = () => Number(fs.readFileSync(`/proc/${daemon.programs('silt-proxy')[0]}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]) / 1024;
+	const before = memory();
+	await box.out('getent ahosts www.example.test');
+	const { processId } = await start(box, `sleep 60 | python3 -c "$STALL" ${SITES['www.example.test'][4]} > /tmp/stalled`, { env: { STALL } });
+	await until('900 downloads', async () => (await box.out('cat /tmp/stalled')).includes('stalled'), 60_000);
+	const after = memory();
+	assert.ok(after - before < 32, `${before} MiB became ${after} MiB`);
+	assert.ok((await look(box, processId)).status === 'running');
 });
 
 test('the resolver tells nothing of itself, of whole zones and of closed addresses', async t => {

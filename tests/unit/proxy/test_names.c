@@ -27,6 +27,18 @@ TEST(a_resolver_is_asked_nothing_about_itself_and_for_no_zone)
     assert_int_equal(asks("corp.test", TXT, IN, ""), SILT_NAMES_ASK);
 }
 
+TEST(the_last_places_are_for_those_who_have_few)
+{
+    struct silt_places p = {.most = 100, .each = 10, .few = 2};
+    assert_true(silt_places_left(&p, 74, 9));
+    assert_false(silt_places_left(&p, 74, 10));
+    assert_false(silt_places_left(&p, 75, 2));
+    assert_true(silt_places_left(&p, 99, 1));
+    assert_false(silt_places_left(&p, 100, 0));
+    p.each = 0;
+    assert_true(silt_places_left(&p, 74, 74));
+}
+
 TEST(closed_addresses_have_no_names)
 {
     static const char *const closed[] = {
