@@ -63,7 +63,9 @@ static int64_t until(uint32_t ttl_s, int64_t now_ms)
 
 static struct pin *make(struct silt_pins *p, silt_slice name, const silt_prefix *address)
 {
-    if (p->count == SILT_PINS_MAX || (*p->all >= SILT_PINS_ALL_MAX && p->count > 0))
+    /* The last places are for those who have few. */
+    bool crowded = *p->all >= SILT_PINS_ALL_MAX - SILT_PINS_ALL_MAX / 4;
+    if (p->count == SILT_PINS_MAX || (crowded && p->count >= SILT_PINS_FEW))
         drop(p, pin_of(p->list.next));
     if (*p->all >= SILT_PINS_ALL_MAX)
         return NULL;

@@ -9,6 +9,7 @@
 enum {
     SILT_PINS_MAX = 1024,        /* of one sandbox; the oldest makes room */
     SILT_PINS_ALL_MAX = 1 << 17, /* of all */
+    SILT_PINS_FEW = 16,          /* in a crowd, who has these makes room itself */
     SILT_PINS_LEAST_S = 300,     /* who asked keeps the address for a while, whatever was said */
     SILT_PINS_MOST_S = 3600,     /* answers are told to last no longer than this */
     SILT_PINS_GRACE_S = 60,      /* a connection may begin a moment after its answer has expired */

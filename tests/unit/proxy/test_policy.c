@@ -229,3 +229,19 @@ TEST(an_address_is_reached_by_the_names_that_the_policy_allows)
     silt_pins_fini(&p);
     silt_policy_free(policy);
 }
+
+TEST(in_a_crowd_everybody_keeps_a_few_pins)
+{
+    struct silt_pins greedy, late;
+    size_t all = SILT_PINS_ALL_MAX - SILT_PINS_ALL_MAX / 4;
+    silt_pins_init(&greedy, &all);
+    silt_pins_init(&late, &all);
+    silt_prefix at = address("1.2.3.0");
+    for (int i = 0; i < 2 * SILT_PINS_FEW; i++, at.bytes[3]++)
+        silt_pins_add(&greedy, SILT_LIT("a.test"), &at, 60, 0);
+    assert_int_equal(greedy.count, SILT_PINS_FEW);
+    silt_pins_add(&late, SILT_LIT("a.test"), &at, 60, 0);
+    assert_true(silt_pins_has(&late, SILT_LIT("a.test"), &at, 1));
+    silt_pins_fini(&greedy);
+    silt_pins_fini(&late);
+}
