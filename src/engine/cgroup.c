@@ -355,6 +355,25 @@ int silt_cgroup_handles(const struct silt_cgroups *c, uint32_t slot, uint32_t co
     return -1;
 }
 
+int silt_cgroup_context(const struct silt_cgroups *c, uint32_t slot, uint32_t *ret_k, int *ret_fds,
+                        int *ret_nfds, struct silt_error *e)
+{
+    *ret_nfds = 0;
+    for (uint32_t i = 0; i < SILT_CGROUP_CONTEXTS_MAX; i++) {
+        *ret_k = SILT_HANDLES_MAX + i;
+        if (c->table->handle(c, slot, *ret_k, ret_fds, ret_nfds, e) == 0)
+            return 0;
+        if (e->sys != EEXIST)
+            return -1;
+    }
+    return silt_fail(e, SILT_LIMIT, "sandbox has %d contexts already", SILT_CGROUP_CONTEXTS_MAX);
+}
+
+void silt_cgroup_context_remove(const struct silt_cgroups *c, uint32_t slot, uint32_t k)
+{
+    c->table->drop(c, slot, k);
+}
+
 int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
                      struct silt_error *e)
 {

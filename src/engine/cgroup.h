@@ -18,7 +18,8 @@
 
 enum {
     SILT_CGROUP_DIRS_MAX = 5,      /* memory, pids, cpu, cpuacct, freezer */
-    SILT_CGROUP_FDS_PER_HANDLE = 3 /* at most: SILT_HANDLE_FDS_V1, _V2 */
+    SILT_CGROUP_FDS_PER_HANDLE = 3, /* at most: SILT_HANDLE_FDS_V1, _V2 */
+    SILT_CGROUP_CONTEXTS_MAX = 96, /* more than siltd has: some may still be on their way out */
 };
 
 struct silt_cgroup_table;
@@ -71,6 +72,10 @@ int silt_cgroup_limit(const struct silt_cgroups *c, uint32_t slot, const struct 
  * caller gives room for count * SILT_CGROUP_FDS_PER_HANDLE. */
 int silt_cgroup_handles(const struct silt_cgroups *c, uint32_t slot, uint32_t count, int *ret_fds,
                         int *ret_nfds, struct silt_error *e);
+/* One for a context, beside those that silt-init has: *ret_k names it until silt_cgroup_context_remove. */
+int silt_cgroup_context(const struct silt_cgroups *c, uint32_t slot, uint32_t *ret_k, int *ret_fds,
+                        int *ret_nfds, struct silt_error *e);
+void silt_cgroup_context_remove(const struct silt_cgroups *c, uint32_t slot, uint32_t k);
 /* Leaves what concerns the disk alone. SILT_NOT_FOUND when the sandbox has no groups. */
 int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
                      struct silt_error *e);

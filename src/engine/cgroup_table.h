@@ -15,6 +15,7 @@ struct silt_cgroup_table {
     /* One handle: adds its descriptors at ret_fds[*nfds]. SILT_CONFLICT: number k is taken. */
     int (*handle)(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,
                   struct silt_error *e);
+    void (*drop)(const struct silt_cgroups *c, uint32_t slot, uint32_t k); /* when it is empty */
     int (*stat)(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
                 struct silt_error *e);
     void (*kill)(const struct silt_cgroups *c, const char *group);

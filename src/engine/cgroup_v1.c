@@ -199,6 +199,13 @@ static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *
     return 0;
 }
 
+static void drop(const struct silt_cgroups *c, uint32_t slot, uint32_t k)
+{
+    char path[NAME_MAX];
+    (void)snprintf(path, sizeof(path), "s%u/h%u", slot, k);
+    (void)unlinkat(freezer_of(c), path, AT_REMOVEDIR);
+}
+
 static int stat_v1(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
                    struct silt_error *e)
 {
@@ -320,6 +327,7 @@ const struct silt_cgroup_table silt_cgroup_v1 = {
     .limit = limit,
     .birth = birth,
     .handle = handle,
+    .drop = drop,
     .stat = stat_v1,
     .kill = kill_v1,
     .rmdir = rmdir_v1,

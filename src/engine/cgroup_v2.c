@@ -171,6 +171,13 @@ static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *
     return 0;
 }
 
+static void drop(const struct silt_cgroups *c, uint32_t slot, uint32_t k)
+{
+    char path[PATH_SIZE];
+    (void)snprintf(path, sizeof(path), "s%u/guest/h%u", slot, k);
+    (void)unlinkat(c->dirs[0], path, AT_REMOVEDIR);
+}
+
 static int stat_v2(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,
                    struct silt_error *e)
 {
@@ -252,6 +259,7 @@ const struct silt_cgroup_table silt_cgroup_v2 = {
     .limit = limit,
     .birth = birth,
     .handle = handle,
+    .drop = drop,
     .stat = stat_v2,
     .kill = kill_v2,
     .rmdir = rmdir_v2,

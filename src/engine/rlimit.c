@@ -55,6 +55,19 @@ int silt_rlimit_sandbox(struct silt_error *e)
     return apply(sandbox, SILT_COUNT(sandbox), e);
 }
 
+int silt_rlimit_command(struct silt_error *e)
+{
+    struct rlimit data;
+    if (silt_rlimit_sandbox(e) < 0)
+        return -1;
+    if (getrlimit(RLIMIT_DATA, &data) < 0)
+        return silt_fail_errno(e, "read the limit of data");
+    data.rlim_cur = data.rlim_max;
+    if (setrlimit(RLIMIT_DATA, &data) < 0)
+        return silt_fail_errno(e, "set the limit of data");
+    return 0;
+}
+
 int silt_rlimit_fetch(struct silt_error *e)
 {
     return apply(fetch, SILT_COUNT(fetch), e);

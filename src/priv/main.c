@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-priv: has all rights and faces only siltd. This process starts the workers and the janitor,
- * starts again what dies, and takes from silt-super the channels to new siltds; it serves no
+/* silt-priv: has all rights and faces only siltd. This process starts the workers, the janitor and the
+ * nursery, starts again what dies, and takes from silt-super the channels to new siltds; it serves no
  * request itself. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "priv/janitor.h"
+#include "priv/nursery.h"
 #include "priv/unit.h"
 #include "priv/worker.h"
 #include "wire/super.h"
@@ -35,6 +36,7 @@ enum {
     DEATHS_MAX = 20, /* of workers, since the last quiet while: then silt-super shall think */
     QUIET_MS = 5000,
     SWEEP_MAX_MS = 10000,
+    NURSERY_LEAST_MS = 100, /* it lives longer, unless it cannot */
 };
 
 struct priv {
@@ -44,6 +46,11 @@ struct priv {
     struct silt_worker_desk *desks; /* one each, in shared memory */
     pid_t janitor;
     int janitor_end; /* of the channel: what a new janitor is born with */
+    pid_t nursery;   /* 0: none */
+    int nursery_end; /* as above */
+    int64_t nursery_ms; /* when it was started */
+    uint32_t zygotes;
+    const char *trusted;
     int siltd;       /* the channel that workers serve; -1: it has ended */
     int next_siltd;  /* waits until the last worker of the one before is gone; -1: none */
     int super;
@@ -77,6 +84,7 @@ static _Noreturn void be_worker(struct priv *p, uint32_t number)
     struct silt_error e;
     be_child(p, "silt-priv:work");
     silt_close_fd(&p->janitor_end);
+    silt_close_fd(&p->nursery_end);
     if (silt_worker_run(&p->unit, p->siltd, &p->desks[number], &e) == 0)
         _exit(0);
     silt_log(SILT_LOG_ERROR, "worker.failed", "error=\"%s\"", e.text);
@@ -88,6 +96,8 @@ static _Noreturn void be_janitor(struct priv *p)
     be_child(p, "silt-priv:tidy");
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
+    silt_close_fd(&p->unit.nursery);
+    silt_close_fd(&p->nursery_end);
     silt_close_fd(&p->lock);
     struct silt_janitor_place place = {.volumes = &p->unit.volumes,
                                        .gate = &p->unit.gate,
@@ -95,6 +105,25 @@ static _Noreturn void be_janitor(struct priv *p)
                                        .slots = p->unit.slots};
     silt_janitor_run(p->janitor_end, &place);
     _exit(0);
+}
+
+static _Noreturn void be_nursery(struct priv *p)
+{
+    struct silt_error e;
+    be_child(p, "silt-priv:warm");
+    silt_close_fd(&p->siltd);
+    silt_close_fd(&p->unit.janitor);
+    silt_close_fd(&p->janitor_end);
+    silt_close_fd(&p->unit.nursery);
+    silt_close_fd(&p->lock);
+    struct silt_nursery_place place = {.images = p->unit.images,
+                                       .seccomp = &p->unit.seccomp,
+                                       .zygotes = p->zygotes,
+                                       .trusted = p->trusted};
+    if (silt_nursery_run(p->nursery_end, &place, &e) == 0)
+        _exit(0);
+    silt_log(SILT_LOG_ERROR, "nursery.failed", "error=\"%s\"", e.text);
+    _exit(1);
 }
 
 static void start_workers(struct priv *p)
@@ -121,6 +150,29 @@ static void start_janitor(struct priv *p)
         silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
     else
         p->janitor = pid;
+}
+
+static void start_nursery(struct priv *p)
+{
+    if (p->nursery_end < 0)
+        return;
+    pid_t pid = fork();
+    if (pid == 0)
+        be_nursery(p);
+    if (pid < 0)
+        silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
+    p->nursery = pid > 0 ? pid : 0;
+    p->nursery_ms = silt_clock_ms();
+}
+
+/* One that cannot live is not started again: contexts start cold. */
+static void on_nursery_died(struct priv *p, int status)
+{
+    silt_log(SILT_LOG_ERROR, "nursery.died", "status=0x%x", (unsigned)status);
+    p->nursery = 0;
+    if (silt_clock_ms() - p->nursery_ms < NURSERY_LEAST_MS)
+        silt_close_fd(&p->nursery_end);
+    start_nursery(p);
 }
 
 /* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but
@@ -158,6 +210,8 @@ static int reap(struct priv *p)
             silt_log(SILT_LOG_ERROR, "janitor.died", "status=0x%x", status);
             start_janitor(p);
         }
+        if (pid == p->nursery)
+            on_nursery_died(p, status);
         for (uint32_t i = 0; i < p->workers_wanted; i++) {
             if (p->workers[i] != pid)
                 continue;
@@ -248,7 +302,11 @@ static void end_workers(struct priv *p)
 static int sweep(struct priv *p, struct silt_error *e)
 {
     end_workers(p);
-    int done = silt_cgroups_clear(&p->unit.cgroups, e);
+    int done = silt_cgroups_clear(&p->unit.cgroups, e); /* the nursery reaps what ends */
+    silt_close_fd(&p->unit.nursery);
+    silt_close_fd(&p->nursery_end);
+    if (p->nursery > 0)
+        end_child(p->nursery, SWEEP_MAX_MS);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
     if (p->janitor > 0)
@@ -278,6 +336,29 @@ static int open_janitor_channel(struct priv *p, struct silt_error *e)
     p->unit.janitor = pair[0];
     p->janitor_end = pair[1];
     (void)setsockopt(p->unit.janitor, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+    return 0;
+}
+
+/* Tests that take a protection away do without: a warm Python has them all. */
+static bool wants_nursery(const struct priv *p)
+{
+#ifdef SILT_UNSAFE_TESTS
+    const char *without = getenv("SILT_WITHOUT");
+    if (without != NULL && without[0] != 0)
+        return false;
+#endif
+    return p->zygotes > 0 && p->trusted[0] != 0;
+}
+
+static int open_nursery_channel(struct priv *p, struct silt_error *e)
+{
+    int pair[2];
+    if (!wants_nursery(p))
+        return 0;
+    if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
+        return -1;
+    p->unit.nursery = pair[0];
+    p->nursery_end = pair[1];
     return 0;
 }
 
@@ -333,13 +414,16 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
         return -1;
     if (c->fresh && silt_priv_unit_clear(&p->unit, e) < 0)
         return -1;
-    if (open_janitor_channel(p, e) < 0)
+    p->zygotes = c->interpreter_zygotes;
+    p->trusted = c->interpreter_trusted;
+    if (open_janitor_channel(p, e) < 0 || open_nursery_channel(p, e) < 0)
         return -1;
     p->desks = mmap(NULL, sizeof(*p->desks) * WORKERS_MAX, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p->desks == MAP_FAILED)
         return silt_fail_errno(e, "make shared memory");
     start_janitor(p);
+    start_nursery(p);
     start_workers(p);
     return 0;
 }
@@ -367,7 +451,8 @@ int main(int argc, char **argv)
                                .next_siltd = -1,
                                .signals = -1,
                                .lock = -1,
-                               .janitor_end = -1};
+                               .janitor_end = -1,
+                               .nursery_end = -1};
     struct silt_error e = {0};
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         silt_log(SILT_LOG_ERROR, "priv.config", "error=\"%s\"", e.text);

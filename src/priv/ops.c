@@ -4,6 +4,7 @@
 #include "engine/cage.h"
 #include "engine/image.h"
 #include "engine/without.h"
+#include "priv/context.h"
 #include "priv/create.h"
 #include "priv/end.h"
 #include "priv/janitor.h"
@@ -249,6 +250,8 @@ static const struct op {
     [SILT_PRIV_FORGET] = {"forget", 0, run_forget},
     [SILT_PRIV_NETWORK] = {"network of", 0, run_network},
     [SILT_PRIV_NETSTAT] = {"counters of", 0, run_netstat},
+    [SILT_PRIV_CONTEXT] = {"warm context of", 3, silt_priv_run_context},
+    [SILT_PRIV_REAP] = {"ended context of", 0, silt_priv_run_reap},
 };
 
 static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -277,7 +280,8 @@ void silt_priv_ops_run(struct silt_priv_unit *u, struct silt_priv_job *job)
     }
     silt_parcel_close(&job->out);
     job->answer.body.error = e;
-    silt_log(SILT_LOG_WARN, "priv.failed", "op=%u slot=%u code=%s error=\"%s\"", job->request.op,
+    bool usual = job->request.op == SILT_PRIV_CONTEXT && e.code == SILT_UNAVAILABLE; /* it starts cold */
+    silt_log(usual ? SILT_LOG_DEBUG : SILT_LOG_WARN, "priv.failed", "op=%u slot=%u code=%s error=\"%s\"", job->request.op,
              job->request.slot, silt_code_name(e.code), e.text);
 }
 

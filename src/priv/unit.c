@@ -105,6 +105,7 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         .nets_wanted =
             c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces : SILT_PRIV_NETS_MAX,
         .janitor = -1,
+        .nursery = -1,
         .later = -1,
     };
     if (open_programs(u, programs, e) < 0)

@@ -23,6 +23,7 @@ struct silt_priv_unit {
     int home_net, home_uts;
     struct silt_net_gate gate;
     int janitor;                              /* channel */
+    int nursery;                              /* channel; -1: there is none */
     int later;                                /* to be closed when the answer is out; -1: nothing */
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
     uint32_t nnets, nets_wanted;

@@ -66,6 +66,11 @@ enum silt_agent_ask {
                                wire/worker.h. Answer: only FAILED; its end is seen on the pair */
     SILT_AGENT_WORKER_KILL, /* id: worker */
     SILT_AGENT_PING,        /* Answer: PONG, at once */
+    SILT_AGENT_ADOPT,       /* id: new exec. body: int32_t pid of a process of this namespace that somebody
+                               outside has started and reaps; descriptors: its pidfd, then those of its
+                               handle, which is nobody else's. From then on it is as an exec with
+                               SILT_START_PIPES, no answer comes; with its end its whole handle is emptied.
+                               Its ENDED has code -1 */
     SILT_AGENT_ASK_MAX
 };
 

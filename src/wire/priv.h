@@ -36,6 +36,12 @@ enum silt_priv_op {
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
     SILT_PRIV_NETWORK,      /* body.network: a running sandbox's mode; what it forbids is cut off */
     SILT_PRIV_NETSTAT,      /* Answer: body.netstat of a running sandbox, or SILT_UNAVAILABLE */
+    SILT_PRIV_CONTEXT,      /* body.context; descriptors: control, stdout, stderr. A warm Python of that image
+                               is forked into the sandbox and into a handle of its own. Answer: body.context,
+                               descriptors: its pidfd, then the handle's; SILT_UNAVAILABLE: there is no warm
+                               one (yet) */
+    SILT_PRIV_REAP,         /* body.context.number: its process has ended and its handle is empty: the handle
+                               goes. Answer: body.context.status */
     SILT_PRIV_OP_MAX
 };
 
@@ -87,6 +93,17 @@ struct silt_priv_log {
     uint32_t fresh;
 };
 
+struct silt_priv_context {
+    uint64_t number; /* siltd's */
+    uint8_t digest[SILT_DIGEST_SIZE];
+};
+
+struct silt_priv_context_answer {
+    int32_t pid; /* CONTEXT: inside */
+    int32_t known; /* REAP: 0: whoever could have told has died meanwhile */
+    int32_t status; /* REAP: as of waitpid */
+};
+
 struct silt_priv_netstat {
     uint64_t sent_bytes, sent_packets; /* by the sandbox */
     uint64_t received_bytes, received_packets;
@@ -111,6 +128,7 @@ struct silt_priv_request {
         struct silt_priv_claim claim;
         struct silt_priv_import import;
         struct silt_priv_log log;
+        struct silt_priv_context context;
         uint32_t count;
         uint32_t network; /* enum silt_net_mode */
     } body;
@@ -125,6 +143,7 @@ struct silt_priv_answer {
         struct silt_error error; /* ok == 0 */
         struct silt_priv_stat stat;
         struct silt_priv_netstat netstat;
+        struct silt_priv_context_answer context;
     } body;
 };
 

@@ -5,10 +5,10 @@ A kernel has four descriptors: 0 is /dev/null, 1 and 2 are pipes that silt-init 
 the control socket (wire.py: one JSON object per line, both ways).
 
     cold     prepare(); serve(3)
-    zygote   prepare(warm=True); then in every forked child: serve(3)
+    zygote   prepare(warm=True); fork(); then in every child: serve(3)
 
-Whoever forks has put the child into its sandbox before serve() is called: from there on it runs what
-users send.
+A zygote's 3 is the nursery's (wire/zygote.h): a seqpacket socket, by which it knows what it is. fork() puts
+the child into its sandbox before serve() is called: from there on it runs what users send.
 """
 
 
@@ -17,6 +17,13 @@ def prepare(warm=False):
     from .zygote import prepare as run
 
     run(warm)
+
+
+def fork():
+    """Returns in every child that the nursery asks for; the zygote itself never comes back."""
+    from .zygote import fork as run
+
+    run()
 
 
 def serve(control_fd=3):

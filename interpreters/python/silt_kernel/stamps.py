@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Are the packages that a zygote carries those that `import` would find in the sandbox?"""
 import os
+import shutil
 import sys
 
 stamps = []  # (path, size, mtime) of what is loaded
 homes = {}  # top-level package that is no part of Python itself: the folder it was found in
+program = None  # that `python3` means
 early = set()  # those that a cold kernel has imported, too, before it looks into the user's folders
 
 
@@ -13,6 +15,8 @@ def remember_early():
 
 
 def remember():
+    global program
+    program = shutil.which("python3")
     base = os.path.dirname(os.__file__)
     files = {os.__file__, os.path.realpath(sys.executable)}
     for name, module in list(sys.modules.items()):
@@ -44,6 +48,8 @@ def stale():
                 return f"{path} is another version"
         except OSError as e:
             return f"{path}: {e.strerror}"
+    if shutil.which("python3") != program:
+        return "python3 is another program"
     return shadowed()
 
 

@@ -4,6 +4,7 @@
 A zygote has one thread, runs no user code and holds no secret. Its children differ in what renew() resets.
 """
 import atexit
+import ctypes
 import gc
 import importlib
 import os
@@ -33,6 +34,8 @@ WARM_CELLS = (
     "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2])",
 )
 
+LIBRARY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "zygote.so")
+
 ready = None  # the Prepared of this process
 
 
@@ -48,6 +51,7 @@ def prepare(warm):
     if warm:
         blas.restrict()
         os.environ["MPLBACKEND"] = "Agg"
+        shells.NOWHERE = "/tmp/ipython"  # a zygote's own; IPython insists on making it
     streams = Streams()
     shell = shells.make(streams)
     if warm:
@@ -55,6 +59,7 @@ def prepare(warm):
         preload()
         rehearse(shell)
         close_devnull()
+        close_fonts()
         blas.find()
         stamps.remember()
     ready = Prepared(shell, streams, warm)
@@ -102,6 +107,38 @@ def close_devnull():
     if devnull is not None:
         atexit.unregister(devnull.close)
         devnull.close()
+
+
+def close_fonts():
+    """Matplotlib keeps the files of fonts open, and lets go of them in every child: by then the numbers are
+    somebody else's."""
+    manager = sys.modules.get("matplotlib.font_manager")
+    forget = getattr(getattr(manager, "_get_font", None), "cache_clear", None)
+    if forget is not None:
+        forget()
+    gc.collect()
+
+
+def open_descriptors():
+    """But the four of every zygote."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found += [os.readlink(f"/proc/self/fd/{name}")] if int(name) > 3 else []
+        except OSError:
+            pass  # the listing's own
+    return found
+
+
+def fork():
+    """Serves the nursery; see interpreters/zygote.c. Returns in children only."""
+    if len(os.listdir("/proc/self/task")) != 1:
+        sys.exit("a zygote must have one thread")
+    if open_descriptors():
+        sys.exit(f"a zygote must have no files open: {open_descriptors()}")
+    gc.disable()  # nothing of the pages that the children share is touched from here on
+    if ctypes.PyDLL(LIBRARY).silt_zygote_serve() != 0:
+        os._exit(1)
 
 
 def renew():

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zygote: forks a warm Python straight into a sandbox. Python loads it (silt_kernel/zygote.py) and calls
+ * silt_zygote_serve, which returns in the children only: they are inside by then, with the rights of any
+ * command there. What is done here is done by system calls alone; nothing of the sandbox's runs before
+ * the filter is on and the rights are gone.
+ *
+ * The child's parent is ours (CLONE_PARENT): the nursery, which reaps it. Python's own hooks around a fork
+ * are called, those of the C library are not: there is one thread. What libc's fork would do beside them is
+ * to write down the thread's new id; the kernel does that (CLONE_CHILD_SETTID). */
+#include "wire/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+/* Python's. */
+void PyOS_BeforeFork(void);
+void PyOS_AfterFork_Parent(void);
+void PyOS_AfterFork_Child(void);
+
+__attribute__((visibility("default"))) int silt_zygote_serve(void);
+
+enum {
+    FDS_MAX = SILT_ZYGOTE_GROUPS + 1 + SILT_ZYGOTE_JOINS_MAX,
+    HIGH_FD = 64, /* where descriptors wait until their numbers are free */
+    INIT_FD = 4,  /* in a child, until it has entered */
+};
+
+static const int namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
+                              | CLONE_NEWCGROUP | CLONE_NEWTIME;
+
+static struct silt_zygote_birth birth;
+static int home = -1;        /* our own pid namespace */
+static uint64_t tid_address; /* where libc keeps the thread's id */
+
+struct asked {
+    struct silt_zygote_ask ask;
+    int fds[FDS_MAX];
+    int nfds;
+};
+
+/* ---- in the child ---- */
+
+static int join_groups(const struct asked *q)
+{
+    const int *tasks = q->fds + SILT_ZYGOTE_GROUPS + (q->ask.into ? 1 : 0);
+    for (uint32_t i = 0; i < q->ask.joins; i++)
+        if (write(tasks[i], "0", 1) != 1)
+            return -1;
+    return 0;
+}
+
+/* 1, 2, 3 and, for the moment, INIT_FD; number 0 is opened inside. */
+static int place_descriptors(const struct asked *q)
+{
+    static const int order[] = {SILT_ZYGOTE_OUT, SILT_ZYGOTE_ERR, SILT_ZYGOTE_CONTROL, SILT_ZYGOTE_INIT};
+    int high[4];
+    for (int i = 0; i < 4; i++)
+        if ((high[i] = fcntl(q->fds[order[i]], F_DUPFD_CLOEXEC, HIGH_FD)) < 0)
+            return -1;
+    for (int i = 0; i < 4; i++)
+        if (dup3(high[i], i + 1, i >= 2 ? O_CLOEXEC : 0) < 0)
+            return -1;
+    if (close(STDIN_FILENO) < 0 && errno != EBADF)
+        return -1;
+    return syscall(SYS_close_range, INIT_FD + 1U, ~0U, 0) < 0 ? -1 : 0;
+}
+
+/* All at once: each alone would be refused after the first, because their owners differ. Root and current
+ * folder are those of the sandbox afterwards. */
+static int enter_namespaces(void)
+{
+    if (syscall(SYS_setns, INIT_FD, namespaces) < 0)
+        return -1;
+    if (close(INIT_FD) < 0)
+        return -1;
+    int null = open("/dev/null", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (null < 0)
+        return -1;
+    if (null != STDIN_FILENO)
+        return dup2(null, STDIN_FILENO) < 0 ? -1 : close(null);
+    return fcntl(null, F_SETFD, 0);
+}
+
+/* The session's keys were silt-priv's. A kernel without keys has none to give away. */
+static int become_root_inside(void)
+{
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0
+        || syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return -1;
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+        return -1;
+    return 0;
+}
+
+static int load_filter(void)
+{
+    struct sock_fprog program = {.len = (unsigned short)birth.filter_len, .filter = birth.filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -1 : 0;
+}
+
+static int drop_bounding(void)
+{
+    for (unsigned long cap = 0; cap < 64; cap++) {
+        if ((birth.caps >> cap & 1) != 0 || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+            continue;
+        return errno == EINVAL ? 0 : -1; /* past the kernel's last one */
+    }
+    return 0;
+}
+
+static int drop_rights(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    uint32_t low = (uint32_t)birth.caps, high = (uint32_t)(birth.caps >> 32);
+    struct __user_cap_data_struct data[2] = {{.effective = low, .permitted = low},
+                                             {.effective = high, .permitted = high}};
+    if (drop_bounding() < 0 || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -1;
+    return syscall(SYS_capset, &head, data) < 0 ? -1 : 0;
+}
+
+static void must(int done, int step)
+{
+    if (done < 0)
+        _exit(SILT_ZYGOTE_LOST + step);
+}
+
+/* Until the last step nobody inside may look into the process; from then on all that it holds is theirs. */
+static void enter(const struct asked *q)
+{
+    must(join_groups(q), 0);
+    must(setsid() < 0 ? -1 : 0, 1);
+    must(place_descriptors(q), 2);
+    must(enter_namespaces(), 3);
+    must(become_root_inside(), 4);
+    must(load_filter(), 5);
+    must(drop_rights(), 6);
+    must(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 7);
+}
+
+/* ---- in the zygote ---- */
+
+/* 0: a whole ask; -1: the nursery is gone, or broke the contract. */
+static int receive(struct asked *q)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+    } room;
+    struct iovec iov = {.iov_base = &q->ask, .iov_len = sizeof(q->ask)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
+    ssize_t n;
+    do
+        n = recvmsg(SILT_ZYGOTE_FD, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (n != (ssize_t)sizeof(q->ask) || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || c == NULL
+        || c->cmsg_type != SCM_RIGHTS)
+        return -1;
+    q->nfds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    memcpy(q->fds, CMSG_DATA(c), sizeof(int) * (size_t)q->nfds);
+    return q->ask.joins <= SILT_ZYGOTE_JOINS_MAX
+                   && q->nfds == SILT_ZYGOTE_GROUPS + (q->ask.into ? 1 : 0) + (int)q->ask.joins
+               ? 0
+               : -1;
+}
+
+static int answer(const struct silt_zygote_answer *a, int pidfd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } room = {.bytes = {0}};
+    struct silt_zygote_answer copy = *a;
+    struct iovec iov = {.iov_base = &copy, .iov_len = sizeof(copy)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (pidfd >= 0) {
+        m.msg_control = &room;
+        m.msg_controllen = sizeof(room);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &pidfd, sizeof(pidfd));
+    }
+    return sendmsg(SILT_ZYGOTE_FD, &m, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+static long clone_into(const struct asked *q, int *pidfd)
+{
+    struct clone_args args = {
+        .flags = CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+        .pidfd = (uintptr_t)pidfd,
+        .child_tid = tid_address,
+    };
+    if (q->ask.into) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)q->fds[SILT_ZYGOTE_GROUPS];
+    }
+    return syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* 0 in the child, else 1. The pid namespace is only that of children made from now on; our own stays. */
+static int fork_inside(const struct asked *q, struct silt_zygote_answer *a, int *pidfd)
+{
+    if (syscall(SYS_setns, q->fds[SILT_ZYGOTE_INIT], CLONE_NEWPID) < 0) {
+        a->error = errno;
+        return 1;
+    }
+    PyOS_BeforeFork();
+    long pid = clone_into(q, pidfd);
+    if (pid == 0) {
+        enter(q);
+        PyOS_AfterFork_Child();
+        return 0;
+    }
+    int error = errno;
+    PyOS_AfterFork_Parent();
+    if (syscall(SYS_setns, home, CLONE_NEWPID) < 0)
+        _exit(SILT_ZYGOTE_LOST); /* a zygote that is not at home must not go on */
+    a->error = pid < 0 ? error : 0;
+    a->pid = pid < 0 ? 0 : (int32_t)pid;
+    return 1;
+}
+
+static int be_born(void)
+{
+    struct silt_zygote_answer warm = {0};
+    ssize_t n = recv(SILT_ZYGOTE_FD, &birth, sizeof(birth), 0);
+    home = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (n != (ssize_t)sizeof(birth) || birth.filter_len == 0 || birth.filter_len > SILT_ZYGOTE_FILTER_MAX
+        || home < 0 || prctl(PR_GET_TID_ADDRESS, &tid_address) < 0)
+        return -1;
+    return answer(&warm, -1);
+}
+
+int silt_zygote_serve(void)
+{
+    static struct asked q;
+    if (be_born() < 0)
+        return -1;
+    while (receive(&q) == 0) {
+        struct silt_zygote_answer a = {0};
+        int pidfd = -1;
+        if (fork_inside(&q, &a, &pidfd) == 0)
+            return 0;
+        for (int i = 0; i < q.nfds; i++)
+            (void)close(q.fds[i]);
+        int told = answer(&a, pidfd);
+        if (pidfd >= 0)
+            (void)close(pidfd);
+        if (told < 0)
+            return -1;
+    }
+    return -1;
+}

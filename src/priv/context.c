@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "priv/context.h"
+#include "priv/end.h"
+#include "priv/nursery.h"
+#include "wire/agent.h"
+
+#include <fcntl.h>
+
+/* What it has opened on its way. */
+struct forking {
+    struct silt_cgroup_birth groups;
+    int init;
+};
+
+static void close_forking(struct forking *f)
+{
+    silt_close_fd(&f->init);
+    silt_cgroup_birth_close(&f->groups);
+}
+#define auto_forking __attribute__((cleanup(close_forking))) struct forking
+
+static int open_forking(struct silt_priv_unit *u, uint32_t slot, struct forking *f, struct silt_error *e)
+{
+    silt_auto_fd volume = -1;
+    if (silt_volume_open(&u->volumes, slot, &volume, e) < 0
+        || silt_priv_find_init(u, slot, volume, &f->init, e) < 0)
+        return -1;
+    return u->cgroups.version == 1 ? silt_cgroup_birth_open(&u->cgroups, slot, &f->groups, e) : 0;
+}
+
+/* Version 1: the guest's groups but the freezer's, which is the handle's. */
+static int list_descriptors(const struct silt_priv_job *job, const struct forking *f, const int *handle,
+                            struct silt_zygote_ask *ask, int ret[SILT_FDS_MAX])
+{
+    int n = 0;
+    ret[n++] = f->init;
+    for (int i = 0; i < 3; i++)
+        ret[n++] = job->in.fds[i];
+    if (f->groups.njoins == 0) {
+        ask->into = 1;
+        ret[n++] = handle[0];
+        return n;
+    }
+    for (int i = 0; i < f->groups.njoins - 1; i++)
+        ret[n++] = f->groups.joins[i];
+    ret[n++] = handle[0];
+    ask->joins = (uint32_t)f->groups.njoins;
+    return n;
+}
+
+static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, uint32_t k, const int *handle,
+                       struct silt_error *e)
+{
+    auto_forking f = {.groups = {.into = -1, .oom = -1, .peak = -1, .pids = -1}, .init = -1};
+    struct silt_nursery_ask ask = {.type = SILT_NURSERY_FORK,
+                                   .slot = job->request.slot,
+                                   .number = job->request.body.context.number,
+                                   .handle = k};
+    struct silt_nursery_answer answer;
+    int fds[SILT_FDS_MAX], pidfd = -1;
+    if (open_forking(u, ask.slot, &f, e) < 0)
+        return -1;
+    memcpy(ask.digest, job->request.body.context.digest, sizeof(ask.digest));
+    int nfds = list_descriptors(job, &f, handle, &ask.zygote, fds);
+    if (silt_nursery_ask(u->nursery, &ask, fds, nfds, &answer, &pidfd, e) < 0)
+        return -1;
+    job->answer.body.context.pid = answer.pid;
+    job->out.fds[job->out.nfds++] = pidfd;
+    return 0;
+}
+
+int silt_priv_run_context(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    int handle[SILT_CGROUP_FDS_PER_HANDLE], nfds;
+    uint32_t k, slot = job->request.slot;
+    if (u->nursery < 0)
+        return silt_fail(e, SILT_UNAVAILABLE, "no Python is kept warm");
+    if (silt_cgroup_context(&u->cgroups, slot, &k, handle, &nfds, e) < 0)
+        return -1;
+    int done = fork_inside(u, job, k, handle, e);
+    for (int i = 0; i < nfds; i++) {
+        if (done == 0)
+            job->out.fds[job->out.nfds++] = handle[i];
+        else
+            silt_close_fd(&handle[i]);
+    }
+    if (done < 0)
+        silt_cgroup_context_remove(&u->cgroups, slot, k);
+    return done;
+}
+
+/* A nursery that has died knew the number of the handle: all that are empty go. */
+int silt_priv_run_reap(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    struct silt_nursery_ask ask = {.type = SILT_NURSERY_REAP,
+                                   .slot = job->request.slot,
+                                   .number = job->request.body.context.number};
+    struct silt_nursery_answer answer = {0};
+    int pidfd = -1;
+    if (silt_nursery_ask(u->nursery, &ask, NULL, 0, &answer, &pidfd, e) < 0)
+        answer.known = 0;
+    job->answer.body.context =
+        (struct silt_priv_context_answer){.known = (int32_t)answer.known, .status = answer.status};
+    if (answer.known)
+        silt_cgroup_context_remove(&u->cgroups, ask.slot, answer.handle);
+    for (uint32_t i = 0; !answer.known && i < SILT_CGROUP_CONTEXTS_MAX; i++)
+        silt_cgroup_context_remove(&u->cgroups, ask.slot, SILT_HANDLES_MAX + i);
+    return 0;
+}
