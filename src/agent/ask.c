@@ -125,6 +125,25 @@ static void on_exec(const struct asked *q)
         silt_run_start(x);
 }
 
+static void on_adopt(const struct asked *q)
+{
+    struct silt_start start = {.head = {.mode = SILT_EXEC_PLAIN, .flags = SILT_START_PIPES},
+                               .log = -1, .secret = -1, .out = -1, .err = -1};
+    struct silt_session *none = NULL;
+    struct silt_error e;
+    int32_t pid;
+    int count = q->parcel->nfds;
+    memcpy(&pid, q->frame->body, sizeof(pid));
+    if (count != 1 + (q->agent->handles.mode == 1 ? SILT_HANDLE_FDS_V1 : SILT_HANDLE_FDS_V2) || pid <= 1)
+        (void)silt_fail(&e, SILT_PROTOCOL, "process %d with %d descriptors", (int)pid, count);
+    else if (check_exec(q, &start, &none, &e) == 0) {
+        q->parcel->nfds = 0; /* taken */
+        silt_run_adopt(silt_exec_new(q->agent, q->frame->id, &start), pid, q->parcel->fds, (size_t)count);
+        return;
+    }
+    silt_agent_say_failed(q->agent, q->frame->id, &e);
+}
+
 static void on_credit(const struct asked *q)
 {
     struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
@@ -207,6 +226,7 @@ static const struct ask {
     [SILT_AGENT_WORKER] = {0, on_worker},
     [SILT_AGENT_WORKER_KILL] = {0, on_worker_kill},
     [SILT_AGENT_PING] = {0, on_ping},
+    [SILT_AGENT_ADOPT] = {sizeof(int32_t), on_adopt},
 };
 
 void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

@@ -54,7 +54,7 @@ struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_s
     x->id = id;
     x->start = silt_start_take(start);
     x->grave.free = free_exec;
-    x->out = x->err = x->state_file = x->log.fd = -1;
+    x->out = x->err = x->state_file = x->log.fd = x->leader.fd = -1;
     x->launch =
         (struct silt_launch){.loop = &a->loop, .children = &a->children, .report = {.fd = -1}};
     x->mark = silt_meter_read(&a->meter);
@@ -88,6 +88,28 @@ void silt_exec_say_started(struct silt_exec *x, pid_t pid)
     silt_channel_say(&x->agent->channel, &s);
 }
 
+/* One that came with an adopted process is nobody else's. */
+static void leave_handle(struct silt_exec *x)
+{
+    struct silt_handle *h = x->handle;
+    if (h == NULL)
+        return;
+    if (h != &x->adopted_handle) {
+        silt_handle_leave(&x->agent->handles, h);
+        return;
+    }
+    for (size_t i = 0; i < SILT_HANDLE_FDS_V2; i++)
+        silt_close_fd(&h->fds[i]);
+}
+
+static void leave_leader(struct silt_exec *x)
+{
+    if (x->leader.fd < 0)
+        return;
+    silt_loop_forget(&x->agent->loop, &x->leader);
+    silt_close_fd(&x->leader.fd);
+}
+
 static void leave(struct silt_exec *x)
 {
     struct silt_agent *a = x->agent;
@@ -100,8 +122,8 @@ static void leave(struct silt_exec *x)
     silt_handle_stop_waiting(&x->wait);
     silt_launch_forget(&x->launch);
     silt_loop_bury(&a->loop, &x->grave);
-    if (x->handle != NULL)
-        silt_handle_leave(&a->handles, x->handle);
+    leave_leader(x);
+    leave_handle(x);
     silt_session_exec_left(a, x->start.head.session);
 }
 

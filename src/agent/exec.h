@@ -47,6 +47,8 @@ struct silt_exec {
     bool ordinary;  /* background: the state is small, and all that there is to its shell */
     int64_t state_age_s; /* background: of the state, by which the shell's own SECONDS went on */
     struct silt_limits limits;
+    struct silt_watch leader; /* adopted: its pidfd, owned; -1: none, or it has ended */
+    struct silt_handle adopted_handle; /* its own, owned */
     bool exited;
     bool doomed; /* killed while it was waiting */
 };
@@ -65,6 +67,8 @@ void silt_exec_set_status(struct silt_agent_end *end, int status); /* as of wait
 /* run.c: PLAIN at once, BACKGROUND once its session has put down its state (takes state_file). */
 void silt_run_start(struct silt_exec *x);
 void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like);
+/* As SILT_AGENT_ADOPT says. Takes the descriptors. */
+void silt_run_adopt(struct silt_exec *x, pid_t pid, const int *fds, size_t count);
 /* As SILT_AGENT_KILL says. x does not end before this returns. */
 void silt_run_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
 void silt_run_interrupt(struct silt_exec *x, int signal); /* to its process group */

@@ -7,10 +7,16 @@
 #include "agent/state.h"
 #include "base/own.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { GRACE_MS = 5000 }; /* between SIGTERM and SIGKILL when the time is over */
+enum {
+    GRACE_MS = 5000, /* between SIGTERM and SIGKILL when the time is over */
+    COMING_MS = 5,   /* an adopted process that is on its way in cannot be killed yet */
+};
 
 static bool has_outlet(const struct silt_exec *x)
 {
@@ -46,11 +52,31 @@ static bool is_restless(struct silt_outlet *o)
     return silt_handle_is_restless(silt_container_of(o, struct silt_exec, outlet)->handle);
 }
 
+static void purge(struct silt_exec *x, int signal, uint32_t grace_ms);
+
+static void on_coming(struct silt_timer *t)
+{
+    struct silt_exec *x = silt_container_of(t, struct silt_exec, deadline);
+    if (!x->exited)
+        purge(x, SIGKILL, 0);
+}
+
+/* It has not entered its handle yet, or has just ended. */
+static void kill_leader(struct silt_exec *x)
+{
+    if (x->leader.fd < 0) {
+        (void)kill(x->pid, SIGKILL);
+    } else if (syscall(SYS_pidfd_send_signal, x->leader.fd, SIGKILL, NULL, 0) < 0 && errno == EPERM) {
+        x->deadline.on_time = on_coming;
+        silt_loop_after(&x->agent->loop, &x->deadline, COMING_MS);
+    }
+}
+
 static void on_clean(struct silt_purge *p)
 {
     struct silt_exec *x = silt_container_of(p, struct silt_exec, purge);
     if (!x->exited)
-        (void)kill(x->pid, SIGKILL); /* it has not entered its handle yet */
+        kill_leader(x);
     if (x->state == SILT_EXEC_ENDING)
         end_if_over(x);
     else
@@ -170,6 +196,32 @@ static void on_no_handle(struct silt_handle_wait *w)
     struct silt_error e;
     (void)silt_fail(&e, SILT_LIMIT, "%d commands run in this sandbox already", SILT_HANDLES_MAX);
     silt_exec_fail(silt_container_of(w, struct silt_exec, wait), &e);
+}
+
+/* How it ended is told to whoever reaps it. What it has started ends with it: its handle goes. */
+static void on_leader(struct silt_watch *w, uint32_t events)
+{
+    struct silt_exec *x = silt_container_of(w, struct silt_exec, leader);
+    (void)events;
+    silt_loop_forget(&x->agent->loop, w);
+    silt_close_fd(&w->fd);
+    silt_loop_cancel(&x->agent->loop, &x->deadline);
+    x->exited = true;
+    x->end.code = -1;
+    purge(x, SIGKILL, 0);
+}
+
+void silt_run_adopt(struct silt_exec *x, pid_t pid, const int *fds, size_t count)
+{
+    struct silt_handle *h = &x->adopted_handle;
+    *h = (struct silt_handle){
+        .state = SILT_HANDLE_USED, .mode = x->agent->handles.mode, .fds = {-1, -1, -1}};
+    memcpy(h->fds, fds + 1, (count - 1) * sizeof(int));
+    x->handle = h;
+    x->pid = pid;
+    x->state = SILT_EXEC_RUNNING;
+    x->leader = (struct silt_watch){.fd = fds[0], .on_ready = on_leader};
+    silt_loop_watch(&x->agent->loop, &x->leader, EPOLLIN);
 }
 
 void silt_run_start(struct silt_exec *x)
