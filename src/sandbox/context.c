@@ -5,12 +5,14 @@
 #include "base/log.h"
 #include "sandbox/cell.h"
 #include "sandbox/start.h"
+#include "sandbox/warm.h"
 
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 
 enum {
     START_MS = 60000,
@@ -129,6 +131,7 @@ static void free_context(struct silt_grave *g)
 /* Nothing of it is left: out of the list; those who wait for that are told. */
 static void be_gone(struct silt_context *c)
 {
+    silt_warm_forget(c);
     silt_list_remove(&c->link);
     c->sandbox->context_count--;
     silt_loop_bury(c->sandbox->registry->loop, &c->grave);
@@ -170,7 +173,7 @@ static int start(struct silt_context *c, struct silt_error *e);
 static void start_again(struct silt_context *c)
 {
     struct silt_error e;
-    c->restarting = c->silent = c->interrupted = false;
+    c->restarting = c->silent = c->interrupted = c->cold = false;
     c->death = (struct silt_death){.exit_code = -1};
     c->row.count = 0;
     c->row.deadline_ms = 0;
@@ -198,21 +201,86 @@ static void die(struct silt_context *c, const struct silt_error *e)
         be_gone(c);
 }
 
-static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
+static void die_of(struct silt_context *c, const struct silt_agent_end *end)
 {
-    struct silt_context *c = silt_container_of(sink, struct silt_context, sink);
     struct silt_error e;
-    c->exec = NULL;
-    silt_kernel_finish(&c->kernel); /* its last words */
     explain(c, end);
     (void)silt_fail(&e, SILT_INTERNAL, "%s", c->death.message);
     die(c, &e);
+}
+
+/* A forked process that came to nothing: nobody has noticed. */
+static bool can_start_cold(const struct silt_context *c)
+{
+    return c->warm && c->state == SILT_CONTEXT_STARTING && c->death.cause[0] == 0 && !c->removing
+           && !c->restarting && c->sandbox->state == SILT_SANDBOX_RUNNING;
+}
+
+static void start_cold(struct silt_context *c, const char *why)
+{
+    struct silt_error e;
+    silt_log(SILT_LOG_DEBUG, "context.cold", "context=%s why=\"%s\"", c->row.id, why);
+    be_unkept(c);
+    silt_kernel_close(&c->kernel);
+    c->cold = true;
+    c->silent = false;
+    if (start(c, &e) == 0)
+        return;
+    tell(&c->starters, NULL, &e);
+    be_gone(c);
+}
+
+static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
+{
+    struct silt_context *c = silt_container_of(sink, struct silt_context, sink);
+    c->exec = NULL;
+    silt_kernel_finish(&c->kernel); /* its last words */
+    if (end->code >= 0) {
+        die_of(c, end);
+    } else if (can_start_cold(c)) {
+        silt_warm_let_go(c);
+        start_cold(c, "the warm one ended");
+    } else {
+        c->end = *end;
+        silt_loop_cancel(c->sandbox->registry->loop, &c->deadline);
+        silt_warm_reap(c);
+    }
+}
+
+void silt_context_on_reaped(struct silt_context *c, const int32_t *status)
+{
+    if (status != NULL) {
+        c->end.signal = WIFSIGNALED(*status) ? WTERMSIG(*status) : 0;
+        c->end.code = c->end.signal != 0 ? 128 + c->end.signal : WEXITSTATUS(*status);
+    }
+    die_of(c, &c->end);
+}
+
+/* It may have spoken before we hear of it. */
+void silt_context_on_forked(struct silt_context *c, int32_t pid, const int *fds, int nfds)
+{
+    struct silt_error e;
+    if (nfds > 0) {
+        c->exec = silt_exec_hand_over(c->sandbox, c->row.number, pid, fds, nfds, &c->sink);
+        if (c->doomed || c->removing || c->restarting)
+            silt_exec_kill(c->exec, SIGKILL, 0);
+    } else if (can_start_cold(c)) {
+        start_cold(c, "no warm one");
+    } else {
+        (void)silt_fail(&e, SILT_INTERNAL, "the interpreter could not be started");
+        set_death(c, "crash", e.text);
+        die(c, &e);
+    }
 }
 
 static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
 {
     struct silt_context *c = silt_container_of(sink, struct silt_context, sink);
     c->exec = NULL;
+    if (can_start_cold(c)) {
+        start_cold(c, e->text);
+        return;
+    }
     set_death(c, c->sandbox->state == SILT_SANDBOX_DESTROYING ? "destroyed" : "crash", e->text);
     die(c, e);
 }
@@ -255,6 +323,19 @@ static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FD
     return silt_exec_start(c->sandbox, NULL, &q, &c->sink, &c->exec, e);
 }
 
+/* A warm one, if there is one: then it is told of later. */
+static int get_process(struct silt_context *c, int theirs[SILT_KERNEL_FDS], struct silt_error *e)
+{
+    c->doomed = false;
+    c->warm = silt_warm_suits(c);
+    if (!c->warm)
+        return start_process(c, theirs, e);
+    silt_warm_fork(c, theirs);
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        theirs[i] = -1;
+    return 0;
+}
+
 static int start(struct silt_context *c, struct silt_error *e)
 {
     int theirs[SILT_KERNEL_FDS];
@@ -263,12 +344,12 @@ static int start(struct silt_context *c, struct silt_error *e)
     if (silt_kernel_open(&c->kernel, theirs, e) < 0)
         return -1;
     silt_context_enter(c, SILT_CONTEXT_STARTING);
-    int started = start_process(c, theirs, e);
+    int started = get_process(c, theirs, e);
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&theirs[i]);
     if (started < 0)
         silt_kernel_close(&c->kernel);
-    if (started < 0 || c->exec == NULL)
+    if (started < 0 || (c->exec == NULL && c->asked == NULL))
         return started; /* without an exec: it failed at once, and all was told */
     silt_loop_after(c->sandbox->registry->loop, &c->deadline, START_MS);
     be_kept(c);
@@ -284,6 +365,14 @@ static void be_ready(struct silt_context *c)
     silt_context_enter(c, SILT_CONTEXT_IDLE);
     tell(&c->starters, c, NULL);
     silt_cell_begin_next(c);
+}
+
+static void end_process(struct silt_context *c)
+{
+    if (c->exec != NULL)
+        silt_exec_kill(c->exec, SIGKILL, 0);
+    else
+        c->doomed = true;
 }
 
 static void could_not_start(struct silt_context *c, const struct silt_kernel_said *said)
@@ -307,7 +396,12 @@ static void on_said(struct silt_context *c, const struct silt_kernel_said *said)
         if (c->state == SILT_CONTEXT_UNSURE && said->id == c->ping)
             be_ready(c);
         return;
-    case SILT_KERNEL_STALE:
+    case SILT_KERNEL_STALE: /* of a warm one: it leaves, and another is started */
+        silt_log(SILT_LOG_DEBUG, "context.stale", "context=%s why=\"%.*s\"", c->row.id, (int)said->value.len,
+                 said->value.data);
+        if (c->warm && c->state == SILT_CONTEXT_STARTING)
+            end_process(c);
+        return;
     case SILT_KERNEL_FAILED:
         if (c->state == SILT_CONTEXT_STARTING)
             could_not_start(c, said);
@@ -378,8 +472,7 @@ static void on_deadline(struct silt_timer *t)
 void silt_context_kill(struct silt_context *c, const char *cause, const char *message)
 {
     set_death(c, cause, message);
-    if (c->exec != NULL)
-        silt_exec_kill(c->exec, SIGKILL, 0);
+    end_process(c);
 }
 
 /* Again and again: an interpreter can lose one that comes just before it waits for something, and
@@ -547,7 +640,7 @@ void silt_context_restart(struct silt_context *c, struct silt_context_wait *w)
     silt_list_init(&w->link);
     silt_list_append(&c->starters, &w->link);
     c->restarting = true;
-    if (c->exec != NULL)
+    if (c->exec != NULL || c->asked != NULL)
         silt_context_kill(c, "restarted", "the context was restarted");
     else
         start_again(c);
@@ -578,6 +671,7 @@ void silt_context_forget_all(struct silt_sandbox *s)
         silt_loop_cancel(s->registry->loop, &c->deadline);
         silt_kernel_close(&c->kernel);
         silt_cell_forget_all(c);
+        free(c->asked);
         free_context(&c->grave);
     }
     silt_list_init(&s->contexts);

@@ -26,6 +26,7 @@ enum {
 };
 
 struct silt_context;
+struct silt_warm;
 
 /* Waits for a context to be ready, or gone. Embedded; silt_context_unwait when that goes. */
 struct silt_context_wait {
@@ -52,6 +53,11 @@ struct silt_context {
     int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */
     bool silent;                /* its control socket is closed */
+    struct silt_warm *asked;    /* what silt-priv was asked about its process; NULL: nothing */
+    struct silt_agent_end end;  /* while silt-priv is asked how it ended */
+    bool warm;                  /* its process is forked, or going to be, from a warm Python */
+    bool cold;                  /* it has to be started: a warm one was of no use */
+    bool doomed;                /* it is killed as soon as it is known */
     struct silt_grave grave;
 };
 
@@ -93,6 +99,10 @@ void silt_context_load(struct silt_sandbox *s, struct silt_context_row *row);
 void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS]);
 bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number);
 void silt_context_settle_all(struct silt_sandbox *s);
+
+/* For warm.c. Without descriptors (borrowed): there is no process. Without status: nobody knows. */
+void silt_context_on_forked(struct silt_context *c, int32_t pid, const int *fds, int nfds);
+void silt_context_on_reaped(struct silt_context *c, const int32_t *status);
 
 /* For cell.c. */
 void silt_context_save(struct silt_context *c);

@@ -232,8 +232,8 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
     return 0;
 }
 
-struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
-                                  struct silt_exec_sink *sink)
+static struct silt_exec *add_running(struct silt_sandbox *s, uint64_t number, bool lasting,
+                                     struct silt_exec_sink *sink)
 {
     struct silt_exec *x = calloc(1, sizeof(*x));
     if (x == NULL)
@@ -246,8 +246,27 @@ struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool 
                             .start = {.log = -1, .secret = -1},
                             .grave = {.free = free_exec}};
     add_exec(x);
-    send_detach(s, number); /* whoever it was held back for is gone */
     return x;
+}
+
+struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
+                                  struct silt_exec_sink *sink)
+{
+    send_detach(s, number); /* whoever it was held back for is gone */
+    return add_running(s, number, lasting, sink);
+}
+
+struct silt_exec *silt_exec_hand_over(struct silt_sandbox *s, uint64_t number, int32_t pid, const int *fds,
+                                      int nfds, struct silt_exec_sink *sink)
+{
+    struct silt_frame_out f = {.type = SILT_AGENT_ADOPT,
+                               .id = number,
+                               .body = {(const char *)&pid, sizeof(pid)},
+                               .fds = fds,
+                               .nfds = nfds};
+    s->registry->counts.execs++;
+    silt_channel_send(s, &f);
+    return add_running(s, number, true, sink);
 }
 
 bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e)

@@ -39,6 +39,10 @@ void silt_exec_give_log(struct silt_exec *x, int log);
 /* One that a former siltd started and that its agent tells of. `lasting`: a context. */
 struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
                                   struct silt_exec_sink *sink);
+/* A context's process that silt-priv has made in the sandbox: its pidfd and handle (borrowed) go to the
+ * agent. Its end has code -1. */
+struct silt_exec *silt_exec_hand_over(struct silt_sandbox *s, uint64_t number, int32_t pid, const int *fds,
+                                      int nfds, struct silt_exec_sink *sink);
 /* The sink hears of the failure. True: it was not sent yet. False: it is too late for that. */
 bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e);
 void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
