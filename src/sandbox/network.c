@@ -13,6 +13,7 @@ enum {
 /* A question that is not among the sandbox's `asks`: it may be put beside any other, and the
  * sandbox may be gone when the answer comes. */
 struct ask {
+    struct silt_link link;          /* of the registry */
     struct silt_registry *registry; /* borrowed */
     uint32_t slot;
     uint64_t turn;
@@ -140,6 +141,18 @@ static void done(struct silt_sandbox *s, const struct silt_error *e)
     silt_sandbox_on_network(s);
 }
 
+static void end_ask(struct ask *q)
+{
+    silt_list_remove(&q->link);
+    free(q);
+}
+
+void silt_network_forget_asks(struct silt_registry *r)
+{
+    while (!silt_list_empty(&r->net_asks))
+        end_ask(silt_list_first(&r->net_asks, struct ask, link));
+}
+
 static void put_question(struct silt_sandbox *s, enum silt_priv_op op, enum silt_net_mode mode,
                          silt_priv_answered *on_answer)
 {
@@ -148,6 +161,7 @@ static void put_question(struct silt_sandbox *s, enum silt_priv_op op, enum silt
         abort();
     *q = (struct ask){
         .registry = s->registry, .slot = s->row.slot, .turn = s->network.turn, .mode = mode};
+    silt_list_append(&s->registry->net_asks, &q->link);
     struct silt_priv_request request = {.op = op, .slot = s->row.slot};
     if (op == SILT_PRIV_NETWORK)
         request.body.network = mode;
@@ -173,7 +187,7 @@ static void on_learned(void *context, const struct silt_priv_answer *a, int *fds
     struct silt_sandbox *s = asker(context);
     (void)fds;
     (void)nfds;
-    free(context);
+    end_ask(context);
     if (s == NULL)
         return;
     if (is_interrupted(a)) {
@@ -246,7 +260,7 @@ static void on_turned(void *context, const struct silt_priv_answer *a, int *fds,
     struct silt_sandbox *s = asker(context);
     (void)fds;
     (void)nfds;
-    free(context);
+    end_ask(context);
     if (s == NULL)
         return;
     struct silt_network *n = &s->network;

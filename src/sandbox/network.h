@@ -61,6 +61,8 @@ struct silt_network_change {
 
 void silt_network_init(struct silt_sandbox *s);
 void silt_network_fini(struct silt_sandbox *s);
+/* The daemon ends: nobody is going to answer. */
+void silt_network_forget_asks(struct silt_registry *r);
 void silt_network_change(struct silt_sandbox *s, struct silt_network_change *c);
 void silt_network_leave(struct silt_network_change *c);
 

@@ -363,6 +363,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     silt_list_init(&r->images);
     silt_list_init(&r->imports);
     silt_list_init(&r->forgets);
+    silt_list_init(&r->net_asks);
     r->by_slot = calloc(r->settings.slots, sizeof(struct silt_sandbox *));
     if (r->by_slot == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for %u slots", r->settings.slots);
@@ -528,6 +529,7 @@ void silt_registry_close(struct silt_registry *r)
         silt_sandbox_forget(r->by_slot[i]);
     }
     silt_images_forget(r);
+    silt_network_forget_asks(r);
     silt_egress_free(r->egress);
     free(r->by_slot);
     silt_map_fini(&r->by_id);

@@ -57,6 +57,7 @@ struct silt_registry {
     struct silt_timer upkeep;
     struct silt_link images;
     struct silt_link imports, forgets; /* under way: sandbox/image.c */
+    struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands and code that wait to be started */
     size_t kernel_lines;    /* bytes of unfinished lines of interpreters */
