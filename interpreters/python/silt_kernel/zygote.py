@@ -132,6 +132,7 @@ def open_descriptors():
 
 def fork():
     """Serves the nursery; see interpreters/zygote.c. Returns in children only."""
+    importlib.import_module(".kernel", __package__)  # with all that it needs: no child compiles it
     if len(os.listdir("/proc/self/task")) != 1:
         sys.exit("a zygote must have one thread")
     if open_descriptors():
