@@ -167,7 +167,7 @@ static void keep_output(struct job *j, int stream, silt_slice bytes, bool end)
 
 static void tell_output(struct job *j, int stream, silt_slice bytes, bool end)
 {
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (j->whole != NULL) {
         keep_output(j, stream, bytes, end);
         return;
@@ -361,7 +361,7 @@ static void answer_whole(struct job *j, struct silt_buf *b, const struct silt_ce
 static void on_ended(struct silt_cell_sink *sink, const struct silt_cell_end *end)
 {
     struct job *j = silt_container_of(sink, struct job, sink);
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     tell_output(j, 1, (silt_slice){NULL, 0}, true);
     tell_output(j, 2, (silt_slice){NULL, 0}, true);
     explain(j, end);

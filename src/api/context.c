@@ -366,7 +366,7 @@ static void delete(struct silt_call *c)
 
 static void interrupt(struct silt_call *c)
 {
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     struct silt_context *x = silt_context_of(c, c->arg, true);
     if (x == NULL)
         return;
@@ -470,7 +470,7 @@ SILT_HANDLER(silt_api_v1_context_input)
 SILT_HANDLER(silt_api_interpreter_health)
 {
     struct silt_call *c = silt_call_new(r, args[0]);
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (c == NULL)
         return;
     silt_buf_init(&b, 4096);

@@ -65,7 +65,7 @@ static int forget(const char *name, struct silt_client *c, struct silt_error *e)
 
 static int import(const char *name, const char *tar, struct silt_client *c, struct silt_error *e)
 {
-    silt_auto_arena a;
+    silt_auto_arena a = {0};
     const struct silt_json *answer;
     struct silt_progress progress;
     struct stat st;

@@ -699,7 +699,7 @@ static struct silt_context *find_number(struct silt_sandbox *s, uint64_t number)
 void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS])
 {
     struct silt_context *c = find_number(s, number);
-    silt_auto_buf line;
+    silt_auto_buf line = {0};
     if (c == NULL || c->ping != 0) {
         for (int i = 0; i < SILT_KERNEL_FDS; i++)
             (void)close(fds[i]);

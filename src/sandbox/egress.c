@@ -54,7 +54,7 @@ static void drop_queue(struct silt_egress *x)
 static int rules_in_memory(const struct silt_sandbox *s, int *ret_fd, uint32_t *ret_count,
                            struct silt_error *e)
 {
-    silt_auto_buf rules;
+    silt_auto_buf rules = {0};
     silt_auto_fd fd = memfd_create("silt-policy", MFD_CLOEXEC);
     if (fd < 0)
         return silt_fail_errno(e, "create memfd");
