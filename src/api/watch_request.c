@@ -13,46 +13,11 @@ enum {
     CONTEXT_MAX = 64 << 10, /* of what a caller sent and gets back */
 };
 
-static void add_value(struct silt_buf *b, const struct silt_json *v)
-{
-    char open = 0;
-    switch (v->type) {
-    case SILT_JSON_NULL:
-        silt_json_null(b);
-        return;
-    case SILT_JSON_BOOL:
-        silt_json_bool(b, v->boolean);
-        return;
-    case SILT_JSON_INT:
-        silt_json_i64(b, v->integer);
-        return;
-    case SILT_JSON_DOUBLE:
-        silt_json_double(b, v->number);
-        return;
-    case SILT_JSON_STRING:
-        silt_json_string(b, v->string);
-        return;
-    case SILT_JSON_ARRAY:
-        open = '[';
-        break;
-    case SILT_JSON_OBJECT:
-        open = '{';
-        break;
-    }
-    silt_json_open(b, open);
-    for (const struct silt_json *i = v->items.first; i != NULL && !b->broken; i = i->next) {
-        if (open == '{')
-            silt_json_key(b, i->key);
-        add_value(b, i); /* the reader bounds the depth */
-    }
-    silt_json_close(b, open == '{' ? '}' : ']');
-}
-
 static void add_member(struct silt_buf *b, const char *name, const struct silt_json *v)
 {
     silt_json_key(b, silt_slice_of(name));
     if (v != NULL)
-        add_value(b, v);
+        silt_json_value(b, v);
     else
         silt_json_null(b);
 }

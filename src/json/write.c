@@ -229,7 +229,7 @@ static void write_items(struct silt_buf *b, const struct silt_json *v)
 {
     bool object = v->type == SILT_JSON_OBJECT;
     silt_json_open(b, object ? '{' : '[');
-    for (const struct silt_json *it = v->items.first; it != NULL; it = it->next) {
+    for (const struct silt_json *it = v->items.first; it != NULL && !b->broken; it = it->next) {
         if (object)
             silt_json_key(b, it->key);
         silt_json_value(b, it);

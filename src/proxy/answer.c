@@ -17,27 +17,15 @@ enum {
     UDP_SIZE = 1232,
 };
 
-static uint16_t u16(const char *at)
-{
-    const uint8_t *b = (const uint8_t *)at;
-    return (uint16_t)(b[0] << 8 | b[1]);
-}
-
-static void put_u16(char *at, uint16_t value)
-{
-    at[0] = (char)(value >> 8);
-    at[1] = (char)(value & 0xff);
-}
-
 static uint32_t u32(const char *at)
 {
-    return (uint32_t)u16(at) << 16 | u16(at + 2);
+    return (uint32_t)silt_dns_u16(at) << 16 | silt_dns_u16(at + 2);
 }
 
 static void put_u32(char *at, uint32_t value)
 {
-    put_u16(at, (uint16_t)(value >> 16));
-    put_u16(at + 2, (uint16_t)(value & 0xffff));
+    silt_dns_put_u16(at, (uint16_t)(value >> 16));
+    silt_dns_put_u16(at + 2, (uint16_t)(value & 0xffff));
 }
 
 struct reader {
@@ -102,10 +90,10 @@ static int read_record(struct reader *r, struct record *ret)
     if (read_name(r, r->at, ret->owner, &end) < 0 || r->len - end < RECORD_FIXED)
         return -1;
     char *at = r->data + end;
-    ret->type = u16(at);
-    ret->class = u16(at + 2);
+    ret->type = silt_dns_u16(at);
+    ret->class = silt_dns_u16(at + 2);
     ret->ttl = at + 4;
-    ret->size = u16(at + 8);
+    ret->size = silt_dns_u16(at + 8);
     ret->data = end + RECORD_FIXED;
     if (ret->size > r->len - ret->data)
         return -1;
@@ -189,10 +177,10 @@ static bool is_of(const struct reader *r, const struct silt_dns_question *q)
 {
     char name[SILT_DNS_NAME];
     size_t end;
-    return r->len >= SILT_DNS_HEAD && (r->data[FLAGS] & 0x80) != 0 && u16(r->data + QUESTIONS) == 1
+    return r->len >= SILT_DNS_HEAD && (r->data[FLAGS] & 0x80) != 0 && silt_dns_u16(r->data + QUESTIONS) == 1
            && read_name(r, SILT_DNS_HEAD, name, &end) == 0 && r->len - end >= 4
-           && strcmp(name, q->name) == 0 && u16(r->data + end) == q->type
-           && u16(r->data + end + 2) == q->class && end + 4 == q->end;
+           && strcmp(name, q->name) == 0 && silt_dns_u16(r->data + end) == q->type
+           && silt_dns_u16(r->data + end + 2) == q->class && end + 4 == q->end;
 }
 
 int silt_dns_answer_read(char *message, size_t len, const struct silt_dns_question *q,
@@ -205,7 +193,7 @@ int silt_dns_answer_read(char *message, size_t len, const struct silt_dns_questi
     *ret = (struct silt_dns_answer){.ttl_s = UINT32_MAX};
     if (!is_of(&x.r, q))
         return silt_fail(e, SILT_PROTOCOL, "an answer to another question");
-    size_t count = u16(message + ANSWERS);
+    size_t count = silt_dns_u16(message + ANSWERS);
     if (count > SILT_DNS_RECORDS_MAX)
         return silt_fail(e, SILT_PROTOCOL, "%zu DNS records in an answer", count);
     memcpy(x.name, q->name, sizeof(x.name));
@@ -226,30 +214,30 @@ size_t silt_dns_answer_write(char *m, size_t size, const struct silt_dns_questio
     for (size_t i = 0; i < a->count && at + 2 + RECORD_FIXED + bytes <= size; i++) {
         if (a->list[i].family != (q->type == SILT_DNS_A ? 4 : 6))
             continue;
-        put_u16(m + at, 0xc000 | SILT_DNS_HEAD); /* the name of the question */
-        put_u16(m + at + 2, q->type);
-        put_u16(m + at + 4, CLASS_IN);
+        silt_dns_put_u16(m + at, 0xc000 | SILT_DNS_HEAD); /* the name of the question */
+        silt_dns_put_u16(m + at + 2, q->type);
+        silt_dns_put_u16(m + at + 4, CLASS_IN);
         put_u32(m + at + 6, a->ttl_s);
-        put_u16(m + at + 10, (uint16_t)bytes);
+        silt_dns_put_u16(m + at + 10, (uint16_t)bytes);
         memcpy(m + at + 2 + RECORD_FIXED, a->list[i].bytes, bytes);
         at += 2 + RECORD_FIXED + bytes;
         written++;
     }
-    put_u16(m + ANSWERS, (uint16_t)written);
+    silt_dns_put_u16(m + ANSWERS, (uint16_t)written);
     return at;
 }
 
 size_t silt_dns_question_strip(char *m, size_t len, const struct silt_dns_question *q)
 {
     char plain[11] = {[2] = SILT_DNS_OPT}; /* the root's name, no flags, no options */
-    bool extended = u16(m + ADDITIONAL) > 0;
+    bool extended = silt_dns_u16(m + ADDITIONAL) > 0;
     memset(m + ANSWERS, 0, 6);
     m[FLAGS] = 1; /* please ask others */
     m[FLAGS + 1] = 0;
     if (!extended || len < q->end + sizeof(plain))
         return q->end;
-    put_u16(plain + 3, UDP_SIZE);
+    silt_dns_put_u16(plain + 3, UDP_SIZE);
     memcpy(m + q->end, plain, sizeof(plain));
-    put_u16(m + ADDITIONAL, 1);
+    silt_dns_put_u16(m + ADDITIONAL, 1);
     return q->end + sizeof(plain);
 }

@@ -3,26 +3,14 @@
 
 enum { LABEL_MAX = 63, FLAGS = 2, QUESTIONS = 4 };
 
-static uint16_t u16(const char *at)
-{
-    const uint8_t *b = (const uint8_t *)at;
-    return (uint16_t)(b[0] << 8 | b[1]);
-}
-
-static void put_u16(char *at, uint16_t value)
-{
-    at[0] = (char)(value >> 8);
-    at[1] = (char)(value & 0xff);
-}
-
 uint16_t silt_dns_id(const char *message)
 {
-    return u16(message);
+    return silt_dns_u16(message);
 }
 
 void silt_dns_set_id(char *message, uint16_t id)
 {
-    put_u16(message, id);
+    silt_dns_put_u16(message, id);
 }
 
 /* A byte of a label as text. What could be taken for something else by whoever compares or logs
@@ -72,15 +60,15 @@ int silt_dns_parse(silt_slice m, struct silt_dns_question *ret, struct silt_erro
     struct silt_dns_question q = {0};
     if (m.len < SILT_DNS_HEAD)
         return silt_fail(e, SILT_PROTOCOL, "a DNS message of %zu bytes", m.len);
-    if (u16(m.data + QUESTIONS) != 1)
-        return silt_fail(e, SILT_PROTOCOL, "%u DNS questions", u16(m.data + QUESTIONS));
-    q.id = u16(m.data);
+    if (silt_dns_u16(m.data + QUESTIONS) != 1)
+        return silt_fail(e, SILT_PROTOCOL, "%u DNS questions", silt_dns_u16(m.data + QUESTIONS));
+    q.id = silt_dns_u16(m.data);
     if (parse_name(m, &q, e) < 0)
         return -1;
     if (m.len - q.end < 4)
         return silt_fail(e, SILT_PROTOCOL, "a DNS question without an end");
-    q.type = u16(m.data + q.end);
-    q.class = u16(m.data + q.end + 2);
+    q.type = silt_dns_u16(m.data + q.end);
+    q.class = silt_dns_u16(m.data + q.end + 2);
     q.end += 4;
     *ret = q;
     if ((m.data[FLAGS] & 0xf8) != 0) /* an answer, or an operation other than a question */
@@ -92,7 +80,7 @@ size_t silt_dns_answer_empty(char *m, const struct silt_dns_question *q, unsigne
 {
     m[FLAGS] = (char)((m[FLAGS] & 0x79) | 0x80); /* an answer, not authoritative, not cut */
     m[FLAGS + 1] = (char)(0x80 | rcode);         /* recursion is to be had */
-    put_u16(m + QUESTIONS, 1);
+    silt_dns_put_u16(m + QUESTIONS, 1);
     memset(m + QUESTIONS + 2, 0, 6);
     return q->end;
 }

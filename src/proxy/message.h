@@ -26,5 +26,18 @@ struct silt_dns_question {
 int silt_dns_parse(silt_slice message, struct silt_dns_question *ret, struct silt_error *e);
 /* Turns a message that begins with a question into an answer without records. The size of it. */
 size_t silt_dns_answer_empty(char *message, const struct silt_dns_question *q, unsigned rcode);
+/* Numbers in a message stand with their high byte first. */
+static inline uint16_t silt_dns_u16(const char *at)
+{
+    const uint8_t *b = (const uint8_t *)at;
+    return (uint16_t)(b[0] << 8 | b[1]);
+}
+
+static inline void silt_dns_put_u16(char *at, uint16_t value)
+{
+    at[0] = (char)(value >> 8);
+    at[1] = (char)(value & 0xff);
+}
+
 uint16_t silt_dns_id(const char *message);
 void silt_dns_set_id(char *message, uint16_t id);
