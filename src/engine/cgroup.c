@@ -258,6 +258,8 @@ int silt_cgroups_clear(struct silt_cgroups *c, struct silt_error *e)
 {
     int64_t until = silt_clock_ms() + CLEAR_WAIT_MS;
     do {
+        /* Version 1's silt-inits go first, or they would note deaths that are the end of all. */
+        c->table->kill(c, "agents");
         for (int i = 0; i < c->ndirs; i++)
             (void)silt_cgroup_each(c->dirs[i], ".", sweep_sandbox, c);
         if (sandboxes_left(c) == 0 && !agents_left(c))

@@ -207,9 +207,13 @@ static int stat_v2(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
     return 0;
 }
 
+/* silt-init first, or it would note the deaths of its children as their own. */
 static void kill_v2(const struct silt_cgroups *c, const char *group)
 {
+    char agent[PATH_SIZE];
     struct silt_error ignored;
+    (void)snprintf(agent, sizeof(agent), "%s/agent", group);
+    (void)silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], agent), "cgroup.kill", "1", &ignored);
     (void)silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cgroup.freeze", "0", &ignored);
     (void)silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cgroup.kill", "1", &ignored);
 }

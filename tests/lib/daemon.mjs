@@ -251,7 +251,7 @@ export class Daemon {
 			loops: host.loopsInside(this.home),
 		});
 		const none = { processes: [], mounts: [], cgroups: [], loops: [] };
-		await until('nothing left', () => JSON.stringify(left()) === JSON.stringify(none), 2_000).catch(() => {});
+		await until('nothing left', () => JSON.stringify(left()) === JSON.stringify(none), 15_000).catch(() => {});
 		assert.deepEqual(left(), none, 'a stopped instance leaves nothing on the machine');
 	}
 }
