@@ -93,7 +93,8 @@ static int import(const char *name, const char *tar, struct silt_client *c, stru
     return 0;
 }
 
-static int run_recipe(const char *recipe, const char *tar, bool refresh, struct silt_error *e)
+/* With `option` before `argument`, unless it is NULL. */
+static int run_program(const char *program, const char *option, const char *argument, struct silt_error *e)
 {
     int status;
     (void)fflush(stdout);
@@ -101,18 +102,30 @@ static int run_recipe(const char *recipe, const char *tar, bool refresh, struct 
     if (pid < 0)
         return silt_fail_errno(e, "fork");
     if (pid == 0) {
-        if (refresh)
-            (void)execl(recipe, recipe, "--refresh", tar, (char *)NULL);
+        if (option != NULL)
+            (void)execl(program, program, option, argument, (char *)NULL);
         else
-            (void)execl(recipe, recipe, tar, (char *)NULL);
+            (void)execl(program, program, argument, (char *)NULL);
         _exit(127);
     }
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return silt_fail_errno(e, "wait for %s", recipe);
+            return silt_fail_errno(e, "wait for %s", program);
     if (status != 0)
-        return silt_fail(e, SILT_INTERNAL, "the recipe %s did not finish", recipe);
+        return silt_fail(e, SILT_INTERNAL, "%s did not finish", program);
     return 0;
+}
+
+/* Root has made it, so its Python may be kept warm: recipes are <folder>/<name>/build, beside <folder>/trust.
+ * The image is good without it. */
+static void trust(const char *recipe, const char *tar)
+{
+    const struct silt_config *config;
+    struct silt_error e;
+    char program[PATH_MAX + 16];
+    (void)snprintf(program, sizeof(program), "%.*s/../trust", (int)(strrchr(recipe, '/') - recipe), recipe);
+    if (silt_find_config(&config, &e) < 0 || run_program(program, config->images, tar, &e) < 0)
+        (void)fprintf(stderr, "silt: no Python of this image is kept warm: %s\n", e.text);
 }
 
 /* Recipes read it from the environment, as script/up gives it to them. */
@@ -143,9 +156,11 @@ static int build(const char *name, bool refresh, struct silt_client *c, struct s
     if (mkdtemp(folder) == NULL)
         return silt_fail_errno(e, "make folder %s", folder);
     (void)snprintf(tar, sizeof(tar), "%s/image.tar", folder);
-    int got = run_recipe(recipe, tar, refresh, e);
+    int got = run_program(recipe, refresh ? "--refresh" : NULL, tar, e);
     if (got == 0)
         got = import(name, tar, c, e);
+    if (got == 0)
+        trust(recipe, tar);
     (void)unlink(tar);
     (void)rmdir(folder);
     return got;

@@ -37,7 +37,7 @@ struct silt_config {
     uint32_t agent_deadline_ms;
     uint64_t interpreter_output_max;
     uint32_t interpreter_zygotes;
-    char interpreter_trusted[1024]; /* digests */
+    uint32_t interpreter_renew;
     uint32_t workers;
     uint64_t disk_pool;
     char cgroup[PATH_MAX];

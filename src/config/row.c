@@ -48,11 +48,11 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      FIELD(interpreter_output_max),
      "What one run of code in an interpreter context may print; then it is interrupted and told so."},
     {"interpreter.zygotes", SILT_ROW_NUMBER, "2", 0, 16, NULL, FIELD(interpreter_zygotes),
-     "How many warm Pythons are kept, one per trusted image, about 120 MB each: contexts are forked from "
-     "them. 0: every context starts its own Python."},
-    {"interpreter.trusted", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(interpreter_trusted),
-     "Images whose Python may be kept warm: their digests, separated by commas. A warm Python is started "
-     "with the rights of the machine's root, so name only images that you have made yourself."},
+     "How many warm Pythons are kept, about 120 MB each: contexts of an image that root has built or vouched "
+     "for are forked from its own. 0: every context starts its own Python."},
+    {"interpreter.renew", SILT_ROW_NUMBER, "2000", 1, 1000000, NULL, FIELD(interpreter_renew),
+     "After how many contexts, or six hours, a warm Python is replaced by a new one, in the background: its "
+     "contexts have the same places in memory."},
     {"workers", SILT_ROW_NUMBER, "2", 1, 64, NULL, FIELD(workers),
      "How many privileged workers create and end sandboxes side by side."},
     {"disk.pool", SILT_ROW_BYTES, "64G", 1ULL << 28, 1ULL << 50, NULL, FIELD(disk_pool),

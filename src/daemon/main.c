@@ -175,7 +175,6 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.ready = d->config.pool_sandboxes;
     r->settings.output_max = d->config.interpreter_output_max;
     r->settings.zygotes = d->config.interpreter_zygotes;
-    r->settings.trusted = d->config.interpreter_trusted;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
     r->loop = &d->loop;
     r->super = SILT_SUPER_FD_CHANNEL;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "engine/remove.h"
+#include "engine/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,6 +74,8 @@ int silt_image_commit(int images, uint32_t staging, const uint8_t digest[SILT_DI
         return silt_fail_errno(e, "open %s", from);
     if (syncfs(tree) < 0) /* little is left: silt-fetch has done the same before it reported */
         return silt_fail_errno(e, "write image %.12s to the disk", to);
+    if (faccessat(images, to, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && silt_trust_end(images, digest, e) < 0)
+        return -1; /* what was vouched for was another tree */
     if (renameat2(images, from, images, to, RENAME_NOREPLACE) < 0) {
         if (errno == EEXIST)
             return to_trash(images, from, e);
@@ -95,6 +98,8 @@ int silt_image_forget(int images, const uint8_t digest[SILT_DIGEST_SIZE], struct
 {
     char name[SILT_IMAGE_NAME_SIZE];
     silt_image_name(digest, name);
+    if (silt_trust_end(images, digest, e) < 0)
+        return -1;
     return to_trash(images, name, e);
 }
 

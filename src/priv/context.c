@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/context.h"
+#include "engine/trust.h"
 #include "priv/end.h"
 #include "priv/nursery.h"
 #include "wire/agent.h"
@@ -75,7 +76,9 @@ int silt_priv_run_context(struct silt_priv_unit *u, struct silt_priv_job *job, s
     uint32_t k, slot = job->request.slot;
     if (u->nursery < 0)
         return silt_fail(e, SILT_UNAVAILABLE, "no Python is kept warm");
-    if (silt_cgroup_context(&u->cgroups, slot, &k, handle, &nfds, e) < 0)
+    silt_auto_fd image = -1;
+    if (silt_trust_open(u->images, job->request.body.context.digest, &image, e) < 0
+        || silt_cgroup_context(&u->cgroups, slot, &k, handle, &nfds, e) < 0)
         return -1;
     int done = fork_inside(u, job, k, handle, e);
     for (int i = 0; i < nfds; i++) {

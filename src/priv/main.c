@@ -50,7 +50,7 @@ struct priv {
     int nursery_end; /* as above */
     int64_t nursery_ms; /* when it was started */
     uint32_t zygotes;
-    const char *trusted;
+    uint32_t renew;
     int siltd;       /* the channel that workers serve; -1: it has ended */
     int next_siltd;  /* waits until the last worker of the one before is gone; -1: none */
     int super;
@@ -119,7 +119,7 @@ static _Noreturn void be_nursery(struct priv *p)
     struct silt_nursery_place place = {.images = p->unit.images,
                                        .seccomp = &p->unit.seccomp,
                                        .zygotes = p->zygotes,
-                                       .trusted = p->trusted};
+                                       .renew = p->renew};
     if (silt_nursery_run(p->nursery_end, &place, &e) == 0)
         _exit(0);
     silt_log(SILT_LOG_ERROR, "nursery.failed", "error=\"%s\"", e.text);
@@ -347,7 +347,7 @@ static bool wants_nursery(const struct priv *p)
     if (without != NULL && without[0] != 0)
         return false;
 #endif
-    return p->zygotes > 0 && p->trusted[0] != 0;
+    return p->zygotes > 0;
 }
 
 static int open_nursery_channel(struct priv *p, struct silt_error *e)
@@ -415,7 +415,7 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
     if (c->fresh && silt_priv_unit_clear(&p->unit, e) < 0)
         return -1;
     p->zygotes = c->interpreter_zygotes;
-    p->trusted = c->interpreter_trusted;
+    p->renew = c->interpreter_renew;
     if (open_janitor_channel(p, e) < 0 || open_nursery_channel(p, e) < 0)
         return -1;
     p->desks = mmap(NULL, sizeof(*p->desks) * WORKERS_MAX, PROT_READ | PROT_WRITE,

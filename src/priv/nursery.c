@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/nursery.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "engine/caps.h"
-#include "engine/image.h"
-#include "engine/zygote.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,15 +11,14 @@
 #include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/signalfd.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 enum {
     ASK_MS = 5000,
     FORK_MS = 3000,    /* a zygote forks in two */
-    WARM_MS = 60000,   /* for a new one */
-    AGAIN_MS = 60000,  /* after one that could not be warmed */
-    ZYGOTES_MAX = 16,
+    LOOK_MS = 60000,   /* whether one takes too long to get warm */
     CHILDREN_MAX = 16384,
     KEPT_MS = 60000, /* an end that nobody has asked for: siltd forgot the context with its sandbox */
 };
@@ -76,19 +71,6 @@ int silt_nursery_ask(int channel, const struct silt_nursery_ask *ask, const int 
 
 /* ---- the nursery ---- */
 
-/*   NONE --start--> WARMING --it says so--> WARM --its end, or a better use for its place--> NONE
- *                        \--its end, or too late--> BROKEN --a while--> NONE  */
-enum state { NONE, WARMING, WARM, BROKEN };
-
-struct zygote {
-    enum state state;
-    uint8_t digest[SILT_DIGEST_SIZE];
-    pid_t pid;
-    int control;
-    int64_t since_ms; /* of the state */
-    int64_t used_ms;
-};
-
 struct child {
     pid_t pid; /* 0: it has ended */
     uint32_t slot;
@@ -100,81 +82,10 @@ struct child {
 
 struct nursery {
     int channel, signals;
-    const struct silt_nursery_place *place;
-    struct zygote zygotes[ZYGOTES_MAX];
-    uint32_t wanted;
+    struct silt_brood brood;
     struct child *children; /* owned */
     size_t count, room;
-    struct silt_zygote_birth birth;
 };
-
-static void enter(struct zygote *z, enum state next)
-{
-    z->state = next;
-    z->since_ms = silt_clock_ms();
-}
-
-static void end_zygote(struct zygote *z, enum state next)
-{
-    silt_close_fd(&z->control);
-    if (z->pid > 0) {
-        (void)kill(z->pid, SIGKILL);
-        (void)waitpid(z->pid, NULL, 0);
-    }
-    z->pid = 0;
-    enter(z, next);
-}
-
-static int open_zygote(struct nursery *n, struct zygote *z, struct silt_error *e)
-{
-    silt_auto_fd image = -1;
-    int pair[2];
-    if (silt_image_open(n->place->images, z->digest, &image, e) < 0
-        || silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
-        return -1;
-    silt_auto_fd ours = pair[0], theirs = pair[1];
-    struct silt_parcel birth = {.data = &n->birth, .len = sizeof(n->birth)};
-    if (silt_fd_send(ours, &birth, e) < 0 || silt_zygote_start(image, theirs, &z->pid, e) < 0)
-        return -1;
-    z->control = silt_take_fd(&ours);
-    return 0;
-}
-
-static void start_zygote(struct nursery *n, struct zygote *z, const uint8_t digest[SILT_DIGEST_SIZE])
-{
-    struct silt_error e;
-    memcpy(z->digest, digest, SILT_DIGEST_SIZE);
-    z->used_ms = silt_clock_ms();
-    if (open_zygote(n, z, &e) == 0) {
-        enter(z, WARMING);
-        return;
-    }
-    silt_log(SILT_LOG_WARN, "nursery.start", "error=\"%s\"", e.text);
-    enter(z, BROKEN);
-}
-
-static struct zygote *find_zygote(struct nursery *n, const uint8_t digest[SILT_DIGEST_SIZE])
-{
-    for (uint32_t i = 0; i < n->wanted; i++)
-        if (n->zygotes[i].state != NONE && memcmp(n->zygotes[i].digest, digest, SILT_DIGEST_SIZE) == 0)
-            return &n->zygotes[i];
-    return NULL;
-}
-
-/* A free place, or that of the one that was not used for the longest time. */
-static struct zygote *make_place(struct nursery *n)
-{
-    struct zygote *oldest = &n->zygotes[0];
-    for (uint32_t i = 0; i < n->wanted; i++) {
-        struct zygote *z = &n->zygotes[i];
-        if (z->state == NONE)
-            return z;
-        if (z->used_ms < oldest->used_ms)
-            oldest = z;
-    }
-    end_zygote(oldest, NONE);
-    return oldest;
-}
 
 /* ---- its children ---- */
 
@@ -182,14 +93,8 @@ static void reap(struct nursery *n)
 {
     int status;
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
-        for (uint32_t i = 0; i < n->wanted; i++) {
-            struct zygote *z = &n->zygotes[i];
-            if (z->pid != pid)
-                continue;
-            silt_log(SILT_LOG_WARN, "zygote.died", "status=0x%x", (unsigned)status);
-            z->pid = 0;
-            end_zygote(z, z->state == WARM ? NONE : BROKEN);
-        }
+        if (silt_brood_on_died(&n->brood, pid, status))
+            continue;
         for (size_t i = 0; i < n->count; i++) {
             if (n->children[i].pid != pid)
                 continue;
@@ -255,7 +160,7 @@ static int pid_inside(pid_t pid, int32_t *ret, struct silt_error *e)
 }
 
 /* A zygote that does not answer, or not as it should, is ended: the context is started cold. */
-static int talk(struct zygote *z, const struct silt_nursery_ask *ask, struct silt_parcel *in,
+static int talk(struct silt_zygote *z, const struct silt_nursery_ask *ask, struct silt_parcel *in,
                 struct silt_zygote_answer *ret, int *ret_pidfd, struct silt_error *e)
 {
     struct silt_zygote_ask copy = ask->zygote;
@@ -267,7 +172,7 @@ static int talk(struct zygote *z, const struct silt_nursery_ask *ask, struct sil
     if (silt_fd_send(z->control, &out, e) < 0 || poll(&p, 1, FORK_MS) <= 0 || silt_fd_recv(z->control, &back, e) <= 0
         || back.len != sizeof(*ret)) {
         silt_parcel_close(&back);
-        end_zygote(z, NONE);
+        silt_zygote_end(z, SILT_ZYGOTE_NONE);
         return silt_fail(e, SILT_UNAVAILABLE, "the warm Python died");
     }
     if (back.nfds == 1)
@@ -283,16 +188,9 @@ static int fork_child(struct nursery *n, const struct silt_nursery_ask *ask, str
                       struct silt_nursery_answer *ret, int *ret_pidfd, struct silt_error *e)
 {
     struct silt_zygote_answer made = {0};
-    if (!silt_digest_listed(n->place->trusted, ask->digest))
-        return silt_fail(e, SILT_DENIED, "an image that is not trusted");
-    struct zygote *z = find_zygote(n, ask->digest);
-    if (z != NULL && z->state == BROKEN && silt_clock_ms() - z->since_ms > AGAIN_MS)
-        start_zygote(n, z, ask->digest);
+    struct silt_zygote *z = has_room(n) ? silt_brood_get(&n->brood, ask->digest) : NULL;
     if (z == NULL)
-        start_zygote(n, make_place(n), ask->digest);
-    if (z == NULL || z->state != WARM || !has_room(n))
         return silt_fail(e, SILT_UNAVAILABLE, "no Python of this image is warm yet");
-    z->used_ms = silt_clock_ms();
     if (talk(z, ask, in, &made, ret_pidfd, e) < 0)
         return -1;
     n->children[n->count++] = (struct child){
@@ -347,45 +245,17 @@ static bool on_ask(struct nursery *n)
     return got > 0 || (got < 0 && e.code == SILT_PROTOCOL);
 }
 
-static void on_zygote(struct zygote *z)
-{
-    struct silt_zygote_answer said;
-    struct silt_parcel in = {.data = &said, .len = sizeof(said)};
-    struct silt_error e;
-    int got = silt_fd_recv(z->control, &in, &e);
-    bool warm = got > 0 && in.len == sizeof(said) && said.pid == 0 && said.error == 0 && z->state == WARMING;
-    silt_parcel_close(&in);
-    if (!warm) {
-        end_zygote(z, z->state == WARM ? NONE : BROKEN);
-        return;
-    }
-    silt_log(SILT_LOG_INFO, "zygote.warm", "pid=%d ms=%lld", (int)z->pid,
-             (long long)(silt_clock_ms() - z->since_ms));
-    enter(z, WARM);
-}
-
-static void end_slow(struct nursery *n)
-{
-    for (uint32_t i = 0; i < n->wanted; i++)
-        if (n->zygotes[i].state == WARMING && silt_clock_ms() - n->zygotes[i].since_ms > WARM_MS)
-            end_zygote(&n->zygotes[i], BROKEN);
-}
-
 static void serve(struct nursery *n)
 {
     for (;;) {
-        struct pollfd fds[2 + ZYGOTES_MAX] = {{.fd = n->channel, .events = POLLIN},
-                                              {.fd = n->signals, .events = POLLIN}};
+        struct pollfd fds[2 + SILT_BROOD_PLACES + 1] = {{.fd = n->channel, .events = POLLIN},
+                                                        {.fd = n->signals, .events = POLLIN}};
         struct signalfd_siginfo info;
-        for (uint32_t i = 0; i < n->wanted; i++)
-            fds[2 + i] = (struct pollfd){.fd = n->zygotes[i].control, .events = POLLIN};
-        (void)poll(fds, 2 + n->wanted, WARM_MS);
+        silt_brood_watch(&n->brood, fds + 2);
+        (void)poll(fds, SILT_COUNT(fds), LOOK_MS);
         if (fds[1].revents != 0 && read(n->signals, &info, sizeof(info)) > 0)
             reap(n);
-        for (uint32_t i = 0; i < n->wanted; i++)
-            if (fds[2 + i].revents != 0 && n->zygotes[i].control == fds[2 + i].fd)
-                on_zygote(&n->zygotes[i]);
-        end_slow(n);
+        silt_brood_on_ready(&n->brood, fds + 2);
         if (fds[0].revents != 0 && !on_ask(n))
             return;
     }
@@ -402,38 +272,14 @@ static int open_signals(struct nursery *n, struct silt_error *e)
     return n->signals < 0 ? silt_fail_errno(e, "open signals") : 0;
 }
 
-static int write_birth(struct nursery *n, struct silt_error *e)
-{
-    const struct sock_fprog *p = &n->place->seccomp->program;
-    if (p->len > SILT_ZYGOTE_FILTER_MAX)
-        return silt_fail(e, SILT_LIMIT, "filter of %u instructions", p->len);
-    n->birth = (struct silt_zygote_birth){.caps = silt_caps_sandbox, .filter_len = p->len};
-    memcpy(n->birth.filter, p->filter, p->len * sizeof(*p->filter));
-    return 0;
-}
-
-/* Before anybody asks. */
-static void warm_all(struct nursery *n)
-{
-    const char *list = n->place->trusted;
-    uint8_t digest[SILT_DIGEST_SIZE];
-    for (uint32_t i = 0; i < n->wanted && silt_digest_next(&list, digest); i++)
-        start_zygote(n, &n->zygotes[i], digest);
-}
-
 int silt_nursery_run(int channel, const struct silt_nursery_place *place, struct silt_error *e)
 {
     static struct nursery n;
-    n = (struct nursery){.channel = channel, .place = place};
-    n.wanted = place->zygotes < ZYGOTES_MAX ? place->zygotes : ZYGOTES_MAX;
-    for (uint32_t i = 0; i < ZYGOTES_MAX; i++)
-        n.zygotes[i].control = -1;
-    if (open_signals(&n, e) < 0 || write_birth(&n, e) < 0)
+    n = (struct nursery){.channel = channel};
+    if (open_signals(&n, e) < 0 || silt_brood_open(&n.brood, place, e) < 0)
         return -1;
-    warm_all(&n);
     serve(&n);
-    for (uint32_t i = 0; i < n.wanted; i++)
-        end_zygote(&n.zygotes[i], NONE);
+    silt_brood_close(&n.brood);
     free(n.children);
     return 0;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nursery: the process of silt-priv that keeps warm Pythons (engine/zygote.h), one per trusted image, and
+/* nursery: the process of silt-priv that keeps warm Pythons (priv/brood.h), one per trusted image, and
  * is the parent of every context that is forked from them: it reaps them at once, because a dead process
  * that nobody reaps keeps its sandbox from ending, and remembers how they ended. When it dies, its contexts
  * live on as silt-super's; its successor knows nothing of them. */
 #pragma once
 
-#include "engine/seccomp.h"
-#include "wire/priv.h"
-#include "wire/zygote.h"
+#include "priv/brood.h"
 
 enum silt_nursery_type {
     SILT_NURSERY_FORK = 1, /* descriptors: as in wire/zygote.h. SILT_UNAVAILABLE: there is no warm one */
@@ -37,10 +35,4 @@ int silt_nursery_ask(int channel, const struct silt_nursery_ask *ask, const int 
                      struct silt_nursery_answer *ret, int *ret_pidfd, struct silt_error *e);
 
 /* The nursery itself: returns when the last peer of the channel is gone. */
-struct silt_nursery_place { /* borrowed */
-    int images;
-    const struct silt_seccomp *seccomp;
-    uint32_t zygotes;    /* at most */
-    const char *trusted; /* base/digest.h */
-};
 int silt_nursery_run(int channel, const struct silt_nursery_place *place, struct silt_error *e);

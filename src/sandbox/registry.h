@@ -21,7 +21,6 @@ struct silt_registry_settings {
     uint32_t agent_deadline_ms; /* 0: none */
     uint64_t output_max;        /* bytes of output of one run of code */
     uint32_t zygotes;           /* how many Pythons silt-priv keeps warm */
-    const char *trusted;        /* borrowed, for ever: digests of images that may have one; may be NULL */
     char image[SILT_IMAGE_NAME_SIZE];
     char type[SILT_TYPE_SIZE];
     enum silt_net_mode network;   /* of sandboxes that were created without one */

@@ -8,7 +8,7 @@ import { events } from '../lib/sse.mjs';
 import { until } from '../lib/wait.mjs';
 
 let daemon;
-before(async () => { daemon = await startDaemon({ flags: { 'interpreter.output_max': '1M' } }); });
+before(async () => { daemon = await startDaemon({ warm: true, flags: { 'interpreter.output_max': '1M' } }); });
 after(() => daemon?.stop());
 
 const DEAF = 'import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n';

@@ -11,7 +11,7 @@ import { until } from '../lib/wait.mjs';
 
 let daemon, box, shared;
 before(async () => {
-	daemon = await startDaemon();
+	daemon = await startDaemon({ warm: true });
 	box = await daemon.box(); // it goes with the daemon
 	shared = await context(box);
 });

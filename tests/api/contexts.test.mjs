@@ -9,7 +9,7 @@ import { until } from '../lib/wait.mjs';
 
 let daemon, box, shared;
 before(async () => {
-	daemon = await startDaemon({ flags: { 'interpreter.output_max': '1M' } });
+	daemon = await startDaemon({ warm: true, flags: { 'interpreter.output_max': '1M' } });
 	box = await daemon.box(); // it goes with the daemon
 	shared = await context(box); // for tests that need an interpreter and care for no other: starting one takes long
 });

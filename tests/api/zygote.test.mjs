@@ -2,26 +2,16 @@
 // Python contexts that are forked from a warm Python: fast, and not to be told from any other command in the sandbox.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { context, run } from '../lib/code.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import * as host from '../lib/host.mjs';
 import { until } from '../lib/wait.mjs';
 
-const IMAGES = process.env.SILT_TEST_IMAGES;
-// The machine that lends its /usr to the image `host` need not have what a Python context needs.
-const digests = () => fs.readdirSync(IMAGES).filter(name => /^[0-9a-f]{64}$/.test(name) && fs.existsSync(path.join(IMAGES, name, 'usr/bin')) && fs.readdirSync(path.join(IMAGES, name, 'usr/bin')).includes('python3'));
-
 let daemon;
-before(async () => {
-	daemon = await startDaemon({ flags: { 'interpreter.trusted': digests().join(','), 'interpreter.zygotes': 2 } });
-	await warm(daemon, digests().length);
-});
+before(async () => { daemon = await startDaemon({ warm: true }); });
 after(() => daemon?.stop());
 
-const count = (one, word) => one.log().split(word).length - 1;
-const warm = (one, least) => until('warm Pythons', () => count(one, 'zygote.warm') >= least, 90_000);
 const nursery = () => daemon.programs('silt-priv:warm')[0];
 
 /** A forked context's parent is outside of the sandbox. */
@@ -177,8 +167,24 @@ test('contexts outlive the zygote, the nursery, silt-priv and siltd, and the nex
 	}, 90_000);
 });
 
+test('a zygote is replaced after so many contexts, while contexts go on', async t => {
+	const other = await startDaemon({ warm: true, flags: { 'interpreter.renew': 3 } });
+	t.after(() => other.stop());
+	const box = await other.box();
+	const zygotes = () => host.children(other.programs('silt-priv:warm')[0]).filter(pid => host.processInfo(pid).name === 'python3' && fs.readlinkSync(`/proc/${pid}/ns/pid`) === fs.readlinkSync('/proc/self/ns/pid'));
+	const old = zygotes();
+	const first = await context(box);
+	await run(box, first, 'x = 41');
+	for (let i = 0; i < 2; i++)
+		await box.api('DELETE', `/api/contexts/${await context(box)}`);
+	await other.warm(2);
+	await until('the old one is gone', () => old.some(pid => !zygotes().includes(pid)), 20_000);
+	assert.equal(await value(box, first, 'x + 1'), '42');
+	assert.ok(await isForked(box, await context(box)));
+});
+
 test('without zygotes contexts start as ever', async t => {
-	const other = await startDaemon({ flags: { 'interpreter.trusted': digests().join(','), 'interpreter.zygotes': 0 } });
+	const other = await startDaemon({ flags: { 'interpreter.zygotes': 0 } });
 	t.after(() => other.stop());
 	const box = await other.box();
 	const id = await context(box);

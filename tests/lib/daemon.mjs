@@ -21,6 +21,7 @@ export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.met
 
 /**
  * options: build (folder), flags ({name: value}), without (list of protections, unsafe builds only),
+ *          warm (Python contexts are forked, as an installation does it; waits for the first zygote),
  *          through (words of a command that starts it), keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again).
  */
 export async function startDaemon(options = {}) {
@@ -29,6 +30,8 @@ export async function startDaemon(options = {}) {
 		const daemon = new Daemon(home, options);
 		try {
 			await daemon.start();
+			if (options.warm)
+				await daemon.warm();
 			return daemon;
 		} catch (error) {
 			await daemon.abandon();
@@ -71,6 +74,7 @@ export class Daemon {
 			'ids.count': 512,
 			'disk.pool': '8G',
 			'pool.sandboxes': 2,
+			'interpreter.zygotes': options.warm ? 2 : 0, // a second of processor time each, for those tests that use them
 			network: 'off', // the machine's own network is left alone: network tests make one of their own
 			...(process.env.SILT_TEST_IMAGES && options.images !== false && { images: process.env.SILT_TEST_IMAGES }),
 			...(process.env.SILT_TEST_IMAGE && { image: process.env.SILT_TEST_IMAGE }),
@@ -120,6 +124,13 @@ export class Daemon {
 	/** Waits until the API answers, as after a restart of siltd. */
 	healthy() {
 		return until('GET /healthz', async () => (await this.api('GET', '/healthz', undefined, { token: false, deadline: 1_000 })).status === 200, START_MS);
+	}
+
+	/** Waits until so many warm Pythons of the image `base` were there, all in all. The machine that lends its /usr to `host` need not have what a context needs. */
+	warm(count = 1) {
+		const images = this.#flags.images;
+		const base = fs.readdirSync(images).find(name => /^[0-9a-f]{64}$/.test(name) && fs.existsSync(path.join(images, name, 'usr/bin/env')));
+		return until('a warm Python', () => this.log().split(`zygote.warm image=${base.slice(0, 12)}`).length > count, 120_000);
 	}
 
 	api(method, url, body, options) {

@@ -3,30 +3,23 @@
 #include "unit/base/unit.h"
 
 #define ONE "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
-#define TWO "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-TEST(digests_of_a_list_are_found_one_after_the_other)
+TEST(a_digest_is_read)
 {
-    const char *list = " " ONE ",, " TWO ",";
     uint8_t got[SILT_DIGEST_BYTES];
-    assert_true(silt_digest_next(&list, got));
+    assert_true(silt_digest_parse(SILT_LIT(ONE), got));
     assert_int_equal(got[0], 0);
+    assert_int_equal(got[1], 0x11);
     assert_int_equal(got[31], 0xff);
-    assert_true(silt_digest_next(&list, got));
-    assert_int_equal(got[0], 0xff);
-    assert_false(silt_digest_next(&list, got));
-    assert_true(silt_digest_listed(ONE "," TWO, got));
-    assert_false(silt_digest_listed(ONE, got));
-    assert_false(silt_digest_listed("", got));
 }
 
-TEST(what_is_no_digest_is_passed_over)
+TEST(what_is_no_digest_is_refused)
 {
-    static const char *const lists[] = {"base", "*", ONE "0", "0" ONE, "\xff", ONE ONE,
-                                        "0011223344556677889gaabbccddeeff00112233445566778899aabbccddeeff"};
+    static const char *const texts[] = {"",  "base", "*", ONE "0", "0" ONE, "\xff", ONE ONE, " " ONE,
+                                        "0011223344556677889gaabbccddeeff00112233445566778899aabbccddeeff",
+                                        "001122334455667788 9aabbccddeeff00112233445566778899aabbccddeeff",
+                                        "00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF"};
     uint8_t got[SILT_DIGEST_BYTES];
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        const char *list = lists[i];
-        assert_false(silt_digest_next(&list, got));
-    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_false(silt_digest_parse(silt_slice_of(texts[i]), got));
 }
