@@ -56,6 +56,18 @@ struct silt_config {
     uint32_t http_body_timeout_ms;
     uint32_t http_idle_timeout_ms;
     char git_local_remotes[4]; /* on, off */
+    char preview_listen[64]; /* off: no previews */
+    char preview_domain[128]; /* silt-super fills it in (localhost:PORT) when not set */
+    char preview_paths[4];    /* on, off */
+    uint32_t preview_wait_ms;
+    uint32_t preview_connections;
+    uint32_t preview_connections_all;
+    uint32_t preview_idle_timeout_ms;
+    uint32_t preview_silence_timeout_ms;
+    uint32_t preview_total_timeout_s;
+    uint64_t preview_bandwidth;
+    char preview_certificate[1024];
+    char preview_key[1024];
 
     bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
     bool help;      /* --help: the program prints silt_config_help and ends */

@@ -98,6 +98,37 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"git.local_remotes", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(git_local_remotes),
      "Whether a checkout takes `file://` and absolute paths of the sandbox as repositories, as "
      "tests do."},
+    {"preview.listen", SILT_ROW_TEXT, "127.0.0.1:7459", 1, 63, NULL, FIELD(preview_listen),
+     "Address and port of preview URLs. Port 0 takes a free one; `<run>/preview` tells which. `off`: "
+     "there are none."},
+    {"preview.domain", SILT_ROW_TEXT, "", 0, 127, NULL, FIELD(preview_domain),
+     "What preview hosts end in, with its port unless that is the usual one; `localhost:PORT` when not "
+     "set, which browsers open without DNS."},
+    {"preview.paths", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_paths),
+     "Whether previews are also found by path, for places without wildcard DNS: "
+     "/preview/ID/PORT/TOKEN/ on any host. All of them share one origin, so they get no cookies."},
+    {"preview.wait_ms", SILT_ROW_NUMBER, "30000", 0, 3600000, NULL, FIELD(preview_wait_ms),
+     "How long a request to a preview waits for the service to listen."},
+    {"preview.connections", SILT_ROW_NUMBER, "1024", 1, 100000, NULL, FIELD(preview_connections),
+     "Requests and upgraded connections that the previews of one sandbox serve at once."},
+    {"preview.connections_all", SILT_ROW_NUMBER, "16000", 16, 1000000, NULL,
+     FIELD(preview_connections_all),
+     "Open connections of all visitors; fewer where the limit of open files is low. More are closed at once."},
+    {"preview.idle_timeout_ms", SILT_ROW_NUMBER, "255000", 100, 86400000, NULL,
+     FIELD(preview_idle_timeout_ms), "How long a visitor's connection may be idle between requests."},
+    {"preview.silence_timeout_ms", SILT_ROW_NUMBER, "3600000", 1000, 86400000, NULL,
+     FIELD(preview_silence_timeout_ms),
+     "How long a request or an upgraded connection of a preview may be silent in both directions."},
+    {"preview.total_timeout_s", SILT_ROW_NUMBER, "0", 0, 31536000, NULL, FIELD(preview_total_timeout_s),
+     "How long one request or upgraded connection of a preview may last in all; 0: as long as it "
+     "likes."},
+    {"preview.bandwidth", SILT_ROW_BYTES, "0", 0, 1ULL << 40, NULL, FIELD(preview_bandwidth),
+     "Bytes a second that the previews of one sandbox pass in each direction; 0: as many as they can."},
+    {"preview.certificate", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(preview_certificate),
+     "File of the certificate, with its chain, that previews are served with; without it they are plain "
+     "HTTP. Read again when it changes."},
+    {"preview.key", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(preview_key),
+     "File of the certificate's key."},
 #undef FIELD
 };
 
