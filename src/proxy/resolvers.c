@@ -57,7 +57,7 @@ int silt_resolvers_init(struct silt_resolvers *r, const char *setting, struct si
 {
     silt_slice rest = silt_slice_of(setting), one;
     *r = (struct silt_resolvers){.fixed = setting[0] != 0};
-    while (silt_slice_split(&rest, ',', &one))
+    while (r->fixed && silt_slice_split(&rest, ',', &one)) /* of an empty text there is one part */
         if (!add(r, silt_slice_trim(one)))
             return silt_fail(e, SILT_INVALID, "setting network.resolvers: %.*s is no address",
                              (int)one.len, one.data);

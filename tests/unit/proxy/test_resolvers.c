@@ -33,6 +33,14 @@ TEST(three_are_enough)
     assert_int_equal(r.count, SILT_RESOLVERS_MAX);
 }
 
+TEST(an_empty_setting_is_no_mistake)
+{
+    struct silt_resolvers r;
+    struct silt_error e;
+    assert_int_equal(silt_resolvers_init(&r, "", &e), 0);
+    assert_false(r.fixed);
+}
+
 TEST(the_setting_goes_before_the_file)
 {
     struct silt_resolvers r;
