@@ -59,6 +59,10 @@ struct silt_config {
     char preview_listen[64]; /* off: no previews */
     char preview_domain[128]; /* silt-super fills it in (localhost:PORT) when not set */
     char preview_paths[4];    /* on, off */
+    char preview_scheme[8];   /* auto, http, https */
+    char preview_short_tokens[4];
+    char preview_old_form[4];
+    char preview_localhost_host[4];
     uint32_t preview_wait_ms;
     uint32_t preview_connections;
     uint32_t preview_connections_all;

@@ -99,7 +99,7 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "Whether a checkout takes `file://` and absolute paths of the sandbox as repositories, as "
      "tests do."},
     {"preview.listen", SILT_ROW_TEXT, "127.0.0.1:7459", 1, 63, NULL, FIELD(preview_listen),
-     "Address and port of preview URLs. Port 0 takes a free one; `<run>/preview` tells which. `off`: "
+     "Address and port of preview URLs. Port 0 takes a free one; `<run>/preview-address` tells which. `off`: "
      "there are none."},
     {"preview.domain", SILT_ROW_TEXT, "", 0, 127, NULL, FIELD(preview_domain),
      "What preview hosts end in, with its port unless that is the usual one; `localhost:PORT` when not "
@@ -107,6 +107,16 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"preview.paths", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_paths),
      "Whether previews are also found by path, for places without wildcard DNS: "
      "/preview/ID/PORT/TOKEN/ on any host. All of them share one origin, so they get no cookies."},
+    {"preview.scheme", SILT_ROW_CHOICE, "auto", 0, 0, "auto|http|https", FIELD(preview_scheme),
+     "How preview URLs begin. `auto`: http for localhost and addresses of loopback without a "
+     "certificate, else https."},
+    {"preview.short_tokens", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_short_tokens),
+     "Whether callers may choose tokens of less than 8 characters, which can be guessed."},
+    {"preview.old_form", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_old_form),
+     "Whether the host ID-PORT.DOMAIN leads to an exposed port, too. It has no secret part."},
+    {"preview.localhost_host", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_localhost_host),
+     "Whether services are told `Host: localhost:PORT`, for development servers that refuse other "
+     "names."},
     {"preview.wait_ms", SILT_ROW_NUMBER, "30000", 0, 3600000, NULL, FIELD(preview_wait_ms),
      "How long a request to a preview waits for the service to listen."},
     {"preview.connections", SILT_ROW_NUMBER, "1024", 1, 100000, NULL, FIELD(preview_connections),

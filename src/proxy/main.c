@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt-proxy: carries what sandboxes send through us. It has a user of its own, no rights and no
  * memory: sockets of the gate come from silt-super, and it ends with it. Started as silt-dial it is
- * the small process in the gate that makes sockets there. */
+ * the small process in the gate that makes sockets there, as silt-preview it serves visitors. */
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
@@ -10,6 +10,7 @@
 #include "proxy/dns.h"
 #include "proxy/egress.h"
 #include "proxy/passage.h"
+#include "proxy/preview.h"
 #include "proxy/told.h"
 #include "wire/super.h"
 
@@ -119,13 +120,14 @@ int main(int argc, char **argv)
 {
     static struct silt_config config;
     struct silt_error e = {0};
-    bool dials = argc > 0 && strcmp(argv[0], "silt-dial") == 0;
+    const char *name = argc > 0 ? argv[0] : "";
+    bool dials = strcmp(name, "silt-dial") == 0, previews = strcmp(name, "silt-preview") == 0;
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.config", "error=\"%s\"", e.text);
         return 2;
     }
-    silt_log_open(dials ? "silt-dial" : "silt-proxy", config.log_level);
-    if ((dials ? silt_dial_run(&e) : run(&config, &e)) < 0) {
+    silt_log_open(dials ? "silt-dial" : previews ? "silt-preview" : "silt-proxy", config.log_level);
+    if ((dials ? silt_dial_run(&e) : previews ? silt_preview_run(&config, &e) : run(&config, &e)) < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.failed", "error=\"%s\"", e.text);
         return 1;
     }

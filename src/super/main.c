@@ -32,6 +32,8 @@ static int leave_mounts(struct silt_error *e)
 static void raise_files(const struct silt_config *c)
 {
     rlim_t want = (rlim_t)c->ids_count * 4 + c->http_connections + 4096;
+    rlim_t previews = (rlim_t)c->preview_connections_all * 2 + 4096; /* each has one inside, at most */
+    want = want < previews ? previews : want;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return;
@@ -81,6 +83,7 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
         return -1;
     raise_files(c);
     silt_place_untell(c, "address"); /* of an instance that was killed */
+    silt_place_untell(c, "preview-address");
     return leave_mounts(e) < 0 ? -1 : silt_pool_mount(c->state, c->disk_pool, e);
 }
 
@@ -103,21 +106,44 @@ static void open_gate(const struct silt_config *c, struct silt_gate *gate)
         silt_log(SILT_LOG_WARN, "super.no_network", "error=\"%s\"", e.text);
 }
 
-static int run(const struct silt_config *c, struct silt_starter *starter,
+/* The programs are told the domain that visitors really see, hence before they are ordered. */
+static int listen_for_previews(struct silt_config *c, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
+                               struct silt_error *e)
+{
+    *ret_text = 0;
+    if (strcmp(c->preview_listen, "off") == 0)
+        return 0;
+    if (silt_listen_open(c->preview_listen, ret_fd, ret_text, e) < 0)
+        return silt_because(e, "setting preview.listen");
+    if (c->preview_domain[0] == 0)
+        (void)snprintf(c->preview_domain, sizeof(c->preview_domain), "localhost%s",
+                       strrchr(ret_text, ':'));
+    return 0;
+}
+
+static int run(struct silt_config *c, struct silt_starter *starter,
                struct silt_gate *gate, int *ret_status, struct silt_error *e)
 {
-    char address[SILT_LISTEN_TEXT], pid[16];
-    silt_auto_fd listen = -1;
-    if (hold_signals(e) < 0 || adopt(e) < 0 || silt_starter_open(starter, e) < 0
+    char address[SILT_LISTEN_TEXT], preview_address[SILT_LISTEN_TEXT], pid[16];
+    silt_auto_fd listen = -1, preview = -1;
+    if (hold_signals(e) < 0 || adopt(e) < 0
+        || listen_for_previews(c, &preview, preview_address, e) < 0
+        || silt_starter_open(starter, e) < 0
         || silt_listen_open(c->listen, &listen, address, e) < 0)
         return -1;
     (void)snprintf(pid, sizeof(pid), "%d\n", getpid());
     if (silt_place_tell(c, "pid", pid, e) < 0)
         return -1;
-    struct silt_super_birth birth = {
-        .config = c, .starter = starter, .listen = listen, .address = address, .gate = gate};
+    struct silt_super_birth birth = {.config = c,
+                                     .starter = starter,
+                                     .listen = listen,
+                                     .address = address,
+                                     .preview = preview,
+                                     .preview_address = preview_address,
+                                     .gate = gate};
     int got = silt_super_run(&birth, ret_status, e);
     silt_place_untell(c, "address");
+    silt_place_untell(c, "preview-address");
     silt_place_untell(c, "pid");
     silt_place_unlock(c);
     return got;

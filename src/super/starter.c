@@ -37,6 +37,7 @@ static const char *const programs[SILT_PROGRAM_MAX] = {
     [SILT_PROGRAM_PRIV] = "silt-priv",
     [SILT_PROGRAM_PROXY] = "silt-proxy",
     [SILT_PROGRAM_DIAL] = "silt-proxy",
+    [SILT_PROGRAM_PREVIEW] = "silt-proxy",
 };
 
 /* What each is called; silt-proxy tells its role by it. */
@@ -45,6 +46,7 @@ static const char *const names[SILT_PROGRAM_MAX] = {
     [SILT_PROGRAM_PRIV] = "silt-priv",
     [SILT_PROGRAM_PROXY] = "silt-proxy",
     [SILT_PROGRAM_DIAL] = "silt-dial",
+    [SILT_PROGRAM_PREVIEW] = "silt-preview",
 };
 
 /* The starter's memory of what it may start: made once, so that nothing is allocated after clone.
@@ -187,9 +189,7 @@ static int prepare_child(const struct book *b, enum silt_program program,
     }
     if (program == SILT_PROGRAM_DIAL && enter_gate(e) < 0)
         return -1;
-    if (program == SILT_PROGRAM_PROXY || program == SILT_PROGRAM_DIAL)
-        return lose_rights(b->proxy, b->proxy, e);
-    return 0;
+    return program == SILT_PROGRAM_PRIV ? 0 : lose_rights(b->proxy, b->proxy, e);
 }
 
 noreturn static void run_child(const struct book *b, const struct order *o,

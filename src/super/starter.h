@@ -14,6 +14,7 @@ enum silt_program {
     SILT_PROGRAM_PRIV,
     SILT_PROGRAM_PROXY,
     SILT_PROGRAM_DIAL, /* silt-proxy again, in the gate: the descriptor behind the channel */
+    SILT_PROGRAM_PREVIEW, /* silt-proxy again: visitors of services inside */
     SILT_PROGRAM_MAX
 };
 

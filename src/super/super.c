@@ -31,14 +31,16 @@ static const enum silt_program pairs[SILT_SUPER_PAIR_MAX][2] = {
     [SILT_SUPER_PAIR_PRIV] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PRIV},
     [SILT_SUPER_PAIR_EGRESS] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PROXY},
     [SILT_SUPER_PAIR_DIAL] = {SILT_PROGRAM_PROXY, SILT_PROGRAM_DIAL},
+    [SILT_SUPER_PAIR_PREVIEW] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PREVIEW},
 };
 
 /* NULL: it is not in this pair, or the pair has no work. */
 static struct silt_child *other(struct silt_child *p, int pair)
 {
     const enum silt_program *both = pairs[pair];
+    bool of_gate = pair == SILT_SUPER_PAIR_EGRESS || pair == SILT_SUPER_PAIR_DIAL;
     if ((both[0] != p->which && both[1] != p->which)
-        || (pair != SILT_SUPER_PAIR_PRIV && p->super->birth->gate->ns < 0))
+        || (of_gate && p->super->birth->gate->ns < 0))
         return NULL;
     return &p->super->programs[both[0] == p->which ? both[1] : both[0]];
 }
@@ -80,12 +82,22 @@ static int order_proxy(struct silt_child *p, int theirs, struct silt_error *e)
     return silt_starter_start(p->super->birth->starter, &order, &p->pid, e);
 }
 
+static int order_preview(struct silt_child *p, int theirs, struct silt_error *e)
+{
+    const struct silt_super_birth *birth = p->super->birth;
+    struct silt_starter_order order = {
+        .program = p->which, .fds = {theirs, birth->preview}, .count = birth->preview < 0 ? 1 : 2};
+    return silt_starter_start(birth->starter, &order, &p->pid, e);
+}
+
 /* Descriptors as in wire/super.h, in the order of their numbers. */
 static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
 {
     struct silt_super *s = p->super;
     struct silt_starter_order order = {.program = p->which, .fds = {theirs}, .count = 1};
     silt_auto_fd token = -1;
+    if (p->which == SILT_PROGRAM_PREVIEW)
+        return order_preview(p, theirs, e);
     if (!is_vital(p))
         return order_proxy(p, theirs, e);
     if (p->which == SILT_PROGRAM_SILTD) {
@@ -206,15 +218,24 @@ static void cancel_restarts(struct silt_super *s)
         silt_loop_cancel(&s->loop, &s->programs[i].restart);
 }
 
-static void tell_address(struct silt_super *s)
+static void tell(struct silt_super *s, const char *file, const char *address)
 {
     char line[96];
     struct silt_error e;
-    (void)snprintf(line, sizeof(line), "%s\n", s->birth->address);
-    if (silt_place_tell(s->birth->config, "address", line, &e) < 0)
+    (void)snprintf(line, sizeof(line), "%s\n", address);
+    if (silt_place_tell(s->birth->config, file, line, &e) < 0)
         silt_log(SILT_LOG_ERROR, "super.address", "error=\"%s\"", e.text);
-    silt_log(SILT_LOG_INFO, "super.ready", "instance=%s address=%s", s->birth->config->instance,
-             s->birth->address);
+}
+
+/* Whoever sees the API's address finds the other there, too. */
+static void tell_address(struct silt_super *s)
+{
+    if (s->birth->preview >= 0)
+        tell(s, "preview-address", s->birth->preview_address);
+    tell(s, "address", s->birth->address);
+    silt_log(SILT_LOG_INFO, "super.ready", "instance=%s address=%s previews=%s",
+             s->birth->config->instance, s->birth->address,
+             s->birth->preview >= 0 ? s->birth->preview_address : "off");
     silt_notify("READY=1");
 }
 
@@ -246,6 +267,7 @@ static void settle(struct silt_super *s)
 
 static void sweep(struct silt_super *s)
 {
+    silt_child_signal(&s->programs[SILT_PROGRAM_PREVIEW], SIGTERM);
     silt_child_signal(&s->programs[SILT_PROGRAM_PROXY], SIGTERM);
     silt_child_signal(&s->programs[SILT_PROGRAM_DIAL], SIGTERM);
     silt_child_signal(&s->programs[SILT_PROGRAM_PRIV], SIGTERM);
@@ -260,6 +282,7 @@ static void enter(struct silt_super *s, enum silt_instance_state next)
     case SILT_INSTANCE_STARTING:
         start(&s->programs[SILT_PROGRAM_PRIV]);
         start(&s->programs[SILT_PROGRAM_SILTD]);
+        start(&s->programs[SILT_PROGRAM_PREVIEW]);
         if (s->birth->gate->ns < 0)
             return;
         start(&s->programs[SILT_PROGRAM_PROXY]);
@@ -339,6 +362,7 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
         [SILT_PROGRAM_PRIV] = "silt-priv",
         [SILT_PROGRAM_PROXY] = "silt-proxy",
         [SILT_PROGRAM_DIAL] = "silt-dial",
+        [SILT_PROGRAM_PREVIEW] = "silt-preview",
     };
     *s = (struct silt_super){.birth = birth, .deadline = {.on_time = on_deadline}};
     silt_keep_init(&s->keep, birth->config->ids_count);
@@ -347,7 +371,7 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
                                              .which = (enum silt_program)i,
                                              .name = names[i],
                                              .channel = -1,
-                                             .ends = {-1, -1, -1},
+                                             .ends = {-1, -1, -1, -1},
                                              .watch = {.fd = -1},
                                              .restart = {.on_time = on_restart},
                                              .backoff_ms = BACKOFF_FIRST_MS};

@@ -11,8 +11,10 @@ struct silt_super_birth {
     const struct silt_config *config; /* borrowed */
     struct silt_starter *starter;     /* borrowed, open */
     int listen;                       /* borrowed */
+    int preview;                      /* borrowed: where visitors come in; -1: nowhere */
     struct silt_gate *gate;           /* borrowed: the way out, if there is one */
     const char *address;              /* borrowed: of the listening socket */
+    const char *preview_address;      /* borrowed */
 };
 
 /* Until SIGTERM or SIGINT, which the caller has blocked together with SIGCHLD. *ret_status is what

@@ -6,9 +6,9 @@
  * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
  * of a new pair as a SILT_SUPER_PEER message. Where there is a gate, silt-proxy runs too, in two roles: `egress` gets
  * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (enum silt_super_socket), of IPv4 and, where there is IPv6, again;
- * `dial`, which lives in the gate, gets 3 alone. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
- * messages, at births too. The role `preview` runs unless there are to be no previews: 3 = its channel to silt-super,
- * 4 = the socket that it listens on. Its argv[0] is `silt-preview`.
+ * `dial`, which lives in the gate, gets 3 alone. A third role, `preview` (argv[0] is `silt-preview`), always runs: 3 = its channel to silt-super, 4 = the
+ * listening socket for previews, if there is one. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
+ * messages, at births too.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
  * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
  * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL. */
@@ -22,8 +22,8 @@ enum {
     SILT_SUPER_FD_TOKEN = 5,   /* siltd */
     SILT_SUPER_FD_PRIV = 6,    /* siltd */
     SILT_SUPER_FD_SILTD = 4,   /* silt-priv */
-    SILT_SUPER_FD_NFLOG = 4,   /* silt-proxy */
-    SILT_SUPER_FD_PREVIEW = 4, /* silt-proxy's role preview: a listening socket */
+    SILT_SUPER_FD_NFLOG = 4,   /* silt-proxy, egress */
+    SILT_SUPER_FD_PREVIEW = 4, /* silt-proxy, preview; not open: previews are off, direct access works all the same */
     SILT_SUPER_FD_GATEWAY = 5, /* silt-proxy: the first of the gate's sockets */
     SILT_SUPER_FD_GATE = 5,    /* silt-priv: the routing namespace; another thing or nothing: there is none */
 };
@@ -54,6 +54,7 @@ enum silt_super_pair {
     SILT_SUPER_PAIR_PRIV,   /* siltd and silt-priv: wire/priv.h */
     SILT_SUPER_PAIR_EGRESS, /* siltd and silt-proxy: wire/egress.h */
     SILT_SUPER_PAIR_DIAL,   /* silt-proxy and its dialer: wire/dial.h */
+    SILT_SUPER_PAIR_PREVIEW, /* siltd and silt-proxy's role preview: wire/preview.h */
     SILT_SUPER_PAIR_MAX
 };
 

@@ -174,7 +174,7 @@ test('an instance that is ended while everything is busy leaves nothing', async 
 });
 
 test('a second instance on the same state or ids is refused', async () => {
-	const end = spawnSync(`${BUILD}/silt-super`, [`--state=${daemon.state}`, `--run=${daemon.home}/run2`, `--token_file=${daemon.home}/token2`, '--instance=other', '--listen=127.0.0.1:0', '--ids.count=256', `--ids.base=${0x7f * 2 ** 24}`], { timeout: 10_000, encoding: 'utf8' });
+	const end = spawnSync(`${BUILD}/silt-super`, [`--state=${daemon.state}`, `--run=${daemon.home}/run2`, `--token_file=${daemon.home}/token2`, '--instance=other', '--listen=127.0.0.1:0', '--preview.listen=127.0.0.1:0', '--ids.count=256', `--ids.base=${0x7f * 2 ** 24}`], { timeout: 10_000, encoding: 'utf8' });
 	assert.ok(end.status !== 0 && end.status !== null, 'it ends by itself with an error');
 	assert.match(end.stderr + end.stdout, /state|lock|in use|overlap/i);
 });

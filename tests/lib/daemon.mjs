@@ -66,6 +66,7 @@ export class Daemon {
 			config: '', // nothing of an installation
 			instance: newInstance(),
 			listen: '127.0.0.1:0',
+			'preview.listen': '127.0.0.1:0',
 			state: this.state,
 			run: this.run,
 			token_file: path.join(home, 'token'),
@@ -117,6 +118,8 @@ export class Daemon {
 		const address = await until('address file', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').trim(), START_MS);
 		this.token = fs.readFileSync(path.join(this.home, 'token'), 'utf8').trim();
 		this.address = address;
+		const previews = path.join(this.run, 'preview-address');
+		this.previews = fs.existsSync(previews) ? fs.readFileSync(previews, 'utf8').trim() : undefined;
 		this.client = new Client(address, this.token, this.#options.keepAlive);
 		await this.healthy();
 	}
@@ -179,7 +182,7 @@ export class Daemon {
 
 	/** What this instance occupies on the machine, for comparing before and after. */
 	counters() {
-		const daemons = [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv'), ...this.programs('silt-proxy')];
+		const daemons = [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv'), ...this.programs('silt-proxy'), ...this.programs('silt-preview')];
 		const inside = host.processesOf(this.instance);
 		return {
 			processes: inside.length,
