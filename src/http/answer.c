@@ -169,6 +169,10 @@ void silt_http_reply(struct silt_http_request *r, int status, silt_slice content
                      silt_slice fields, silt_slice body)
 {
     struct silt_http_exchange *x = exchange_of(r);
+    if (x->inner != NULL) {
+        silt_http_inner_reply(x->inner, status, content_type, body);
+        return;
+    }
     struct silt_http_answer a = begin_answer(x, status);
     a.type = content_type;
     a.fields = fields;
@@ -196,6 +200,10 @@ void silt_http_begin(struct silt_http_request *r, int status, silt_slice content
                      silt_slice fields)
 {
     struct silt_http_exchange *x = exchange_of(r);
+    if (x->inner != NULL) {
+        silt_http_inner_begin(x->inner, status, content_type);
+        return;
+    }
     struct silt_http_answer a = begin_answer(x, status);
     a.type = content_type;
     a.fields = fields;
@@ -208,13 +216,17 @@ void silt_http_begin_sized(struct silt_http_request *r, int status, silt_slice c
                            uint64_t length)
 {
     struct silt_http_exchange *x = exchange_of(r);
+    x->sized = true;
+    x->size_left = length;
+    if (x->inner != NULL) {
+        silt_http_inner_begin(x->inner, status, content_type);
+        return;
+    }
     struct silt_http_answer a = begin_answer(x, status);
     a.type = content_type;
     a.fields = fields;
     a.framing = SILT_HTTP_SIZED;
     a.length = length;
-    x->sized = true;
-    x->size_left = length;
     begin_stream(x, &a);
 }
 
@@ -235,6 +247,10 @@ void silt_http_write(struct silt_http_request *r, silt_slice bytes)
     if (x->sized && bytes.len > x->size_left)
         bytes.len = (size_t)x->size_left;
     x->size_left -= x->sized ? bytes.len : 0;
+    if (x->inner != NULL) {
+        silt_http_inner_write(x->inner, bytes);
+        return;
+    }
     if (x->bodiless || bytes.len == 0 || c->broken)
         return;
     struct outlet o = open_outlet(c);
@@ -253,7 +269,10 @@ size_t silt_http_pending(const struct silt_http_request *r)
 {
     _Static_assert(offsetof(struct silt_http_exchange, request) == 0,
                    "a cast leads from one to the other");
-    const struct silt_http_conn *c = ((const struct silt_http_exchange *)(const void *)r)->conn;
+    const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;
+    const struct silt_http_conn *c = x->conn;
+    if (x->inner != NULL)
+        return silt_http_inner_pending(x->inner);
     return c->broken ? SILT_HTTP_MARK : silt_http_answer_pending(c);
 }
 
@@ -262,6 +281,10 @@ void silt_http_end(struct silt_http_request *r)
     struct silt_http_exchange *x = exchange_of(r);
     if (x->sized && x->size_left > 0 && !x->bodiless) {
         silt_http_cut(r);
+        return;
+    }
+    if (x->inner != NULL) {
+        silt_http_inner_end(x->inner, true);
         return;
     }
     struct outlet o = open_outlet(x->conn);
@@ -275,6 +298,10 @@ void silt_http_cut(struct silt_http_request *r)
 {
     struct silt_http_exchange *x = exchange_of(r);
     struct silt_http_conn *c = x->conn;
+    if (x->inner != NULL) {
+        silt_http_inner_end(x->inner, false);
+        return;
+    }
     /* Where the end of the connection is the end of the answer, only a reset tells them apart. */
     bool reset = !x->streaming || !x->chunked;
     struct linger none = {.l_onoff = 1, .l_linger = 0};
@@ -287,6 +314,16 @@ void silt_http_cut(struct silt_http_request *r)
     c->last = true;
     silt_http_conn_answered(x);
     silt_http_conn_close(c);
+}
+
+void silt_http_answer_switch(struct silt_http_exchange *x, silt_slice fields)
+{
+    struct silt_http_answer a = begin_answer(x, 101);
+    a.framing = SILT_HTTP_NO_BODY;
+    a.fields = fields;
+    begin_stream(x, &a);
+    x->bodiless = false;
+    x->conn->last = true; /* not before: the client would be told */
 }
 
 void silt_http_answer_continue(struct silt_http_exchange *x)

@@ -27,11 +27,13 @@ static int64_t read_deadline(const struct silt_http_conn *c, enum silt_http_inta
     case SILT_HTTP_HEAD:
         return now(c) + l->head_timeout_ms;
     case SILT_HTTP_BODY:
+        return c->raw ? 0 : now(c) + l->body_timeout_ms;
     case SILT_HTTP_SKIP:
         return now(c) + l->body_timeout_ms;
     case SILT_HTTP_LINGER:
         return now(c) + LINGER_QUIET_MS;
     case SILT_HTTP_NOTHING:
+    case SILT_HTTP_TAKEN:
     case SILT_HTTP_PARTING:
     case SILT_HTTP_CLOSED:
         break;
@@ -62,6 +64,7 @@ bool silt_http_conn_wants(const struct silt_http_conn *c)
     case SILT_HTTP_LINGER:
         return true;
     case SILT_HTTP_NOTHING:
+    case SILT_HTTP_TAKEN:
     case SILT_HTTP_PARTING:
     case SILT_HTTP_CLOSED:
         break;
@@ -161,6 +164,10 @@ void silt_http_conn_answered(struct silt_http_exchange *x)
 static void finish_turn(struct silt_http_conn *c)
 {
     struct silt_http_exchange *x = c->exchange;
+    if (c->intake == SILT_HTTP_TAKEN && !c->broken && silt_http_answer_pending(c) == 0) {
+        silt_http_conn_hand_over(c);
+        return;
+    }
     if (c->intake != SILT_HTTP_CLOSED && x != NULL && x->full && !c->broken
         && silt_http_answer_pending(c) < SILT_HTTP_MARK / 2) {
         x->full = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn: one client's connection, and the exchange (a request and its answer) that it is busy with.
  * Private to this folder: conn.c waits and times, intake.c reads, answer.c and lay.c write,
- * server.c accepts and ends.
+ * server.c accepts and ends, takeover.c gives it to others, inner.c has requests without one.
  *
  * Callbacks of a handler run from the top of a loop callback only, never from inside a function
  * that a handler called: what such a function finds out (the client is gone, more bytes wait) is
@@ -13,6 +13,7 @@
 
 /*  IDLE --bytes--> HEAD --complete--> BODY --complete--> NOTHING --answered--> IDLE
  *                                       \----answered--> SKIP ----skipped------^
+ *                                       \----taken over--> TAKEN --answers before it are out--> CLOSED
  *  any --last answer given--> PARTING --written--> LINGER or CLOSED                  */
 enum silt_http_intake {
     SILT_HTTP_IDLE,
@@ -20,6 +21,7 @@ enum silt_http_intake {
     SILT_HTTP_BODY,    /* for the handler, once it has said how it wants it */
     SILT_HTTP_SKIP,    /* a body that nobody wants, after its answer */
     SILT_HTTP_NOTHING, /* the request is whole: it is being answered */
+    SILT_HTTP_TAKEN,   /* its handler is going to have the connection itself */
     SILT_HTTP_PARTING, /* the last answer is on its way out */
     SILT_HTTP_LINGER,  /* it is out; reads on for a while, because closing on unread bytes resets */
     SILT_HTTP_CLOSED,  /* buried */
@@ -39,6 +41,7 @@ struct silt_http_conn {
     bool noisy;   /* bytes arrived while none were wanted: epoll is not asked for more */
     bool broken;  /* writing failed: will be closed by what is deferred */
     bool chunked; /* the body that is being read */
+    bool raw;     /* upgraded: the body has no end and no deadline */
     struct silt_http_chunks chunks;
     uint64_t left;                                 /* of a body with a length */
     uint64_t taken;                                /* of this body, decoded */
@@ -55,7 +58,8 @@ enum silt_http_wish { SILT_HTTP_UNDECIDED, SILT_HTTP_COLLECT, SILT_HTTP_CONSUME 
 struct silt_http_exchange {
     struct silt_http_request request;
     struct silt_http_exchange *next; /* while spare */
-    struct silt_http_conn *conn;     /* borrowed */
+    struct silt_http_conn *conn;     /* borrowed; NULL: an inner request */
+    struct silt_http_inner *inner;   /* borrowed; NULL: one with a connection */
     struct silt_arena arena;
     struct silt_buf body;
     size_t body_counted; /* of it in server->body_bytes */
@@ -63,6 +67,7 @@ struct silt_http_exchange {
     enum silt_http_wish wish;
     void (*on_body)(struct silt_http_request *r);
     void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end);
+    void (*on_taken)(struct silt_http_request *r, int fd, silt_slice read);
     bool paused;
     bool continued;         /* 100 Continue is sent */
     bool full;              /* the mark was reached: owes an on_drain */
@@ -133,6 +138,8 @@ void silt_http_intake_leftover(struct silt_http_conn *c);
 
 /* What the server says of a request, or of what should have been one, on its own account. */
 void silt_http_answer_refusal(struct silt_http_conn *c, int status);
+/* The head of an answer that has no length and no end of its own. */
+void silt_http_answer_switch(struct silt_http_exchange *x, silt_slice fields);
 void silt_http_answer_continue(struct silt_http_exchange *x);
 void silt_http_answer_flush(struct silt_http_conn *c);
 /* From here on the answers of this connection gather; the end sends them. */
@@ -159,6 +166,17 @@ struct silt_http_answer {
 /* Head and, when it has a length, body. */
 void silt_http_lay_answer(struct silt_http_conn *c, struct silt_buf *b,
                           const struct silt_http_answer *a);
+
+/* Of a request without a connection of its own: inner.c. */
+void silt_http_inner_begin(struct silt_http_inner *i, int status, silt_slice type);
+void silt_http_inner_write(struct silt_http_inner *i, silt_slice bytes);
+size_t silt_http_inner_pending(const struct silt_http_inner *i);
+void silt_http_inner_reply(struct silt_http_inner *i, int status, silt_slice type, silt_slice body);
+void silt_http_inner_end(struct silt_http_inner *i, bool whole);
+void silt_http_inner_resume(struct silt_http_inner *i);
+
+/* Nothing of ours is on its way out any more: hands the connection over. */
+void silt_http_conn_hand_over(struct silt_http_conn *c);
 
 void silt_http_server_defer(struct silt_http_conn *c);
 void silt_http_server_left(struct silt_http_conn *c); /* the connection is closed */

@@ -183,6 +183,7 @@ static bool take(struct silt_http_conn *c, silt_slice *bytes)
         bytes->len = 0;
         return false;
     case SILT_HTTP_NOTHING:
+    case SILT_HTTP_TAKEN:
     case SILT_HTTP_PARTING:
     case SILT_HTTP_CLOSED:
         break;
@@ -288,36 +289,49 @@ void silt_http_intake_read(struct silt_http_conn *c)
         silt_http_conn_lose(c);
 }
 
+/* An inner request has its whole body already, within its own bounds. */
+static uint64_t most_of(const struct silt_http_exchange *x)
+{
+    return x->conn != NULL ? x->conn->server->limits.body_max : UINT64_MAX;
+}
+
+static void wish_is_known(struct silt_http_exchange *x)
+{
+    if (x->conn != NULL && x->conn->server->batching != x->conn)
+        silt_http_server_defer(x->conn);
+}
+
 void silt_http_collect(struct silt_http_request *r, uint64_t max,
                        void (*on_body)(struct silt_http_request *r))
 {
     struct silt_http_exchange *x = silt_container_of(r, struct silt_http_exchange, request);
-    uint64_t most = x->conn->server->limits.body_max;
+    uint64_t most = most_of(x);
     assert(x->wish == SILT_HTTP_UNDECIDED);
     x->wish = SILT_HTTP_COLLECT;
     x->body_max = max < most ? max : most;
     x->body.max = x->body_max;
     x->on_body = on_body;
-    if (x->conn->server->batching != x->conn)
-        silt_http_server_defer(x->conn);
+    wish_is_known(x);
 }
 
 void silt_http_consume(struct silt_http_request *r, uint64_t max,
                        void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end))
 {
     struct silt_http_exchange *x = silt_container_of(r, struct silt_http_exchange, request);
-    uint64_t most = x->conn->server->limits.body_max;
+    uint64_t most = most_of(x);
     assert(x->wish == SILT_HTTP_UNDECIDED);
     x->wish = SILT_HTTP_CONSUME;
     x->body_max = max < most ? max : most;
     x->on_piece = on_piece;
-    if (x->conn->server->batching != x->conn)
-        silt_http_server_defer(x->conn);
+    wish_is_known(x);
 }
 
 void silt_http_pause(struct silt_http_request *r, bool paused)
 {
     struct silt_http_exchange *x = silt_container_of(r, struct silt_http_exchange, request);
     x->paused = paused;
-    silt_http_server_defer(x->conn);
+    if (x->conn != NULL)
+        silt_http_server_defer(x->conn);
+    else
+        silt_http_inner_resume(x->inner);
 }

@@ -15,11 +15,13 @@ static const char *reason_of(int status)
 {
     static const char *const reasons[600] = {
         [100] = "Continue",
+        [101] = "Switching Protocols",
         [200] = "OK",
         [201] = "Created",
         [202] = "Accepted",
         [204] = "No Content",
         [206] = "Partial Content",
+        [303] = "See Other",
         [304] = "Not Modified",
         [400] = "Bad Request",
         [401] = "Unauthorized",

@@ -93,5 +93,16 @@ enum { SILT_HTTP_MARK = 256 * 1024 };
 void silt_http_write(struct silt_http_request *r, silt_slice bytes);
 size_t silt_http_pending(const struct silt_http_request *r); /* the mark, once the client is gone */
 void silt_http_end(struct silt_http_request *r); /* complete; the request is gone after this call */
+/* What the client says from here on is no HTTP: answers 101 with these fields, hands over what comes in pieces as
+ * silt_http_consume does, without an end and without a deadline, and sends what is written as it is. silt_http_end ends the
+ * connection. At once, for a request without a body that may be upgraded (silt_http_may_upgrade). */
+void silt_http_upgrade(struct silt_http_request *r, silt_slice fields,
+                       void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end));
+bool silt_http_may_upgrade(const struct silt_http_request *r);
+/* Gives the connection away instead of an answer, at once: when everything before this request is answered, on_taken is
+ * called with the socket, which is the callee's (non-blocking), and with what the client has said behind the head of this request (its body, if
+ * it has one), valid during the call. The request is gone after that; on_gone may come instead. The server counts it no more. */
+void silt_http_take_over(struct silt_http_request *r,
+                         void (*on_taken)(struct silt_http_request *r, int fd, silt_slice read));
 /* Breaks the connection: the answer cannot be finished. The request is gone after this call. */
 void silt_http_cut(struct silt_http_request *r);

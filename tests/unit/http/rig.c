@@ -165,6 +165,35 @@ static void consume_placed(struct silt_http_request *r)
     silt_http_consume(r, UINT64_MAX, on_placed_piece);
 }
 
+static void on_raw(struct silt_http_request *r, silt_slice piece, bool end)
+{
+    (void)r;
+    assert_false(end);
+    rig.consumed += piece.len;
+}
+
+static void on_upgrade(struct silt_http_request *r)
+{
+    if (!silt_http_may_upgrade(r)) {
+        reply(r, 400, SILT_LIT("no"));
+        return;
+    }
+    silt_http_upgrade(r, SILT_LIT("Upgrade: test\r\n"), on_raw);
+    keep(r);
+}
+
+static void on_taken(struct silt_http_request *r, int fd, silt_slice read)
+{
+    assert_text(r->head->path, "/take");
+    rig.taken_fd = fd;
+    silt_buf_add(&rig.taken, read);
+}
+
+static void on_take(struct silt_http_request *r)
+{
+    silt_http_take_over(r, on_taken);
+}
+
 static void on_request(void *context, struct silt_http_request *r)
 {
     static const struct {
@@ -175,6 +204,7 @@ static void on_request(void *context, struct silt_http_request *r)
         {"/later", keep},     {"/early", on_early},    {"/stream", on_stream},
         {"/empty", on_empty}, {"/flood", on_flood},    {"/pause", consume_pausing},
         {"/big", on_big},     {"/cut", silt_http_cut}, {"/place", consume_placed},
+        {"/upgrade", on_upgrade}, {"/take", on_take},
     };
     assert_ptr_equal(context, &rig);
     r->on_gone = on_gone;
@@ -205,7 +235,8 @@ static void on_answered(void *context, const struct silt_http_request *r, int st
 
 void rig_limits(void)
 {
-    rig = (struct rig){.limits = {.connections = 1100,
+    silt_buf_fini(&rig.taken);
+    rig = (struct rig){.taken_fd = -1, .taken = {.max = MIB}, .limits = {.connections = 1100,
                                   .body_max = 4 * MIB,
                                   .head_timeout_ms = 5000,
                                   .body_timeout_ms = 5000,

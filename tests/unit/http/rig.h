@@ -19,7 +19,8 @@ struct rig_client {
  *   /early  answers 403 at once        /stream   begins a streamed answer and is kept
  *   /empty  answers 204                /flood    streams flood_size bytes, minding the mark
  *   /pause  consumes, pauses on the first piece
- *   /cut    cuts at once               /big      answers 5,000,000 bytes */
+ *   /cut    cuts at once               /big      answers 5,000,000 bytes
+ *   /upgrade  goes on in another way, and is kept        /take  gives its connection to `taken_fd` */
 struct rig {
     struct silt_loop loop;
     struct silt_http_server *server;
@@ -29,6 +30,8 @@ struct rig {
     int gone, drained, answered, last_status, refusals, closed;
     char room[200000]; /* for bodies of /place */
     size_t placed, placed_max;
+    int taken_fd; /* -1: none */
+    struct silt_buf taken;
     size_t pieces, consumed, flood_size, flood_done, pending_max;
 };
 extern struct rig rig;

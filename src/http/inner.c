@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/inner.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "http/conn.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { ARENA_MAX = 192 * 1024 * 1024, TOO_LARGE = 413 };
+
+struct silt_http_inner {
+    struct silt_http_exchange exchange;
+    struct silt_http_server *server;    /* borrowed */
+    struct silt_http_inner_sink *sink;  /* borrowed */
+    struct silt_timer again;            /* it was paused and is not any more */
+    struct silt_grave grave;
+    silt_slice body;                    /* of the arena: what is not delivered yet */
+    bool delivered;                     /* up to the end */
+    bool over;                          /* answered or left: buried */
+};
+
+static void free_inner(struct silt_grave *g)
+{
+    struct silt_http_inner *i = silt_container_of(g, struct silt_http_inner, grave);
+    silt_arena_fini(&i->exchange.arena);
+    free(i);
+}
+
+static void finish(struct silt_http_inner *i, int status)
+{
+    const struct silt_http_hooks *hooks = &i->server->hooks;
+    struct silt_http_exchange *x = &i->exchange;
+    assert(!i->over);
+    i->over = true;
+    if (hooks->on_answered != NULL)
+        hooks->on_answered(hooks->context, &x->request, status, silt_clock_us() - x->started_us);
+    silt_loop_cancel(i->server->loop, &i->again);
+    silt_loop_bury(i->server->loop, &i->grave);
+}
+
+static void refuse(struct silt_http_inner *i, int status)
+{
+    const struct silt_http_hooks *hooks = &i->server->hooks;
+    struct silt_buf *b = &i->server->refusal;
+    struct silt_http_request *r = &i->exchange.request;
+    if (r->on_gone != NULL)
+        r->on_gone(r);
+    silt_buf_clear(b);
+    hooks->on_refusal(hooks->context, status, b);
+    silt_http_inner_reply(i, status, SILT_LIT("application/json"), silt_buf_slice(b));
+}
+
+/* In pieces of the size that a connection brings them in. */
+static void deliver_pieces(struct silt_http_inner *i)
+{
+    struct silt_http_exchange *x = &i->exchange;
+    while (!i->over && !i->delivered && !x->paused) {
+        silt_slice piece = i->body;
+        if (piece.len > SILT_HTTP_READ_SIZE)
+            piece.len = SILT_HTTP_READ_SIZE;
+        i->body.data += piece.len;
+        i->body.len -= piece.len;
+        i->delivered = i->body.len == 0;
+        x->on_piece(&x->request, piece, i->delivered);
+    }
+}
+
+void silt_http_inner_deliver(struct silt_http_inner *i)
+{
+    struct silt_http_exchange *x = &i->exchange;
+    if (i->over || i->delivered || x->wish == SILT_HTTP_UNDECIDED)
+        return;
+    if (x->head.length > x->body_max) {
+        refuse(i, TOO_LARGE);
+    } else if (x->wish == SILT_HTTP_CONSUME) {
+        deliver_pieces(i);
+    } else {
+        i->delivered = true;
+        x->request.body = i->body;
+        x->on_body(&x->request);
+    }
+}
+
+static void on_again(struct silt_timer *t)
+{
+    silt_http_inner_deliver(silt_container_of(t, struct silt_http_inner, again));
+}
+
+void silt_http_inner_resume(struct silt_http_inner *i)
+{
+    if (!i->delivered && !i->over)
+        silt_loop_after(i->server->loop, &i->again, 0);
+}
+
+static int parse(struct silt_http_inner *i, silt_slice head, silt_slice body, struct silt_error *e)
+{
+    struct silt_http_exchange *x = &i->exchange;
+    char *text = silt_arena_dup(&x->arena, head);
+    char *bytes = text != NULL ? silt_arena_dup(&x->arena, body) : NULL;
+    if (bytes == NULL)
+        return silt_fail(e, SILT_LIMIT, "no memory for a request of %zu bytes", head.len + body.len);
+    int n = silt_http_parse(&x->head, (silt_slice){text, head.len}, false);
+    if (n != (int)head.len || x->head.chunked || x->head.length != body.len)
+        return silt_fail(e, SILT_INVALID, "the request is malformed");
+    i->body = (silt_slice){bytes, body.len};
+    return 0;
+}
+
+struct silt_http_inner *silt_http_inner_new(struct silt_http_server *s, silt_slice head, silt_slice body,
+                                            struct silt_http_inner_sink *sink, struct silt_error *e)
+{
+    struct silt_http_inner *i = calloc(1, sizeof(*i));
+    if (i == NULL)
+        abort();
+    struct silt_http_exchange *x = &i->exchange;
+    i->server = s;
+    i->sink = sink;
+    i->again.on_time = on_again;
+    i->grave.free = free_inner;
+    silt_arena_init(&x->arena, ARENA_MAX);
+    x->inner = i;
+    x->request.head = &x->head;
+    x->request.arena = &x->arena;
+    x->started_us = silt_clock_us();
+    if (parse(i, head, body, e) == 0)
+        return i;
+    free_inner(&i->grave);
+    return NULL;
+}
+
+struct silt_http_request *silt_http_inner_request(struct silt_http_inner *i)
+{
+    return &i->exchange.request;
+}
+
+void silt_http_inner_drain(struct silt_http_inner *i)
+{
+    struct silt_http_request *r = &i->exchange.request;
+    if (!i->exchange.full)
+        return;
+    i->exchange.full = false;
+    if (r->on_drain != NULL)
+        r->on_drain(r);
+}
+
+void silt_http_inner_leave(struct silt_http_inner *i)
+{
+    struct silt_http_request *r = &i->exchange.request;
+    if (r->on_gone != NULL)
+        r->on_gone(r);
+    finish(i, i->exchange.streaming ? i->exchange.status : 499);
+}
+
+/* What the handler says. */
+
+void silt_http_inner_reply(struct silt_http_inner *i, int status, silt_slice type, silt_slice body)
+{
+    assert(!i->exchange.streaming);
+    i->sink->reply(i->sink, status, type, body);
+    finish(i, status);
+}
+
+void silt_http_inner_begin(struct silt_http_inner *i, int status, silt_slice type)
+{
+    assert(!i->exchange.streaming);
+    i->exchange.streaming = true;
+    i->exchange.status = status;
+    i->sink->begin(i->sink, status, type);
+}
+
+void silt_http_inner_write(struct silt_http_inner *i, silt_slice bytes)
+{
+    if (bytes.len > 0)
+        i->sink->write(i->sink, bytes);
+    if (silt_http_inner_pending(i) >= SILT_HTTP_MARK)
+        i->exchange.full = true;
+}
+
+size_t silt_http_inner_pending(const struct silt_http_inner *i)
+{
+    return i->sink->pending(i->sink);
+}
+
+void silt_http_inner_end(struct silt_http_inner *i, bool whole)
+{
+    i->sink->end(i->sink, whole);
+    finish(i, i->exchange.streaming ? i->exchange.status : 500);
+}

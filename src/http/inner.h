@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inner: a request that came inside the bytes of another connection and is answered there. Its handler cannot tell. */
+#pragma once
+
+#include "http/server.h"
+
+struct silt_http_inner;
+
+struct silt_http_inner_sink { /* borrowed: must outlive the request, or leave it */
+    /* A whole answer; the last call. */
+    void (*reply)(struct silt_http_inner_sink *s, int status, silt_slice type, silt_slice body);
+    /* One in pieces. */
+    void (*begin)(struct silt_http_inner_sink *s, int status, silt_slice type);
+    void (*write)(struct silt_http_inner_sink *s, silt_slice bytes);
+    size_t (*pending)(const struct silt_http_inner_sink *s); /* as silt_http_pending */
+    void (*end)(struct silt_http_inner_sink *s, bool whole); /* the last call */
+};
+
+/* Copies head and body. NULL: the head is not one of a request, or there is no memory for it (*e tells). */
+struct silt_http_inner *silt_http_inner_new(struct silt_http_server *s, silt_slice head, silt_slice body,
+                                            struct silt_http_inner_sink *sink, struct silt_error *e);
+struct silt_http_request *silt_http_inner_request(struct silt_http_inner *i);
+/* Once, when a handler has the request: its body follows. The sink may be called from inside. */
+void silt_http_inner_deliver(struct silt_http_inner *i);
+void silt_http_inner_drain(struct silt_http_inner *i); /* what was pending is not any more */
+/* Whoever asked is gone: the handler is told, the sink is not. Not from inside a callback of the sink. */
+void silt_http_inner_leave(struct silt_http_inner *i);

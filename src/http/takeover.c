@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* takeover: connections that stop to be HTTP: those that go on in another protocol, and those that somebody else goes on with. */
+#include "base/clock.h"
+#include "base/own.h"
+#include "http/conn.h"
+
+#include <assert.h>
+
+static struct silt_http_exchange *exchange_of(struct silt_http_request *r)
+{
+    return silt_container_of(r, struct silt_http_exchange, request);
+}
+
+bool silt_http_may_upgrade(const struct silt_http_request *r)
+{
+    const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;
+    const struct silt_http_conn *c = x->conn;
+    return c != NULL && !c->server->draining && !c->last && x->head.minor == 1 && x->wish == SILT_HTTP_UNDECIDED
+           && !silt_http_conn_has_body(c);
+}
+
+void silt_http_upgrade(struct silt_http_request *r, silt_slice fields,
+                       void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end))
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct silt_http_conn *c = x->conn;
+    assert(silt_http_may_upgrade(r));
+    c->raw = true;
+    c->left = UINT64_MAX;
+    silt_http_consume(r, UINT64_MAX, on_piece);
+    x->body_max = UINT64_MAX;
+    silt_http_conn_enter(c, SILT_HTTP_BODY);
+    silt_http_answer_switch(x, fields);
+}
+
+void silt_http_take_over(struct silt_http_request *r,
+                         void (*on_taken)(struct silt_http_request *r, int fd, silt_slice read))
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    assert(x->conn != NULL && x->wish == SILT_HTTP_UNDECIDED && !x->streaming);
+    x->on_taken = on_taken;
+    silt_http_conn_enter(x->conn, SILT_HTTP_TAKEN);
+    silt_http_server_defer(x->conn);
+}
+
+void silt_http_conn_hand_over(struct silt_http_conn *c)
+{
+    struct silt_http_exchange *x = c->exchange;
+    const struct silt_http_hooks *hooks = &c->server->hooks;
+    silt_loop_forget(c->server->loop, &c->watch);
+    x->on_taken(&x->request, silt_take_fd(&c->watch.fd), silt_buf_slice(&c->in));
+    if (hooks->on_answered != NULL)
+        hooks->on_answered(hooks->context, &x->request, 101, silt_clock_us() - x->started_us);
+    c->exchange = NULL;
+    silt_http_server_give_back(x);
+    silt_http_conn_close(c);
+}
