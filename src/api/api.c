@@ -47,6 +47,19 @@ static void refuse_method(struct silt_http_request *r, const char *allow)
     silt_http_reply(r, 405, SILT_LIT("application/json"), silt_slice_of(fields), silt_buf_slice(&b));
 }
 
+static void go(struct silt_api *api, struct silt_http_request *r, const struct silt_route_match *match)
+{
+    if (match->route != NULL) {
+        r->owner = api;
+        match->route->handle(r, match->args);
+    } else if (match->path_known) {
+        refuse_method(r, match->allow);
+    } else {
+        silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0},
+                        "The requested endpoint was not found");
+    }
+}
+
 void silt_api_on_request(void *context, struct silt_http_request *r)
 {
     struct silt_api *api = context;
@@ -62,16 +75,14 @@ void silt_api_on_request(void *context, struct silt_http_request *r)
                         "The request has no valid API token");
         return;
     }
-    if (match.route != NULL) {
-        r->owner = api;
-        match.route->handle(r, match.args);
-        return;
-    }
-    if (match.path_known)
-        refuse_method(r, match.allow);
-    else
-        silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0},
-                        "The requested endpoint was not found");
+    go(api, r, &match);
+}
+
+void silt_api_route(struct silt_api *api, struct silt_http_request *r)
+{
+    struct silt_route_match match;
+    silt_router_find(silt_routes, silt_route_count, r->head->method, r->head->path, &match);
+    go(api, r, &match);
 }
 
 void silt_api_on_refusal(void *context, int status, struct silt_buf *b)
@@ -110,6 +121,7 @@ void silt_api_init(struct silt_api *api)
     api->started_ms = silt_clock_ms();
     api->log_flush = (struct silt_timer){.on_time = on_log_flush};
     silt_list_init(&api->watchings);
+    silt_list_init(&api->guests);
     silt_log_gather();
 }
 

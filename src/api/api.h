@@ -26,12 +26,14 @@ struct silt_api {
     bool git_local_remotes; /* the setting */
     struct silt_timer log_flush; /* lines of the access log leave together */
     struct silt_link watchings;  /* streams of file events */
+    struct silt_link guests;     /* struct silt_guest: clients with a WebSocket */
 };
 
 /* Once, after loop is set. */
 void silt_api_init(struct silt_api *api);
 /* The daemon is to end: streams that would never end by themselves say so and end. */
 void silt_api_stop_watches(struct silt_api *api);
+void silt_api_part_with_guests(struct silt_api *api);
 
 enum { SILT_ROUTE_OPEN = 1 }; /* needs no token */
 extern const struct silt_route silt_routes[];
@@ -39,6 +41,8 @@ extern const size_t silt_route_count;
 
 /* Hooks of the server; `context` is the api. */
 void silt_api_on_request(void *context, struct silt_http_request *r);
+/* A request of somebody who may come in: the same handlers. */
+void silt_api_route(struct silt_api *api, struct silt_http_request *r);
 void silt_api_on_refusal(void *context, int status, struct silt_buf *ret_body);
 void silt_api_on_answered(void *context, const struct silt_http_request *r, int status, int64_t us);
 extern const silt_slice silt_api_cors;
@@ -160,6 +164,7 @@ SILT_HANDLER(silt_api_git_checkout);
 SILT_HANDLER(silt_api_git_clone);
 SILT_HANDLER(silt_api_port_watch);
 SILT_HANDLER(silt_api_port_wait);
+SILT_HANDLER(silt_api_ws);
 SILT_HANDLER(silt_api_watch);
 SILT_HANDLER(silt_api_watch_check);
 SILT_HANDLER(silt_api_watch_native);

@@ -68,6 +68,7 @@ static const struct {
     [SILT_API_PYTHON_NOT_AVAILABLE] = {"PYTHON_NOT_AVAILABLE", 501, "Use an image with python3, or install it."},
     [SILT_API_JAVASCRIPT_NOT_AVAILABLE] = {"JAVASCRIPT_NOT_AVAILABLE", 501, "Use an image with node, or install it."},
     [SILT_API_NO_QUESTION] = {"RESOURCE_BUSY", 409, "Run the code with stdin: true, and answer its input events."},
+    [SILT_API_UPGRADE_REQUIRED] = {"UPGRADE_REQUIRED", 426, "Open it with a WebSocket client."},
     [SILT_API_STDIN_CLOSED] = {"STDIN_CLOSED", 409, "Start the process with stdin: true, and write while it reads."},
     [SILT_API_INVALID_GIT_URL] = {"INVALID_GIT_URL", 400, "Use http(s)://, ssh://, git:// or user@host:path."},
     [SILT_API_GIT_REPOSITORY_NOT_FOUND] = {"GIT_REPOSITORY_NOT_FOUND", 404, "Check the address of the repository; a private one needs credentials."},

@@ -61,6 +61,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/watch", silt_api_watch, 0},
     {"POST", "/sandboxes/{id}/api/watch/check", silt_api_watch_check, 0},
     {"POST", "/v1/sandboxes/{id}/watch", silt_api_watch_native, 0},
+    {"GET", "/sandboxes/{id}/ws", silt_api_ws, 0},
+    {"GET", "/sandboxes/{id}/api/ws", silt_api_ws, 0},
     {"POST", "/sandboxes/{id}/api/read/stream", silt_api_file_read_stream, 0},
     {"POST", "/sandboxes/{id}/api/delete", silt_api_file_delete, 0},
     {"POST", "/sandboxes/{id}/api/rename", silt_api_file_rename, 0},

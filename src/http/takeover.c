@@ -25,12 +25,12 @@ void silt_http_upgrade(struct silt_http_request *r, silt_slice fields,
     struct silt_http_exchange *x = exchange_of(r);
     struct silt_http_conn *c = x->conn;
     assert(silt_http_may_upgrade(r));
+    silt_http_answer_switch(x, fields); /* before there is a body that would be left */
     c->raw = true;
     c->left = UINT64_MAX;
     silt_http_consume(r, UINT64_MAX, on_piece);
     x->body_max = UINT64_MAX;
     silt_http_conn_enter(c, SILT_HTTP_BODY);
-    silt_http_answer_switch(x, fields);
 }
 
 void silt_http_take_over(struct silt_http_request *r,

@@ -71,7 +71,7 @@ test('every operation has an id of its own, a summary, a security rule and docum
 		assert.ok(op.operationId && !ids.has(op.operationId), where);
 		ids.add(op.operationId);
 		assert.ok(op.summary, where);
-		assert.ok(Object.keys(op.responses).some(status => /^2/.test(status)), where);
+		assert.ok(Object.keys(op.responses).some(status => /^(2|101)/.test(status)), where);
 		const open = Array.isArray(op.security) && op.security.length === 0;
 		assert.equal(open, path === '/healthz', `${where}: only /healthz is open`);
 		for (const name of path.match(/(?<=\{)\w+(?=\})/g) ?? []) {
@@ -117,6 +117,8 @@ const SCRIPT = [
 	['POST', '/sandboxes/{id}/api/git/checkout', { body: { repoUrl: 'ext::x' } }],
 	['POST', '/v1/sandboxes/{id}/git/clone', { body: { repoUrl: 'http://127.0.0.1:9/x.git' } }],
 	['POST', '/v1/sandboxes/{id}/git/clone', { body: {} }],
+	['GET', '/sandboxes/{id}/ws'],
+	['GET', '/sandboxes/{id}/api/ws'],
 	['POST', '/sandboxes/{id}/api/port-watch', { body: { port: 'x' } }],
 	['POST', '/sandboxes/{id}/api/port-watch', { body: { port: 9, processId: 'never-there' } }],
 	['GET', '/v1/sandboxes/{id}/network', {}],

@@ -22,6 +22,8 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/files/readlink'],
 	['POST', '/v1/sandboxes/{id}/files/truncate'],
 	['POST', '/v1/sandboxes/{id}/files/search'],
+	['GET', '/sandboxes/{id}/ws'],
+	['GET', '/sandboxes/{id}/api/ws'],
 	['GET', '/v1/sandboxes/{id}/network'],
 	['PUT', '/v1/sandboxes/{id}/network'],
 	['GET', '/sandboxes/{id}/api/interpreter/health'],

@@ -22,8 +22,8 @@ TEST(an_upgraded_connection_carries_bytes_both_ways_as_they_are)
 {
     start();
     rig_say(&c, "GET /upgrade HTTP/1.1\r\nHost: x\r\n\r\nearly");
-    rig_expect(&c, "HTTP/1.1 101 Switching Protocols\r\n");
-    rig_expect(&c, "Upgrade: test\r\n");
+    rig_expect(&c, "HTTP/1.1 101 Switching Protocols\r\nDate: ");
+    rig_expect(&c, "GMT\r\nUpgrade: test\r\nX-Extra: yes\r\n\r\n"); /* and no Connection: close */
     rig_until(rig.consumed == 5);
     rig_say(&c, "GET /hello HTTP/1.1\r\n\r\n");
     rig_until(rig.consumed == 5 + 23);

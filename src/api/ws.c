@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET …/ws: many requests on one WebSocket. Each frame is routed exactly as the HTTP request of the same method and path; what a
+ * handler answers becomes frames, events of a stream one each. */
+#include "api/guest.h"
+#include "api/ws_frame.h"
+#include "http/inner.h"
+
+#include <stdlib.h>
+
+enum {
+    MESSAGE_MAX = 32 << 20,
+    REQUESTS_MAX = 256,     /* at once, of one socket */
+    HELD_MAX = 64 << 20,    /* bytes of answers that are not whole yet, of one socket */
+};
+
+struct line { /* one socket */
+    struct silt_guest guest;
+    struct silt_api *api; /* borrowed */
+    struct silt_link asked;
+    size_t count;
+    size_t held;
+    struct silt_grave grave;
+    char id[SILT_ID_MAX + 1]; /* of its sandbox */
+};
+
+/*   OPEN --cancel, or too large an event--> LEAVING (as soon as its handler is not on the stack) */
+enum fate { OPEN, CANCELLED, FAILED };
+
+struct asked {
+    struct silt_http_inner_sink sink;
+    struct silt_link link;
+    struct line *line;             /* borrowed */
+    struct silt_http_inner *inner; /* owned until it is answered */
+    struct silt_timer leave;
+    struct silt_grave grave;
+    enum fate fate;
+    bool streams;         /* its answer is a stream of events */
+    bool is_json;
+    int status;
+    struct silt_buf text; /* an answer that comes in pieces, or the rest of an event */
+    char id[SILT_WS_ID_MAX + 1];
+};
+
+static void free_asked(struct silt_grave *g)
+{
+    struct asked *a = silt_container_of(g, struct asked, grave);
+    silt_buf_fini(&a->text);
+    free(a);
+}
+
+static void forget(struct asked *a)
+{
+    struct silt_loop *loop = a->line->api->loop;
+    a->line->held -= a->text.len;
+    a->line->count--;
+    silt_list_remove(&a->link);
+    silt_loop_cancel(loop, &a->leave);
+    silt_loop_bury(loop, &a->grave);
+}
+
+static void say_response(struct asked *a, int status, silt_slice json)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_WS_FRAME_ROOM + json.len);
+    silt_ws_frame_response(&b, silt_slice_of(a->id), status, json);
+    silt_guest_say(&a->line->guest, &b);
+}
+
+static void say_error(struct line *l, const char *id, const char *code, int status, const char *message)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_WS_FRAME_ROOM);
+    silt_ws_frame_error(&b, id, code, status, message);
+    silt_guest_say(&l->guest, &b);
+}
+
+/* ---- answers ---- */
+
+static struct asked *asked_of(struct silt_http_inner_sink *s)
+{
+    return silt_container_of(s, struct asked, sink);
+}
+
+static silt_slice json_of(bool is_json, silt_slice body)
+{
+    return is_json ? body : (silt_slice){NULL, 0};
+}
+
+static void on_reply(struct silt_http_inner_sink *s, int status, silt_slice type, silt_slice body)
+{
+    struct asked *a = asked_of(s);
+    say_response(a, status, json_of(silt_slice_starts(type, SILT_LIT("application/json")), body));
+    forget(a);
+}
+
+static void on_begin(struct silt_http_inner_sink *s, int status, silt_slice type)
+{
+    struct asked *a = asked_of(s);
+    a->status = status;
+    a->streams = silt_slice_starts(type, SILT_LIT("text/event-stream"));
+    a->is_json = silt_slice_starts(type, SILT_LIT("application/json"));
+    if (a->streams && a->fate == CANCELLED)
+        silt_loop_after(a->line->api->loop, &a->leave, 0);
+}
+
+/* Events that are whole leave. */
+static void pass_events(struct asked *a)
+{
+    silt_slice rest = silt_buf_slice(&a->text), event;
+    while (a->fate == OPEN && silt_ws_next_event(&rest, &event)) {
+        silt_auto_buf b;
+        silt_buf_init(&b, SILT_WS_FRAME_ROOM + 6 * event.len);
+        if (silt_ws_frame_stream(&b, silt_slice_of(a->id), event))
+            silt_guest_say(&a->line->guest, &b);
+    }
+    size_t used = a->text.len - rest.len;
+    a->line->held -= used;
+    silt_buf_drop(&a->text, used);
+    if (a->text.len == 0)
+        silt_buf_fini(&a->text);
+}
+
+static void on_write(struct silt_http_inner_sink *s, silt_slice bytes)
+{
+    struct asked *a = asked_of(s);
+    struct line *l = a->line;
+    if (a->fate == FAILED)
+        return;
+    if (bytes.len > HELD_MAX - l->held) {
+        a->fate = FAILED;
+        if (a->streams)
+            silt_loop_after(l->api->loop, &a->leave, 0);
+        return;
+    }
+    l->held += bytes.len;
+    silt_buf_add(&a->text, bytes);
+    if (a->streams)
+        pass_events(a);
+}
+
+static size_t pending(const struct silt_http_inner_sink *s)
+{
+    const struct asked *a = (const struct asked *)(const void *)s;
+    _Static_assert(offsetof(struct asked, sink) == 0, "a cast leads from one to the other");
+    return a->streams ? silt_socket_pending(&a->line->guest.socket) : 0;
+}
+
+static void say_end(struct asked *a, bool whole)
+{
+    static const char too_large[] = "The answer is larger than a socket holds; ask for it by HTTP";
+    if (a->streams && (!whole || a->fate == FAILED))
+        say_error(a->line, a->id, "STREAM_ERROR", 500, whole ? too_large : "The stream broke off");
+    else if (!whole || a->fate == FAILED)
+        say_error(a->line, a->id, "INTERNAL_ERROR", 500, whole ? too_large : "The answer broke off");
+    else
+        say_response(a, a->status, json_of(a->is_json && !a->streams, silt_buf_slice(&a->text)));
+}
+
+static void on_end(struct silt_http_inner_sink *s, bool whole)
+{
+    struct asked *a = asked_of(s);
+    say_end(a, whole);
+    forget(a);
+}
+
+/* Stops a stream: its handler is told as if its client had gone. */
+static void leave(struct asked *a)
+{
+    silt_http_inner_leave(a->inner);
+    say_end(a, true);
+    forget(a);
+}
+
+static void on_leave(struct silt_timer *t)
+{
+    leave(silt_container_of(t, struct asked, leave));
+}
+
+/* ---- requests ---- */
+
+static struct asked *find(struct line *l, silt_slice id)
+{
+    silt_list_each(it, &l->asked)
+    {
+        struct asked *a = silt_container_of(it, struct asked, link);
+        if (silt_slice_eq(silt_slice_of(a->id), id))
+            return a;
+    }
+    return NULL;
+}
+
+static struct asked *new_asked(struct line *l, silt_slice id)
+{
+    struct asked *a = calloc(1, sizeof(*a));
+    if (a == NULL)
+        abort();
+    a->line = l;
+    a->sink = (struct silt_http_inner_sink){
+        .reply = on_reply, .begin = on_begin, .write = on_write, .pending = pending, .end = on_end};
+    a->leave.on_time = on_leave;
+    a->grave.free = free_asked;
+    silt_buf_init(&a->text, HELD_MAX);
+    memcpy(a->id, id.data, id.len);
+    silt_list_append(&l->asked, &a->link);
+    l->count++;
+    return a;
+}
+
+static void route(struct asked *a)
+{
+    struct silt_http_inner *inner = a->inner;
+    struct silt_http_request *r = silt_http_inner_request(inner);
+    struct silt_api *api = a->line->api;
+    if (a->line->count > REQUESTS_MAX)
+        silt_api_refuse(r, SILT_API_LIMIT_REACHED, (silt_slice){NULL, 0}, "%d requests of this socket are not answered yet",
+                        REQUESTS_MAX);
+    else
+        silt_api_route(api, r);
+    silt_http_inner_deliver(inner);
+}
+
+static void take_request(struct line *l, const struct silt_ws_request *q)
+{
+    struct silt_error e;
+    silt_auto_buf head, body;
+    silt_buf_init(&head, SILT_HTTP_HEAD_MAX);
+    silt_buf_init(&body, (size_t)6 * MESSAGE_MAX);
+    if (find(l, q->id) != NULL) {
+        say_error(l, NULL, "INVALID_REQUEST", 400, "A request of this id is under way on this socket");
+        return;
+    }
+    struct asked *a = new_asked(l, q->id);
+    if (silt_ws_request_lay(q, l->id, &head, &body, &e) < 0
+        || (a->inner = silt_http_inner_new(l->api->server, silt_buf_slice(&head), silt_buf_slice(&body), &a->sink, &e))
+               == NULL) {
+        say_error(l, a->id, "INTERNAL_ERROR", 500, e.text);
+        forget(a);
+        return;
+    }
+    route(a);
+}
+
+/* What is no stream ends by itself; what may become one is remembered. */
+static void take_cancel(struct line *l, silt_slice id)
+{
+    struct asked *a = find(l, id);
+    if (a == NULL || a->fate != OPEN)
+        return;
+    a->fate = CANCELLED;
+    if (a->streams)
+        leave(a);
+}
+
+static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
+{
+    struct line *l = silt_container_of(s, struct line, guest.socket);
+    struct silt_ws_request q;
+    silt_auto_arena arena;
+    (void)text; /* bytes that are JSON are as good */
+    silt_arena_init(&arena, (size_t)6 * MESSAGE_MAX);
+    switch (silt_ws_request_read(&arena, bytes, &q)) {
+    case SILT_WS_REQUEST:
+        take_request(l, &q);
+        break;
+    case SILT_WS_CANCEL:
+        take_cancel(l, q.id);
+        break;
+    case SILT_WS_NOT_JSON:
+        say_error(l, NULL, "PARSE_ERROR", 400, "Invalid JSON message");
+        break;
+    case SILT_WS_INVALID:
+        say_error(l, NULL, "INVALID_REQUEST", 400, "Message must be a valid request or cancel");
+        break;
+    }
+}
+
+/* ---- the socket ---- */
+
+static void on_drain(struct silt_socket *s)
+{
+    struct line *l = silt_container_of(s, struct line, guest.socket);
+    silt_list_each(it, &l->asked)
+    {
+        struct asked *a = silt_container_of(it, struct asked, link);
+        if (a->inner != NULL && silt_socket_pending(s) < SILT_HTTP_MARK)
+            silt_http_inner_drain(a->inner);
+    }
+}
+
+static void free_line(struct silt_grave *g)
+{
+    free(silt_container_of(g, struct line, grave));
+}
+
+/* Commands run on; nobody listens any more. */
+static void hang_up(struct line *l)
+{
+    silt_list_each(it, &l->asked)
+    {
+        struct asked *a = silt_container_of(it, struct asked, link);
+        silt_http_inner_leave(a->inner);
+        forget(a);
+    }
+    silt_list_remove(&l->guest.link);
+    silt_loop_bury(l->api->loop, &l->grave);
+}
+
+static void on_closed(struct silt_socket *s)
+{
+    hang_up(silt_container_of(s, struct line, guest.socket));
+}
+
+static void on_parting(struct silt_guest *g)
+{
+    hang_up(silt_container_of(g, struct line, guest));
+}
+
+SILT_HANDLER(silt_api_ws)
+{
+    struct silt_api *api = silt_api_of(r);
+    struct silt_error e;
+    if (silt_id_check(args[0], &e) < 0) {
+        silt_api_refuse_field(r, "id", e.text);
+        return;
+    }
+    if (!silt_guest_may_enter(r, 426))
+        return;
+    struct line *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        abort();
+    l->api = api;
+    l->grave.free = free_line;
+    l->guest.on_parting = on_parting;
+    l->guest.socket = (struct silt_socket){.on_message = on_message, .on_drain = on_drain, .on_closed = on_closed};
+    silt_list_init(&l->asked);
+    memcpy(l->id, args[0].data, args[0].len);
+    silt_guest_enter(&l->guest, api, r, MESSAGE_MAX);
+}
