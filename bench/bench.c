@@ -2,7 +2,7 @@
 /* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
  * same run. One line of JSON per series on stdout; bench/run collects them.
  *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill|closed COUNT SPACING_MS
- *     silt-bench SERVER TOKEN_FILE pandas|frame|figure|javascript|typescript|cell|jscell COUNT SPACING_MS  (code)
+ *     silt-bench SERVER TOKEN_FILE pandas|frame|figure|javascript|typescript|spare|cell|jscell COUNT SPACING_MS  (code)
  *     silt-bench SERVER TOKEN_FILE contexts COUNT       (that many Python contexts at once, one sandbox)
  *     silt-bench SERVER TOKEN_FILE burst COUNT [COMMAND] (that many new ids at once)
  *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { ANSWER_MAX = 1 << 20, DEADLINE_MS = 30000, BURST_MAX = 1000 };
+enum { ANSWER_MAX = 1 << 20, DEADLINE_MS = 30000, BURST_MAX = 1000, SPARE_MS = 600 };
 
 static struct sockaddr_in server;
 static char token[256];
@@ -248,6 +248,21 @@ static double time_closed(int fd, size_t i)
     return ms + time_new(fd, i);
 }
 
+/* A member of the last answer that is a plain string. */
+static void take_string(const char *name, char *out, size_t size)
+{
+    char key[64];
+    int len = snprintf(key, sizeof(key), "\"%s\":\"", name);
+    const char *end = answer.data + answer.len;
+    const char *at = memmem(answer.data, answer.len, key, (size_t)len);
+    size_t n = 0;
+    if (at == NULL)
+        die(name);
+    for (at += len; at < end && *at != '"' && n + 1 < size; at++)
+        out[n++] = *at;
+    out[n] = 0;
+}
+
 /* A piece of code to its end, which must be a good one. */
 static double time_code(int fd, const char *box, const char *body)
 {
@@ -301,6 +316,26 @@ static double time_typescript(int fd, size_t i)
     return time_first_code(fd, i, "{\"language\":\"typescript\",\"code\":\"enum A { B = 2 }; A.B\"}");
 }
 
+/* A new context in a sandbox that had such ones before, and has rested since: from the request for it to the end of
+ * its first code. Both requests count, the end of the context does not. */
+static double time_spare(int fd, size_t i)
+{
+    char path[160], id[64];
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts", run_id);
+    if (i == 0)
+        call(fd, "POST", path, "{\"language\":\"javascript\"}", 201);
+    pause_ms(SPARE_MS);
+    int64_t start = silt_clock_us();
+    call(fd, "POST", path, "{\"language\":\"javascript\"}", 201);
+    take_string("contextId", id, sizeof(id));
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts/%s/run", run_id, id);
+    call(fd, "POST", path, "{\"code\":\"1 + 1\"}", 200);
+    double ms = since(start);
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts/%s", run_id, id);
+    call(fd, "DELETE", path, "", 200);
+    return ms;
+}
+
 /* In a context that was made by the first one, which is not counted. */
 static double time_again(int fd, size_t i, const char *body)
 {
@@ -331,6 +366,7 @@ static const struct series {
     {"process", time_process, true},  {"kill", time_kill, true},   {"closed", time_closed, false},
     {"pandas", time_pandas, false},   {"frame", time_frame, false}, {"figure", time_figure, false},
     {"javascript", time_javascript, false}, {"typescript", time_typescript, false},
+    {"spare", time_spare, true},
     {"cell", time_cell, true},        {"jscell", time_jscell, true},
 };
 

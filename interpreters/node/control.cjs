@@ -12,6 +12,7 @@ const SURROGATE = '\\ud';
 
 let said = () => undefined; // the id of the run that is under way
 let leaving = false;
+let hushed = false; // lines are made, and not sent
 
 /** JSON text that is put into a line as it is. */
 class Raw {
@@ -51,7 +52,7 @@ function send(message) {
 	for (let i = 0; i < names.length; i++)
 		if (message[names[i]] !== undefined)
 			json += `${json && ','}"${names[i]}":${encode(message[names[i]])}`;
-	if (native.send(`{${json}}`) !== 0)
+	if (!hushed && native.send(`{${json}}`) !== 0)
 		leave(1); // nobody is there any more
 }
 
@@ -97,6 +98,9 @@ module.exports = {
 	rest: native.rest,
 	guard: native.guard,
 	write: native.write,
+	hush(on) {
+		hushed = on;
+	},
 	onExitSay(id) {
 		said = id;
 	},

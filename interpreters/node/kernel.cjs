@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernel: one JavaScript or TypeScript context. Lines on descriptor 3 tell it what to do, descriptors 1 and 2 are
-// its output. Started as: node --no-force-async-hooks-checks kernel.cjs [typescript]
-// The word says what a process that waits for its context should be warm for.
+// its output. Started as: node --no-force-async-hooks-checks kernel.cjs [javascript|typescript]
+// With a word it waits for its context, and prepares for one of that language.
 //
 // (Stopping user code on SIGINT leaves node's books about asynchronous calls unbalanced when it strikes in a timer;
 // without the flag node ends the process then.)
@@ -12,12 +12,17 @@
 
 const { parse, setImmediate } = require('./own.cjs');
 const control = require('./control.cjs');
+const program = require('./program.cjs');
 
 const CONTROL_FD = 3;
 
 let language = null; // of the context, once it has begun
 
 function begin(message) {
+	if (!program.isCurrent()) {
+		control.send({ t: 'stale', why: 'another node is installed' });
+		return control.leave(0);
+	}
 	const scope = require('./scope.cjs');
 	try {
 		scope.enter(message.cwd, message.env);
@@ -59,12 +64,16 @@ function onLine(line) {
 	}
 }
 
-/* Nobody has sent anything yet: this process waits for its context. */
-function warm() {
-	if (!language)
-		require('./run.cjs').warm(process.argv[2]);
+/* Unless it comes at once. */
+function prepare(expected) {
+	if (language)
+		return;
+	program.remember();
+	require('./run.cjs').warm(expected);
 }
 
 control.open(CONTROL_FD, onLine, () => require('./run.cjs').interrupt());
 require('./output.cjs').install();
-setImmediate(warm);
+const [, , expected] = process.argv; // user code gets others
+if (expected)
+	setImmediate(() => prepare(expected));

@@ -8,7 +8,7 @@
 'use strict';
 
 const { then, resolve, setImmediate } = require('./own.cjs');
-const { send, call, watch, pause, rest, guard, balance, onExitSay } = require('./control.cjs');
+const { send, call, watch, pause, rest, guard, balance, hush, onExitSay } = require('./control.cjs');
 const { evaluate, STOPPED } = require('./evaluate.cjs');
 const scope = require('./scope.cjs');
 const source = require('./source.cjs');
@@ -16,6 +16,7 @@ const timers = require('./timers.cjs');
 
 const RESULTS_MAX = 1000;
 const BUDGET = 8 << 20;
+const REHEARSAL = 0; // the id of a run that nobody sees
 
 let language = 'javascript';
 let budget = BUDGET;
@@ -30,6 +31,8 @@ function finish(run) {
 	current = null;
 	rest();
 	send({ t: 'done', id: run.id, count: run.count });
+	if (run.id === REHEARSAL)
+		endRehearsal();
 }
 
 function fail(run, error) {
@@ -191,6 +194,7 @@ function prepare() {
 }
 
 function begin(contextLanguage, limits) {
+	endRehearsal();
 	language = contextLanguage;
 	budget = limits?.result ?? BUDGET;
 	prepare();
@@ -204,16 +208,21 @@ function warmTypeScript() {
 		require('./typescript.cjs').toJavaScript('0', 'warm.ts', code => code);
 }
 
-/* A process that waits for its context: everything that can be done before, and a cell that nobody sees. */
+function endRehearsal() {
+	hush(false);
+	scope.remember(undefined);
+	current = null;
+	count = 0;
+}
+
+/* A process that waits for its context: everything that can be done before, and a whole cell that nobody sees. */
 function warm(expected) {
-	scope.furnish();
+	scope.enter('/', {});
 	prepare();
-	const nothing = () => undefined;
-	evaluate('0', nothing, nothing, nothing);
-	require('./result.cjs').formatsOf([0], BUDGET);
 	if (expected === 'typescript')
 		warmTypeScript();
-	rest();
+	hush(true);
+	start({ id: REHEARSAL, code: '[1 + 1]' });
 }
 
 module.exports = { begin, start, interrupt, display, warm, budgetOf: () => budget };

@@ -109,7 +109,7 @@ const imports = {
 };
 
 module.exports = {
-	enter, follow, furnish,
+	enter, follow,
 	remember(value) {
 		lastValue = value;
 	},

@@ -36,6 +36,8 @@ struct silt_config {
     uint32_t pool_namespaces;
     uint32_t agent_deadline_ms;
     uint64_t interpreter_output_max;
+    uint32_t interpreter_spares;
+    uint32_t interpreter_spare_idle;
     uint32_t interpreter_zygotes;
     uint32_t interpreter_renew;
     uint32_t workers;

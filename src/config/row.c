@@ -47,6 +47,11 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"interpreter.output_max", SILT_ROW_BYTES, "32M", 1ULL << 16, 1ULL << 30, NULL,
      FIELD(interpreter_output_max),
      "What one run of code in an interpreter context may print; then it is interrupted and told so."},
+    {"interpreter.spares", SILT_ROW_NUMBER, "1", 0, 8, NULL, FIELD(interpreter_spares),
+     "How many started Nodes wait in a sandbox for its next JavaScript or TypeScript context, once it has had "
+     "one; their memory counts as the sandbox's. They end when memory gets short. 0: every context starts its own."},
+    {"interpreter.spare_idle", SILT_ROW_NUMBER, "300", 1, 86400, NULL, FIELD(interpreter_spare_idle),
+     "Seconds without a new JavaScript or TypeScript context after which they end, too."},
     {"interpreter.zygotes", SILT_ROW_NUMBER, "2", 0, 16, NULL, FIELD(interpreter_zygotes),
      "How many warm Pythons are kept, about 120 MB each: contexts of an image that root has built or vouched "
      "for are forked from its own. 0: every context starts its own Python."},

@@ -175,6 +175,8 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.slots = d->config.ids_count;
     r->settings.ready = d->config.pool_sandboxes;
     r->settings.output_max = d->config.interpreter_output_max;
+    r->settings.spares = d->config.interpreter_spares;
+    r->settings.spare_idle_ms = (int64_t)d->config.interpreter_spare_idle * 1000;
     r->settings.zygotes = d->config.interpreter_zygotes;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
     r->loop = &d->loop;

@@ -231,6 +231,10 @@ static int stat_v1(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
                         &ret->oom_kills, &ignored)
         < 0)
         ret->oom_kills = 0; /* kernels before 4.13 do not count */
+    if (silt_cgroup_get(c, silt_cgroup_at(memory, name), "memory.stat", "total_inactive_file",
+                        &ret->memory_cache_bytes, &ignored)
+        < 0)
+        ret->memory_cache_bytes = 0;
     ret->pids = (uint32_t)pids;
     ret->cpu_us = cpu_ns / 1000;
     return 0;

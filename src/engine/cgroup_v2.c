@@ -203,6 +203,10 @@ static int stat_v2(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
                         e)
         < 0)
         return -1;
+    if (silt_cgroup_get(c, silt_cgroup_at(dir, guest), "memory.stat", "inactive_file",
+                        &ret->memory_cache_bytes, &ignored)
+        < 0)
+        ret->memory_cache_bytes = 0;
     ret->pids = (uint32_t)pids;
     return 0;
 }

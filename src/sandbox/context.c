@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/cell.h"
+#include "sandbox/spare.h"
 #include "sandbox/start.h"
 #include "sandbox/warm.h"
 
@@ -27,18 +28,22 @@ enum {
 /* Arguments, each with its NUL. */
 static const char python[] = "python3\0-I\0" SILT_KERNELS "/python/kernel";
 #define NODE "node\0--no-force-async-hooks-checks\0" SILT_KERNELS "/node/kernel.cjs"
-static const char javascript[] = NODE;
-static const char typescript[] = NODE "\0typescript";
+static const char node[] = NODE;
+static const char javascript[] = NODE "\0javascript", typescript[] = NODE "\0typescript";
 
 static const struct {
     const char *name;
-    const char *argv;
-    size_t argv_size;
+    silt_slice command, spare; /* one that waits: without it there is none */
 } languages[SILT_LANGUAGE_MAX] = {
-    [SILT_PYTHON] = {"python", python, sizeof(python)},
-    [SILT_JAVASCRIPT] = {"javascript", javascript, sizeof(javascript)},
-    [SILT_TYPESCRIPT] = {"typescript", typescript, sizeof(typescript)},
+    [SILT_PYTHON] = {"python", {python, sizeof(python)}, {NULL, 0}},
+    [SILT_JAVASCRIPT] = {"javascript", {node, sizeof(node)}, {javascript, sizeof(javascript)}},
+    [SILT_TYPESCRIPT] = {"typescript", {node, sizeof(node)}, {typescript, sizeof(typescript)}},
 };
+
+silt_slice silt_language_spare(enum silt_language l)
+{
+    return languages[l].spare;
+}
 
 const char *silt_language_name(enum silt_language l)
 {
@@ -187,6 +192,8 @@ static void start_again(struct silt_context *c)
 static void die(struct silt_context *c, const struct silt_error *e)
 {
     bool born = c->state != SILT_CONTEXT_STARTING;
+    if (!born)
+        silt_spare_end_all(c->sandbox); /* memory may have been short */
     be_unkept(c);
     silt_loop_cancel(c->sandbox->registry->loop, &c->deadline);
     silt_cell_end_all(c, e); /* while it still is what it was */
@@ -209,10 +216,10 @@ static void die_of(struct silt_context *c, const struct silt_agent_end *end)
     die(c, &e);
 }
 
-/* A forked process that came to nothing: nobody has noticed. */
+/* A process that was not started for it came to nothing: nobody has noticed. */
 static bool can_start_cold(const struct silt_context *c)
 {
-    return c->warm && c->state == SILT_CONTEXT_STARTING && c->death.cause[0] == 0 && !c->removing
+    return c->origin != SILT_CONTEXT_STARTED && c->state == SILT_CONTEXT_STARTING && c->death.cause[0] == 0 && !c->removing
            && !c->restarting && c->sandbox->state == SILT_SANDBOX_RUNNING;
 }
 
@@ -235,11 +242,12 @@ static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *e
     struct silt_context *c = silt_container_of(sink, struct silt_context, sink);
     c->exec = NULL;
     silt_kernel_finish(&c->kernel); /* its last words */
-    if (end->code >= 0) {
-        die_of(c, end);
-    } else if (can_start_cold(c)) {
-        silt_warm_let_go(c);
+    if (can_start_cold(c)) {
+        if (c->origin == SILT_CONTEXT_FORKED)
+            silt_warm_let_go(c);
         start_cold(c, "the warm one ended");
+    } else if (end->code >= 0) {
+        die_of(c, end);
     } else {
         c->end = *end;
         silt_loop_cancel(c->sandbox->registry->loop, &c->deadline);
@@ -311,7 +319,7 @@ static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FD
 {
     struct silt_exec_request q = {
         .mode = SILT_EXEC_PLAIN,
-        .command = {languages[c->row.language].argv, languages[c->row.language].argv_size},
+        .command = languages[c->row.language].command,
         .cwd = SILT_LIT("/"),
         .env = {c->row.env, c->row.env_len},
         .flags = SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES,
@@ -323,37 +331,52 @@ static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FD
     return silt_exec_start(c->sandbox, NULL, &q, &c->sink, &c->exec, e);
 }
 
-/* A warm one, if there is one: then it is told of later. */
-static int get_process(struct silt_context *c, int theirs[SILT_KERNEL_FDS], struct silt_error *e)
+/* A forked one, if it can be: then it is told of later. */
+static int make_process(struct silt_context *c, struct silt_error *e)
 {
-    c->doomed = false;
-    c->warm = silt_warm_suits(c);
-    if (!c->warm)
-        return start_process(c, theirs, e);
-    silt_warm_fork(c, theirs);
+    int theirs[SILT_KERNEL_FDS], made = 0;
+    c->row.number = silt_registry_number(c->sandbox->registry);
+    c->origin = silt_warm_suits(c) ? SILT_CONTEXT_FORKED : SILT_CONTEXT_STARTED;
+    if (silt_kernel_open(&c->kernel, theirs, e) < 0)
+        return -1;
+    if (c->origin == SILT_CONTEXT_FORKED) {
+        silt_warm_fork(c, theirs); /* takes them */
+        return 0;
+    }
+    made = start_process(c, theirs, e);
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
-        theirs[i] = -1;
-    return 0;
+        silt_close_fd(&theirs[i]);
+    if (made < 0)
+        silt_kernel_close(&c->kernel);
+    return made;
+}
+
+static bool take_spare(struct silt_context *c)
+{
+    struct silt_spare_taken taken;
+    if (languages[c->row.language].spare.len == 0 || c->cold
+        || !silt_spare_take(c->sandbox, (silt_slice){c->row.env, c->row.env_len}, &c->sink, &taken))
+        return false;
+    c->origin = SILT_CONTEXT_SPARE;
+    c->row.number = taken.number;
+    c->exec = taken.exec;
+    silt_kernel_adopt(&c->kernel, taken.fds);
+    return true;
 }
 
 static int start(struct silt_context *c, struct silt_error *e)
 {
-    int theirs[SILT_KERNEL_FDS];
     silt_kernel_init(&c->kernel);
-    c->row.number = silt_registry_number(c->sandbox->registry);
-    if (silt_kernel_open(&c->kernel, theirs, e) < 0)
-        return -1;
+    c->doomed = false;
     silt_context_enter(c, SILT_CONTEXT_STARTING);
-    int started = get_process(c, theirs, e);
-    for (int i = 0; i < SILT_KERNEL_FDS; i++)
-        silt_close_fd(&theirs[i]);
-    if (started < 0)
-        silt_kernel_close(&c->kernel);
-    if (started < 0 || (c->exec == NULL && c->asked == NULL))
-        return started; /* without an exec: it failed at once, and all was told */
+    if (!take_spare(c) && make_process(c, e) < 0)
+        return -1;
+    if (c->exec == NULL && c->asked == NULL)
+        return 0; /* it failed at once, and all was told */
     silt_loop_after(c->sandbox->registry->loop, &c->deadline, START_MS);
+    silt_kernel_listen(&c->kernel, true);
+    send_init(c); /* it begins, while we go on */
     be_kept(c);
-    send_init(c);
     return 0;
 }
 
@@ -389,8 +412,11 @@ static void on_said(struct silt_context *c, const struct silt_kernel_said *said)
 {
     switch (said->word) {
     case SILT_KERNEL_READY:
-        if (c->state == SILT_CONTEXT_STARTING)
-            be_ready(c);
+        if (c->state != SILT_CONTEXT_STARTING)
+            return;
+        if (languages[c->row.language].spare.len > 0)
+            silt_spare_want(c->sandbox, c->row.language);
+        be_ready(c);
         return;
     case SILT_KERNEL_PONG:
         if (c->state == SILT_CONTEXT_UNSURE && said->id == c->ping)
@@ -399,7 +425,7 @@ static void on_said(struct silt_context *c, const struct silt_kernel_said *said)
     case SILT_KERNEL_STALE: /* of a warm one: it leaves, and another is started */
         silt_log(SILT_LOG_DEBUG, "context.stale", "context=%s why=\"%.*s\"", c->row.id, (int)said->value.len,
                  said->value.data);
-        if (c->warm && c->state == SILT_CONTEXT_STARTING)
+        if (c->origin != SILT_CONTEXT_STARTED && c->state == SILT_CONTEXT_STARTING)
             end_process(c);
         return;
     case SILT_KERNEL_FAILED:

@@ -25,6 +25,13 @@ enum {
     SILT_INTERRUPT_GRACE_MS = 2000,
 };
 
+/* Where its process comes from. Nobody notices when one of the latter two is of no use: then it is started. */
+enum silt_context_origin {
+    SILT_CONTEXT_STARTED,
+    SILT_CONTEXT_FORKED, /* or going to be, from a warm Python */
+    SILT_CONTEXT_SPARE,  /* a Node that was waiting */
+};
+
 struct silt_context;
 struct silt_warm;
 
@@ -55,7 +62,7 @@ struct silt_context {
     bool silent;                /* its control socket is closed */
     struct silt_warm *asked;    /* what silt-priv was asked about its process; NULL: nothing */
     struct silt_agent_end end;  /* while silt-priv is asked how it ended */
-    bool warm;                  /* its process is forked, or going to be, from a warm Python */
+    enum silt_context_origin origin;
     bool cold;                  /* it has to be started: a warm one was of no use */
     bool doomed;                /* it is killed as soon as it is known */
     struct silt_grave grave;
@@ -86,6 +93,8 @@ void silt_context_restart(struct silt_context *c, struct silt_context_wait *w);
 /* false: nothing runs in it. */
 bool silt_context_interrupt(struct silt_context *c);
 
+/* The arguments, each with its NUL, of a process that waits to be such a context; empty: there are none. */
+silt_slice silt_language_spare(enum silt_language l);
 const char *silt_language_name(enum silt_language l);
 bool silt_language_find(silt_slice name, enum silt_language *ret); /* aliases too */
 

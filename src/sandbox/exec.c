@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "sandbox/context.h"
 #include "sandbox/process.h"
+#include "sandbox/spare.h"
 #include "sandbox/start.h"
 
 #include <assert.h>
@@ -316,6 +317,11 @@ void silt_exec_detach(struct silt_exec *x)
     tell(x, SILT_AGENT_DETACH, 0, (silt_slice){NULL, 0});
 }
 
+void silt_exec_pass(struct silt_exec *x, struct silt_exec_sink *sink)
+{
+    x->sink = sink;
+}
+
 void silt_exec_credit(struct silt_exec *x, size_t n)
 {
     assert(n <= x->unacknowledged);
@@ -384,6 +390,7 @@ static void note_death(struct silt_exec *x, const struct silt_agent_end *end)
                    "a process was killed because the sandbox used all of its %llu MiB of memory",
                    (unsigned long long)(s->row.limits.memory_bytes >> 20));
     s->registry->counts.oom_kills++;
+    silt_spare_end_all(s);
     silt_sandbox_died(s, &d);
 }
 

@@ -50,6 +50,7 @@ void silt_exec_interrupt(struct silt_exec *x); /* SIGINT to its process group */
 void silt_exec_follow(struct silt_exec *x, uint64_t position);
 void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close); /* fits one frame */
 void silt_exec_detach(struct silt_exec *x); /* nobody reads; the sink stays */
+void silt_exec_pass(struct silt_exec *x, struct silt_exec_sink *sink); /* it hears what comes from now on */
 /* The sink has dealt with n bytes of output: as many more may come. */
 void silt_exec_credit(struct silt_exec *x, size_t n);
 /* The sink goes; the command runs on, unread. */

@@ -234,7 +234,7 @@ static int make_all(int ours[SILT_KERNEL_FDS], int theirs[SILT_KERNEL_FDS], stru
     return make_pipe(&ours[SILT_KERNEL_ERR], &theirs[SILT_KERNEL_ERR], e);
 }
 
-int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e)
+int silt_kernel_make(int ret_ours[SILT_KERNEL_FDS], int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e)
 {
     int ours[SILT_KERNEL_FDS] = {-1, -1, -1};
     int theirs[SILT_KERNEL_FDS] = {-1, -1, -1};
@@ -245,7 +245,16 @@ int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], str
         }
         return -1;
     }
+    memcpy(ret_ours, ours, sizeof(ours));
     memcpy(ret_theirs, theirs, sizeof(theirs));
+    return 0;
+}
+
+int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e)
+{
+    int ours[SILT_KERNEL_FDS];
+    if (silt_kernel_make(ours, ret_theirs, e) < 0)
+        return -1;
     silt_kernel_adopt(k, ours);
     return 0;
 }

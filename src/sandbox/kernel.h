@@ -51,7 +51,9 @@ struct silt_kernel {
 
 /* The callbacks, loop and lines are set; every fd is -1. */
 void silt_kernel_init(struct silt_kernel *k);
-/* Makes the three connections; *ret_theirs are the caller's. */
+/* Makes the three connections; all descriptors are the caller's. */
+int silt_kernel_make(int ret_ours[SILT_KERNEL_FDS], int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e);
+/* The same for a kernel; *ret_theirs are the caller's. */
 int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e);
 void silt_kernel_adopt(struct silt_kernel *k, const int fds[SILT_KERNEL_FDS]); /* takes them */
 void silt_kernel_fds(const struct silt_kernel *k, int ret[SILT_KERNEL_FDS]);   /* borrowed */

@@ -20,6 +20,8 @@ struct silt_registry_settings {
     uint32_t ready; /* how many sandboxes to keep ready */
     uint32_t agent_deadline_ms; /* 0: none */
     uint64_t output_max;        /* bytes of output of one run of code */
+    uint32_t spares;            /* how many Nodes a sandbox keeps for its next contexts */
+    int64_t spare_idle_ms;      /* how long */
     uint32_t zygotes;           /* how many Pythons silt-priv keeps warm */
     char image[SILT_IMAGE_NAME_SIZE];
     char type[SILT_TYPE_SIZE];

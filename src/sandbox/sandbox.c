@@ -6,6 +6,7 @@
 #include "sandbox/context.h"
 #include "sandbox/image.h"
 #include "sandbox/record.h"
+#include "sandbox/spare.h"
 #include "sandbox/watch.h"
 
 #include <assert.h>
@@ -73,6 +74,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->execs);
     silt_list_init(&s->processes);
     silt_list_init(&s->contexts);
+    silt_spare_init(s);
     silt_work_init(s);
     silt_network_init(s);
     silt_list_init(&s->lookouts);
@@ -94,6 +96,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_work_forget_all(s);
     silt_lookout_forget_all(s);
     silt_context_forget_all(s);
+    silt_spare_forget_all(s);
     silt_exec_forget_all(s);
     silt_record_forget_all(s);
     silt_session_forget_all(s);
@@ -407,6 +410,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     silt_network_on_ended(s);
     silt_exec_drop_all(s, e);
     silt_context_drop_all(s, e);
+    silt_spare_drop_all(s);
     silt_work_drop_all(s, e); /* after it nobody holds a session any more */
     silt_session_drop_all(s, e);
     silt_process_settle_all(s); /* those of which its agent had not told yet */

@@ -44,6 +44,15 @@ struct silt_works { /* sandbox/work.c */
     bool serving; /* those that wait are being given workers */
 };
 
+struct silt_spares { /* sandbox/spare.c */
+    struct silt_link all;
+    struct silt_timer timer;
+    int64_t wanted_ms; /* when the last context could have used one */
+    enum silt_language language;  /* of that */
+    bool given_up;     /* one ended by itself: none until the next context */
+    struct silt_spare_look *look; /* silt-priv is asked about memory; NULL: it is not */
+};
+
 enum silt_handles { SILT_HANDLES_SOME, SILT_HANDLES_ASKED, SILT_HANDLES_ALL };
 
 struct silt_sandbox {
@@ -67,6 +76,7 @@ struct silt_sandbox {
     uint32_t process_count;
     struct silt_link contexts; /* struct silt_context, in creation order */
     uint32_t context_count;
+    struct silt_spares spares;
     struct silt_works work;
     struct silt_network network;
     struct silt_link lookouts; /* sandbox/watch.c */

@@ -112,6 +112,7 @@ struct silt_priv_netstat {
 
 struct silt_priv_stat {
     uint64_t memory_bytes, memory_peak_bytes;
+    uint64_t memory_cache_bytes; /* of them, of files that were not used for a while */
     uint64_t cpu_us;
     uint64_t disk_bytes;
     uint64_t oom_kills;

@@ -58,7 +58,7 @@ test('a crash is the end of control and of this process only', async t => {
 });
 
 test('a process that waits for its context is the same afterwards', async t => {
-	for (const args of [[], ['typescript']]) {
+	for (const args of [[], ['javascript'], ['typescript']]) {
 		const kernel = new Kernel({ args });
 		t.after(() => kernel.end());
 		const ready = kernel.message('ready', m => m.t === 'ready');
