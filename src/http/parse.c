@@ -174,6 +174,8 @@ static int take_status_line(struct cursor *c, struct silt_http_head *h)
 
 static int on_host(struct silt_http_head *h, silt_slice value)
 {
+    if (h->method.data == NULL)
+        return 0; /* says nothing in an answer */
     if (!all_of(value, is_host))
         return -400;
     if (h->host.data == NULL) /* else the target named it; two fields are found in the end */
@@ -212,14 +214,17 @@ static int on_connection(struct silt_http_head *h, silt_slice value)
     return 0;
 }
 
+/* A server may offer HTTP/2 in its answer; a client that asks for it here would not be understood by both. */
 static int on_upgrade(struct silt_http_head *h, silt_slice value)
 {
     h->upgrade = true;
-    return has_member(value, SILT_LIT("h2c")) ? -400 : 0;
+    return h->method.data != NULL && has_member(value, SILT_LIT("h2c")) ? -400 : 0;
 }
 
 static int on_expect(struct silt_http_head *h, silt_slice value)
 {
+    if (h->method.data == NULL)
+        return 0; /* says nothing in an answer */
     if (!silt_slice_ieq(value, SILT_LIT("100-continue")))
         return -417;
     h->expect_continue = true;

@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+/* Beside the calls of a list. */
+enum may { SOCKETS = 1, READING = 2 };
+
 static const int of_proxy[] = {
     SCMP_SYS(accept4),
     SCMP_SYS(brk),
@@ -54,6 +57,28 @@ static const int of_proxy[] = {
     SCMP_SYS(writev),
 };
 
+static const int of_preview[] = {
+    SCMP_SYS(accept4),      SCMP_SYS(brk),
+    SCMP_SYS(clock_gettime), SCMP_SYS(close),
+    SCMP_SYS(epoll_ctl),    SCMP_SYS(epoll_pwait),
+    SCMP_SYS(epoll_wait),   SCMP_SYS(exit),
+    SCMP_SYS(exit_group),   SCMP_SYS(fcntl),
+    SCMP_SYS(fstat),        SCMP_SYS(futex),
+    SCMP_SYS(getpeername),  SCMP_SYS(getpid),
+    SCMP_SYS(getrandom),    SCMP_SYS(gettid),
+    SCMP_SYS(lseek),        SCMP_SYS(madvise),
+    SCMP_SYS(mmap),         SCMP_SYS(mprotect),
+    SCMP_SYS(mremap),       SCMP_SYS(munmap),
+    SCMP_SYS(newfstatat),   SCMP_SYS(pread64),
+    SCMP_SYS(read),         SCMP_SYS(recvfrom),
+    SCMP_SYS(recvmsg),      SCMP_SYS(restart_syscall),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(sendmsg),
+    SCMP_SYS(sendto),       SCMP_SYS(setsockopt),
+    SCMP_SYS(shutdown),     SCMP_SYS(tgkill),
+    SCMP_SYS(write),        SCMP_SYS(writev),
+};
+
 static const int of_dial[] = {
     SCMP_SYS(brk),          SCMP_SYS(clock_gettime),
     SCMP_SYS(close),        SCMP_SYS(exit),
@@ -84,13 +109,13 @@ static int allow_reading(scmp_filter_ctx filter)
                             SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
 }
 
-static int confine(const int *calls, size_t count, bool reads, struct silt_error *e)
+static int confine(const int *calls, size_t count, enum may may, struct silt_error *e)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (filter == NULL)
         return silt_fail(e, SILT_INTERNAL, "make a seccomp filter");
-    int rc = allow_sockets(filter);
-    if (rc == 0 && reads)
+    int rc = (may & SOCKETS) != 0 ? allow_sockets(filter) : 0;
+    if (rc == 0 && (may & READING) != 0)
         rc = allow_reading(filter);
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
@@ -104,10 +129,16 @@ static int confine(const int *calls, size_t count, bool reads, struct silt_error
 
 int silt_proxy_confine(struct silt_error *e)
 {
-    return confine(of_proxy, SILT_COUNT(of_proxy), true, e);
+    return confine(of_proxy, SILT_COUNT(of_proxy), SOCKETS | READING, e);
+}
+
+/* Sockets are handed over to it, and it need not connect any. */
+int silt_preview_confine(struct silt_error *e)
+{
+    return confine(of_preview, SILT_COUNT(of_preview), READING, e);
 }
 
 int silt_dial_confine(struct silt_error *e)
 {
-    return confine(of_dial, SILT_COUNT(of_dial), false, e);
+    return confine(of_dial, SILT_COUNT(of_dial), SOCKETS, e);
 }

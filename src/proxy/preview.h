@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* preview: the role that visitors of services inside sandboxes meet (wire/preview.h). */
+/* preview: silt-proxy's role that serves what runs in sandboxes to visitors. */
 #pragma once
 
 #include "config/config.h"

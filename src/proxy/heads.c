@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/heads.h"
+#include "base/own.h"
+
+const char silt_heads_cage[] = "Content-Security-Policy: sandbox allow-scripts allow-forms\r\n"
+                               "X-Content-Type-Options: nosniff\r\n";
+
+enum {
+    UP = 1,    /* not told to the service */
+    DOWN = 2,  /* not told to the visitor */
+    CAGED = 4, /* not told to a visitor of a caged preview: it is about the whole origin */
+};
+
+static const struct drop {
+    silt_slice name;
+    unsigned where;
+} drops[] = {
+    {{"host", 4}, UP}, /* this and the next ones are written anew */
+    {{"content-length", 14}, UP | DOWN},
+    {{"transfer-encoding", 17}, UP | DOWN},
+    {{"connection", 10}, UP | DOWN},
+    {{"upgrade", 7}, UP | DOWN},
+    {{"expect", 6}, UP},
+    {{"keep-alive", 10}, UP | DOWN},
+    {{"te", 2}, UP | DOWN},
+    {{"trailer", 7}, UP | DOWN}, /* trailers are dropped */
+    {{"proxy-connection", 16}, UP | DOWN},
+    {{"proxy-authorization", 19}, UP | DOWN},
+    {{"proxy-authenticate", 18}, UP | DOWN},
+    {{"http2-settings", 14}, UP},
+    {{"forwarded", 9}, UP}, /* these vouch for somebody */
+    {{"x-real-ip", 9}, UP},
+    {{"x-verified-user", 15}, UP},
+    {{"alt-svc", 7}, DOWN}, /* names ports of this machine, which are not the service's */
+    {{"set-cookie", 10}, CAGED},
+    {{"cookie", 6}, CAGED},
+    {{"clear-site-data", 15}, CAGED},
+    {{"strict-transport-security", 25}, CAGED},
+    {{"service-worker-allowed", 22}, CAGED},
+};
+
+static bool is_dropped(silt_slice name, unsigned where)
+{
+    for (size_t i = 0; i < SILT_COUNT(drops); i++)
+        if (drops[i].name.len == name.len && (drops[i].where & where) != 0 && silt_slice_ieq(drops[i].name, name))
+            return true;
+    return (where & UP) != 0 && name.len > 12
+           && silt_slice_ieq((silt_slice){name.data, 12}, SILT_LIT("x-forwarded-"));
+}
+
+bool silt_heads_has(silt_slice list, silt_slice token)
+{
+    silt_slice item;
+    while (silt_slice_split(&list, ',', &item))
+        if (silt_slice_ieq(silt_slice_trim(item), token))
+            return true;
+    return false;
+}
+
+bool silt_heads_lists(const struct silt_http_head *h, silt_slice name, silt_slice token)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (h->fields[i].name.len == name.len && silt_slice_ieq(h->fields[i].name, name)
+            && silt_heads_has(h->fields[i].value, token))
+            return true;
+    return false;
+}
+
+static void put_field(struct silt_buf *out, silt_slice name, silt_slice value)
+{
+    silt_buf_add(out, name);
+    silt_buf_add(out, SILT_LIT(": "));
+    silt_buf_add(out, value);
+    silt_buf_add(out, SILT_LIT("\r\n"));
+}
+
+/* Requests */
+
+void silt_heads_put_query(struct silt_buf *out, silt_slice query)
+{
+    char before = '?';
+    silt_slice pair;
+    while (silt_slice_split(&query, '&', &pair)) {
+        if (silt_host_is_proof(pair))
+            continue;
+        silt_buf_add_byte(out, before);
+        silt_buf_add(out, pair);
+        before = '&';
+    }
+}
+
+static void put_target(struct silt_buf *out, const struct silt_http_head *h, const struct silt_host *host)
+{
+    if (host->path.len == 0 || (host->path.data[0] != '/' && host->path.data[0] != '*'))
+        silt_buf_add_byte(out, '/');
+    silt_buf_add(out, host->path);
+    if (host->signed_url)
+        silt_heads_put_query(out, h->query);
+    else if (h->query.data != NULL) {
+        silt_buf_add_byte(out, '?');
+        silt_buf_add(out, h->query);
+    }
+}
+
+/* All cookies but ours. */
+static void put_cookies(struct silt_buf *out, silt_slice value)
+{
+    silt_slice one;
+    bool first = true;
+    while (silt_slice_split(&value, ';', &one)) {
+        one = silt_slice_trim(one);
+        if (one.len == 0 || silt_host_is_proof(one))
+            continue;
+        silt_buf_add(out, first ? SILT_LIT("Cookie: ") : SILT_LIT("; "));
+        silt_buf_add(out, one);
+        first = false;
+    }
+    if (!first)
+        silt_buf_add(out, SILT_LIT("\r\n"));
+}
+
+static void put_request_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_visit *v)
+{
+    unsigned where = UP | ((v->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
+    for (size_t i = 0; i < h->count; i++) {
+        const struct silt_http_field *f = &h->fields[i];
+        if (is_dropped(f->name, where) || silt_heads_lists(h, SILT_LIT("connection"), f->name))
+            continue;
+        if (silt_slice_ieq(f->name, SILT_LIT("cookie")))
+            put_cookies(out, f->value);
+        else
+            put_field(out, f->name, f->value);
+    }
+}
+
+static void put_body_fields(struct silt_buf *out, const struct silt_http_head *h)
+{
+    if (h->chunked)
+        silt_buf_add(out, SILT_LIT("Transfer-Encoding: chunked\r\n"));
+    else if (h->has_length)
+        silt_buf_addf(out, "Content-Length: %llu\r\n", (unsigned long long)h->length);
+    if (h->expect_continue)
+        silt_buf_add(out, SILT_LIT("Expect: 100-continue\r\n"));
+}
+
+/* What a protocol is called, several of them in a row. */
+static void put_upgrade(struct silt_buf *out, const struct silt_http_head *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (silt_slice_ieq(h->fields[i].name, SILT_LIT("upgrade")))
+            put_field(out, SILT_LIT("Upgrade"), h->fields[i].value);
+    silt_buf_add(out, SILT_LIT("Connection: Upgrade\r\n"));
+}
+
+void silt_heads_request(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_visit *v)
+{
+    silt_buf_add(out, h->method);
+    silt_buf_add_byte(out, ' ');
+    put_target(out, h, v->host);
+    silt_buf_add(out, SILT_LIT(" HTTP/1.1\r\n"));
+    if ((v->flags & SILT_PREVIEW_LOCALHOST) != 0)
+        silt_buf_addf(out, "Host: localhost:%u\r\n", v->port);
+    else
+        put_field(out, SILT_LIT("Host"), h->host);
+    put_request_fields(out, h, v);
+    put_body_fields(out, h);
+    put_field(out, SILT_LIT("X-Forwarded-For"), silt_slice_of(v->address));
+    put_field(out, SILT_LIT("X-Forwarded-Host"), h->host);
+    put_field(out, SILT_LIT("X-Forwarded-Proto"), v->tls ? SILT_LIT("https") : SILT_LIT("http"));
+    if (v->upgrade)
+        put_upgrade(out, h);
+    silt_buf_add(out, SILT_LIT("\r\n"));
+}
+
+/* Answers */
+
+static void put_answer_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
+{
+    unsigned where = DOWN | ((a->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
+    for (size_t i = 0; i < h->count; i++) {
+        const struct silt_http_field *f = &h->fields[i];
+        if (!is_dropped(f->name, where) && !silt_heads_lists(h, SILT_LIT("connection"), f->name))
+            put_field(out, f->name, f->value);
+    }
+    if ((a->flags & SILT_PREVIEW_CAGED) != 0)
+        silt_buf_add(out, silt_slice_of(silt_heads_cage));
+    if (a->cookie.len > 0)
+        put_field(out, SILT_LIT("Set-Cookie"), a->cookie);
+}
+
+/* The length is also told of a body that is not sent (HEAD, 304), but never of what has none (204). */
+static void put_answer_framing(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
+{
+    if (h->status < 200 || h->status == 204)
+        return;
+    if (a->as == SILT_BODY_CHUNKED)
+        silt_buf_add(out, SILT_LIT("Transfer-Encoding: chunked\r\n"));
+    else if (h->has_length)
+        silt_buf_addf(out, "Content-Length: %llu\r\n", (unsigned long long)h->length);
+}
+
+void silt_heads_answer(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
+{
+    silt_buf_addf(out, "HTTP/1.1 %d ", h->status);
+    silt_buf_add(out, h->reason);
+    silt_buf_add(out, SILT_LIT("\r\n"));
+    put_answer_fields(out, h, a);
+    put_answer_framing(out, h, a);
+    if (h->status == 101)
+        put_upgrade(out, h);
+    else if (a->close && h->status >= 200)
+        silt_buf_add(out, SILT_LIT("Connection: close\r\n"));
+    else if (a->old && h->status >= 200)
+        silt_buf_add(out, SILT_LIT("Connection: keep-alive\r\n"));
+    silt_buf_add(out, SILT_LIT("\r\n"));
+}
+
+void silt_heads_put_cookie(struct silt_buf *out, const struct silt_host *host, uint32_t lasts_s, bool tls)
+{
+    silt_buf_addf(out, "%s=%s; HttpOnly; SameSite=Lax; Max-Age=%u; Path=", SILT_HOST_PROOF, host->proof, lasts_s);
+    silt_buf_add(out, host->prefix);
+    silt_buf_addf(out, "/%s", tls ? "; Secure" : "");
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page: what a visitor is told by us instead of the service: a page for people, JSON for programs. */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+enum silt_page_kind {
+    SILT_PAGE_MALFORMED,   /* `status` says how */
+    SILT_PAGE_UNKNOWN,     /* no such preview: the same for every reason */
+    SILT_PAGE_LOCKED,
+    SILT_PAGE_CLOSED,      /* nobody listens on the port */
+    SILT_PAGE_LATE,        /* nobody told in time */
+    SILT_PAGE_ENDED,       /* the sandbox; text says why */
+    SILT_PAGE_BROKEN,      /* the service broke off before it answered */
+    SILT_PAGE_NOT_HTTP,    /* the service says something else than HTTP/1.1 */
+    SILT_PAGE_BUSY,
+    SILT_PAGE_GUESSING,    /* too many unknown names from one address */
+    SILT_PAGE_MAX
+};
+
+struct silt_page {
+    enum silt_page_kind kind;
+    int status;       /* MALFORMED */
+    uint16_t port;    /* 0: none is known */
+    uint32_t wait_ms; /* CLOSED: how long was waited */
+    const char *text; /* ENDED; NULL: none */
+    bool html;        /* people read it */
+    bool head_only;
+    bool close;
+    bool old; /* HTTP/1.0 that asked to stay */
+};
+
+enum { SILT_PAGE_MAX_BYTES = 8192 };
+void silt_page_write(struct silt_buf *out, const struct silt_page *p);
+
+struct silt_page_move {
+    silt_slice to, query; /* where to; the query is without our parameter already */
+    silt_slice cookie;
+    bool close, old;
+};
+/* A 302 that keeps no trace of the proof. */
+void silt_page_write_move(struct silt_buf *out, const struct silt_page_move *m);
