@@ -15,10 +15,21 @@ enum {
 /* One for all: bytes are told before the next are read. */
 static char room[PIECE];
 
+static bool reads(const struct silt_kernel *k)
+{
+    return k->listening && !k->held && k->lane.state != SILT_LANE_WAITING;
+}
+
+/* A long line is read to its end, whoever wants it: others wait for the lane. */
+static bool reads_control(const struct silt_kernel *k)
+{
+    return reads(k) || k->lane.state == SILT_LANE_IN;
+}
+
 /* A line has to end in time, but only the time in which we read is the kernel's. */
 static void settle_patience(struct silt_kernel *k)
 {
-    if (k->line.len == 0 || !k->listening || k->held)
+    if (k->line.len == 0 || !reads_control(k))
         silt_loop_cancel(k->loop, &k->patience);
     else if (k->patience.place == 0)
         silt_loop_after(k->loop, &k->patience, SILT_KERNEL_LINE_MS);
@@ -30,7 +41,8 @@ static void settle(struct silt_kernel *k)
     settle_patience(k);
     for (int i = 0; i < SILT_KERNEL_FDS; i++) {
         struct silt_watch *w = &k->ends[i].watch;
-        uint32_t events = k->listening && !k->held ? EPOLLIN : 0;
+        bool wanted = i == SILT_KERNEL_CONTROL ? reads_control(k) : reads(k);
+        uint32_t events = wanted ? EPOLLIN : 0;
         if (i == SILT_KERNEL_CONTROL && k->unsent.len > 0)
             events |= EPOLLOUT;
         if (w->fd >= 0 && events != w->events)
@@ -49,9 +61,9 @@ static void close_end(struct silt_kernel *k, int which)
 
 static void drop_line(struct silt_kernel *k)
 {
-    *k->lines -= k->line.len;
     silt_buf_fini(&k->line);
     silt_loop_cancel(k->loop, &k->patience);
+    silt_lane_leave(&k->lane);
 }
 
 static void fail(struct silt_kernel *k, const char *why)
@@ -59,6 +71,7 @@ static void fail(struct silt_kernel *k, const char *why)
     if (k->failed)
         return;
     k->failed = true;
+    drop_line(k);
     silt_kernel_listen(k, false);
     k->on_closed(k, why);
 }
@@ -69,7 +82,7 @@ static bool must_hold(struct silt_kernel *k)
         k->held = true;
         settle(k);
     }
-    return k->held;
+    return !reads(k);
 }
 
 /* false: nothing more is there now, or nobody wants it. */
@@ -94,25 +107,29 @@ static void on_output(struct silt_watch *w, uint32_t events)
 }
 
 /* What was written before a line is in the pipes when the line is here. */
-static bool drain_output(struct silt_kernel *k)
+static void drain_output(struct silt_kernel *k)
 {
     for (int which = SILT_KERNEL_OUT; which <= SILT_KERNEL_ERR; which++)
         for (int i = 0; i < PIECES_BEFORE_LINE && pump(k, which); i++)
             ;
-    return k->listening && !k->held;
 }
 
+/* When the process is gone, there is only so much left of it. */
 static void keep_rest(struct silt_kernel *k, silt_slice rest)
 {
-    size_t before = k->line.len;
     silt_buf_add(&k->line, rest);
-    if (k->line.broken || *k->lines + rest.len > SILT_KERNEL_LINES_MAX) {
-        k->line.len = before;
+    if (k->line.broken) {
         fail(k, "a line without an end");
         return;
     }
-    *k->lines += rest.len;
-    settle_patience(k);
+    if (k->line.len > SILT_KERNEL_SHORT && !k->ending)
+        (void)silt_lane_enter(&k->lane);
+    settle(k);
+}
+
+static void on_turn(struct silt_lane *l)
+{
+    settle(silt_container_of(l, struct silt_kernel, lane));
 }
 
 static void take_line(struct silt_kernel *k, silt_slice last)
@@ -122,7 +139,6 @@ static void take_line(struct silt_kernel *k, silt_slice last)
         return;
     }
     struct silt_buf whole = k->line;
-    size_t counted = whole.len;
     silt_loop_cancel(k->loop, &k->patience);
     silt_buf_init(&k->line, SILT_KERNEL_LINE_MAX);
     silt_buf_add(&whole, last);
@@ -130,8 +146,8 @@ static void take_line(struct silt_kernel *k, silt_slice last)
         fail(k, "a line that is too long");
     else
         k->on_line(k, silt_buf_slice(&whole));
-    *k->lines -= counted;
     silt_buf_fini(&whole);
+    silt_lane_leave(&k->lane);
 }
 
 /* Lines of one piece are told together, also when one of them fills whoever listens or is the last
@@ -175,7 +191,8 @@ static bool pump_control(struct silt_kernel *k)
 {
     /* Of its own: what a line sets off may read the pipes. */
     static char bytes[PIECE];
-    if (k->ends[SILT_KERNEL_CONTROL].watch.fd < 0 || !drain_output(k))
+    drain_output(k);
+    if (k->ends[SILT_KERNEL_CONTROL].watch.fd < 0 || !reads_control(k))
         return false;
     ssize_t n = recv(k->ends[SILT_KERNEL_CONTROL].watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0)
@@ -206,6 +223,9 @@ void silt_kernel_init(struct silt_kernel *k)
             .watch = {.fd = -1, .on_ready = i == SILT_KERNEL_CONTROL ? on_control : on_output},
             .kernel = k};
     k->patience = (struct silt_timer){.on_time = on_patience};
+    k->lane.state = SILT_LANE_OUT;
+    k->lane.on_turn = on_turn;
+    silt_list_init(&k->lane.link);
     k->listening = k->held = k->failed = k->ending = false;
     k->unsent_at = 0;
     silt_buf_init(&k->line, SILT_KERNEL_LINE_MAX);
@@ -311,10 +331,12 @@ void silt_kernel_refuse(struct silt_kernel *k, const char *why)
 void silt_kernel_finish(struct silt_kernel *k)
 {
     k->ending = true;
+    if (k->lane.state == SILT_LANE_WAITING)
+        silt_lane_leave(&k->lane);
     silt_kernel_listen(k, !k->failed);
     for (int i = 0; i < PIECES_BEFORE_LINE && !k->failed && pump_control(k); i++)
         ;
-    (void)drain_output(k);
+    drain_output(k);
 }
 
 void silt_kernel_close(struct silt_kernel *k)

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "event/loop.h"
+#include "sandbox/lane.h"
 #include "wire/super.h"
 
 enum {
@@ -19,8 +20,10 @@ _Static_assert((int)SILT_KERNEL_FDS == (int)SILT_SUPER_CONTEXT_FDS, "silt-super 
 
 enum {
     SILT_KERNEL_LINE_MAX = 32 << 20,
-    SILT_KERNEL_LINES_MAX = 512 << 20, /* unfinished ones of all kernels */
-    SILT_KERNEL_LINE_MS = 30000,       /* for the rest of a line */
+    SILT_KERNEL_SHORT = 64 << 10,  /* longer ones need a lane */
+    SILT_KERNEL_LANES = 16,        /* of all kernels: half a gigabyte */
+    SILT_KERNEL_LANES_EACH = 2,    /* of those of one sandbox */
+    SILT_KERNEL_LINE_MS = 30000,   /* for the rest of a line */
 };
 
 struct silt_kernel_end {
@@ -35,7 +38,7 @@ struct silt_kernel {
     struct silt_buf unsent;
     size_t unsent_at;           /* what of it is sent */
     struct silt_timer patience; /* with an unfinished line */
-    size_t *lines;              /* borrowed: bytes of unfinished lines of all kernels */
+    struct silt_lane lane;      /* for a long line; while it waits for one nothing is read */
     bool listening;
     bool held;   /* whoever listens has enough for now */
     bool failed; /* on_closed was called */
@@ -49,7 +52,7 @@ struct silt_kernel {
     void (*on_closed)(struct silt_kernel *k, const char *why);
 };
 
-/* The callbacks, loop and lines are set; every fd is -1. */
+/* The callbacks, loop, and all and user of the lane are set; every fd is -1. */
 void silt_kernel_init(struct silt_kernel *k);
 /* Makes the three connections; all descriptors are the caller's. */
 int silt_kernel_make(int ret_ours[SILT_KERNEL_FDS], int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e);

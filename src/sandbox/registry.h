@@ -10,6 +10,7 @@
 #include "event/loop.h"
 #include "event/worker.h"
 #include "priv/ask.h"
+#include "sandbox/lane.h"
 #include "store/store.h"
 
 struct silt_sandbox;
@@ -61,7 +62,7 @@ struct silt_registry {
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands and code that wait to be started */
-    size_t kernel_lines;    /* bytes of unfinished lines of interpreters */
+    struct silt_lanes lanes; /* for long lines of interpreters */
     uint32_t open_logs;     /* of processes */
     uint64_t follow_turn;   /* sandbox/follow.c: the turn of the loop that follow_bytes are of */
     uint64_t follow_bytes;

@@ -76,6 +76,7 @@ struct silt_sandbox {
     uint32_t process_count;
     struct silt_link contexts; /* struct silt_context, in creation order */
     uint32_t context_count;
+    struct silt_lane_user lanes;
     struct silt_spares spares;
     struct silt_works work;
     struct silt_network network;

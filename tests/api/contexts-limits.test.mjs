@@ -144,3 +144,17 @@ test('an interpreter that lies loses its context, and nobody else theirs', async
 	}
 	assert.equal((await run(box, shared, '1')).results[0].text, '1');
 });
+
+test('contexts that never end their lines hold up their own sandbox and no other', async t => {
+	const liar = await pretend(t, `read -r line <&3\nhead -c 31000000 /dev/zero | tr "\\0" x >&3\nsleep 1000`);
+	const open20 = [];
+	for (let i = 0; i < 20; i++)
+		open20.push(await open(liar, await context(liar), '1'));
+	for (const response of open20)
+		response.on('error', () => {}).resume();
+	const big = async id => (await run(box, id, '"y" * 3_000_000')).results[0].text.length;
+	assert.deepEqual(await Promise.all([big(shared), big(await context(box))]), [3_000_002, 3_000_002]);
+	await liar.destroy();
+	for (const response of open20)
+		response.destroy();
+});

@@ -16,7 +16,8 @@ static struct rig {
     struct silt_loop loop;
     struct silt_kernel kernel;
     int theirs[SILT_KERNEL_FDS];
-    size_t lines; /* bytes of unfinished lines */
+    struct silt_lanes lanes;
+    struct silt_lane_user user;
     char heard[HEARD_MAX]; /* "1:output ", "2:output ", "3=line ", "1 closed: why " */
     size_t bytes[SILT_KERNEL_FDS]; /* of output */
     size_t longest;                /* line */
@@ -67,8 +68,9 @@ static void on_closed(struct silt_kernel *k, const char *why)
 
 static void begin(void)
 {
-    rig = (struct rig){.kernel = {.loop = &rig.loop, .lines = &rig.lines, .on_output = on_output, .on_line = on_line,
+    rig = (struct rig){.kernel = {.loop = &rig.loop, .lane = {.all = &rig.lanes, .user = &rig.user}, .on_output = on_output, .on_line = on_line,
                                   .is_full = is_full, .on_closed = on_closed}};
+    silt_lanes_init(&rig.lanes, SILT_KERNEL_LANES, SILT_KERNEL_LANES_EACH);
     assert_int_equal(silt_loop_open(&rig.loop, &e), 0);
     silt_kernel_init(&rig.kernel);
     assert_int_equal(silt_kernel_open(&rig.kernel, rig.theirs, &e), 0);
@@ -79,7 +81,9 @@ static void end(void)
 {
     silt_kernel_close(&rig.kernel);
     silt_kernel_close(&rig.kernel);
-    assert_int_equal(rig.lines, 0);
+    assert_int_equal(rig.lanes.taken, 0);
+    assert_int_equal(rig.user.taken, 0);
+    assert_true(silt_list_empty(&rig.lanes.waiting));
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&rig.theirs[i]);
     assert_int_equal(rig.loop.timers, 0);
@@ -142,16 +146,16 @@ TEST(lines_come_in_pieces_and_several_at_once)
     begin();
     put(SILT_KERNEL_CONTROL, "{\"a");
     settle();
-    assert_int_equal(rig.lines, 3);
+    assert_int_equal(rig.kernel.line.len, 3);
     put(SILT_KERNEL_CONTROL, "\":");
     settle();
-    assert_int_equal(rig.lines, 5);
+    assert_int_equal(rig.kernel.line.len, 5);
     put(SILT_KERNEL_CONTROL, "1}\n[1]\n\n[2]\n[");
     assert_heard("1={\"a\":1} 2=[1] 3= 4=[2] ");
-    assert_int_equal(rig.lines, 1);
+    assert_int_equal(rig.kernel.line.len, 1);
     put(SILT_KERNEL_CONTROL, "]\n");
     assert_heard("5=[] ");
-    assert_int_equal(rig.lines, 0);
+    assert_int_equal(rig.kernel.line.len, 0);
     assert_int_equal(rig.loop.timers, 0);
     end();
 }
@@ -212,15 +216,70 @@ TEST(the_last_piece_can_make_a_line_too_long)
     end();
 }
 
-TEST(all_kernels_together_have_a_bound)
+TEST(a_long_line_waits_for_a_lane_and_is_told_when_there_is_one)
+{
+    struct silt_lane_user other = {0};
+    struct silt_lane theirs[SILT_KERNEL_LANES];
+    begin();
+    rig.quiet = true;
+    rig.lanes.each_max = SILT_KERNEL_LANES;
+    for (int i = 0; i < SILT_KERNEL_LANES; i++) {
+        theirs[i] = (struct silt_lane){.all = &rig.lanes, .user = &other};
+        assert_true(silt_lane_enter(&theirs[i]));
+    }
+    put(SILT_KERNEL_CONTROL, "{}\n"); /* short ones need none */
+    settle();
+    assert_int_equal(rig.line_count, 1);
+    size_t sent = flood(SILT_KERNEL_CONTROL, 8 << 20);
+    assert_in_range(sent, SILT_KERNEL_SHORT, 2 << 20); /* what it and the socket hold */
+    assert_int_equal(rig.kernel.lane.state, SILT_LANE_WAITING);
+    assert_int_equal(rig.loop.timers, 0); /* the wait is not its fault */
+    silt_lane_leave(&theirs[3]);
+    assert_int_equal(rig.kernel.lane.state, SILT_LANE_IN);
+    assert_int_equal(rig.loop.timers, 1);
+    settle();
+    put(SILT_KERNEL_CONTROL, "\n");
+    settle();
+    assert_int_equal(rig.line_count, 2);
+    assert_int_equal(rig.longest, sent);
+    assert_int_equal(rig.lanes.taken, SILT_KERNEL_LANES - 1);
+    for (int i = 0; i < SILT_KERNEL_LANES; i++)
+        silt_lane_leave(&theirs[i]);
+    end();
+}
+
+TEST(a_long_line_is_read_to_its_end_also_when_nobody_listens)
 {
     begin();
-    rig.lines = SILT_KERNEL_LINES_MAX - 4;
-    put(SILT_KERNEL_CONTROL, "1234");
-    assert_heard("");
-    put(SILT_KERNEL_CONTROL, "5");
-    assert_heard("1 closed: a line without an end ");
-    rig.lines -= SILT_KERNEL_LINES_MAX - 4;
+    rig.quiet = true;
+    size_t len = SILT_KERNEL_SHORT * 2;
+    assert_int_equal(flood(SILT_KERNEL_CONTROL, len), len);
+    settle();
+    assert_int_equal(rig.kernel.lane.state, SILT_LANE_IN);
+    silt_kernel_listen(&rig.kernel, false);
+    assert_int_equal(rig.loop.timers, 1); /* its lane is not for ever */
+    put(SILT_KERNEL_OUT, "kept");
+    put(SILT_KERNEL_CONTROL, "\n");
+    settle();
+    assert_int_equal(rig.line_count, 1);
+    put(SILT_KERNEL_CONTROL, "{}\n");
+    settle();
+    assert_int_equal(rig.line_count, 1);
+    assert_int_equal(rig.bytes[SILT_KERNEL_OUT], 0);
+    assert_int_equal(rig.loop.timers, 0);
+    end();
+}
+
+TEST(an_end_gives_the_lane_back)
+{
+    begin();
+    size_t len = SILT_KERNEL_SHORT * 2;
+    assert_int_equal(flood(SILT_KERNEL_CONTROL, len), len);
+    settle();
+    assert_int_equal(rig.lanes.taken, 1);
+    silt_kernel_refuse(&rig.kernel, "it lies");
+    assert_int_equal(rig.lanes.taken, 0);
+    assert_int_equal(rig.loop.timers, 0);
     end();
 }
 
@@ -490,7 +549,7 @@ TEST(a_closed_kernel_can_be_opened_again)
     put(SILT_KERNEL_CONTROL, "{");
     settle();
     silt_kernel_close(&rig.kernel);
-    assert_int_equal(rig.lines, 0);
+    assert_int_equal(rig.kernel.line.len, 0);
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&rig.theirs[i]);
     silt_kernel_init(&rig.kernel);
