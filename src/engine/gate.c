@@ -29,13 +29,15 @@ struct setting {
 };
 
 /* Refusals must come at once, each of them: the kernel's limits on ICMP errors are for routers that
- * talk to strangers. Interfaces have no addresses but those that we give them. */
+ * talk to strangers. Interfaces have no addresses but those that we give them. Nearly every packet
+ * only passes, so a socket for it is not looked for before it is known to be for the gate. */
 static const struct setting settings4[] = {
     {"/proc/sys/net/ipv4/ip_forward", "1", true},
     {"/proc/sys/net/ipv4/conf/all/send_redirects", "0", false},
     {"/proc/sys/net/ipv4/conf/default/send_redirects", "0", false},
     {"/proc/sys/net/ipv4/conf/all/accept_source_route", "0", false},
     {"/proc/sys/net/ipv4/icmp_ratelimit", "0", false},
+    {"/proc/sys/net/ipv4/ip_early_demux", "0", false}, /* of both families */
 };
 static const struct setting settings6[] = {
     {"/proc/sys/net/ipv6/conf/all/forwarding", "1", true},
@@ -217,8 +219,9 @@ static int make_namespace(struct making *m, struct silt_error *e)
 static int make_uplink(struct making *m, struct silt_error *e)
 {
     struct silt_gate *g = m->gate;
-    struct silt_rtnl_end ends[2] = {{.name = g->outside.uplink, .ns = -1},
-                                    {.name = SILT_PLAN_UPLINK, .ns = g->ns}};
+    struct silt_rtnl_end ends[2] = {
+        {.name = g->outside.uplink, .ns = -1},
+        {.name = SILT_PLAN_UPLINK, .group = SILT_PLAN_UPLINK_GROUP, .ns = g->ns}};
     struct silt_rtnl r;
     if (silt_rtnl_open(&r, e) < 0)
         return -1;

@@ -15,7 +15,8 @@ enum {
     HEADERS = 64,   /* bytes of a packet: both headers */
     ROOM = 1 << 20, /* of the socket: what comes in while silt-proxy is restarted */
     WAIT = 10,      /* hundredths of a second that a message may wait for others */
-    BUNDLE = 32,    /* connections told at once */
+    BUNDLE = 256,   /* connections told at once, */
+    LETTER = 14336, /* or as many as fit in so many bytes: each time silt-proxy is woken */
     ANSWER_ROOM = 4096,
 };
 
@@ -56,6 +57,8 @@ static int listen_to(int fd, uint16_t group, uint32_t bytes, uint32_t bundle, st
     mnl_attr_put(h, NFULA_CFG_MODE, sizeof(mode), &mode);
     mnl_attr_put_u32(h, NFULA_CFG_TIMEOUT, htonl(WAIT));
     mnl_attr_put_u32(h, NFULA_CFG_QTHRESH, htonl(bundle));
+    if (bundle > 1)
+        mnl_attr_put_u32(h, NFULA_CFG_NLBUFSIZ, htonl(LETTER));
     return ask(fd, h, e);
 }
 

@@ -14,6 +14,7 @@ enum {
     SILT_PLAN_INDEX_BASE = 1 << 20, /* of links' interface indexes: far above the kernel's own */
     SILT_PLAN_UPLINK_BITS4 = 31,
     SILT_PLAN_UPLINK_BITS6 = 64,
+    SILT_PLAN_UPLINK_GROUP = 100, /* in the gate; groups of links are their modes */
 };
 
 /* The names of the ends of the uplink: outside, and in the gate. */

@@ -20,14 +20,22 @@ struct line {
     const char *rule, *protection;
 };
 
-/* Every question about mode and destination comes before "established": a change of mode cuts what
- * runs already, and nothing has to be searched for and ended. */
+/* Every question about the mode comes before "established": a change of mode cuts what runs
+ * already, and nothing has to be searched for and ended. Which destinations are closed never
+ * changes while there is a gate, so that is asked when a connection begins, and of everything that
+ * belongs to none.
+ *
+ * The first rules of a chain let pass what most packets are, by comparing numbers only: each of
+ * them asks all that the rules behind it would ask. */
 static const struct line gate[] = {
     /* The source must be the address that is routed to this very link. Fragments have been put
      * together before; what has an extension header or options nevertheless has no business here.
      */
     {"chain arrive { type filter hook prerouting priority raw; policy accept; }", NULL},
+    {"rule arrive iifgroup $uplink accept", NULL},
     {"rule arrive iifname \"v*\" fib saddr . iif oif missing counter drop", "net_source"},
+    {"rule arrive ip hdrlength 5 ip protocol tcp accept", NULL},
+    {"rule arrive ip6 nexthdr tcp accept", NULL},
     {"rule arrive iifname \"v*\" meta nfproto ipv6 ip6 nexthdr != { tcp, udp, icmpv6 } counter "
      "drop",
      "net_protocols"},
@@ -95,6 +103,8 @@ static const struct line gate[] = {
     {"rule back drop", NULL},
 
     {"chain forward { type filter hook forward priority filter; policy drop; }", NULL},
+    {"rule forward iifgroup $uplink oifgroup $public ct state established,related accept", NULL},
+    {"rule forward iifgroup $public oifgroup $uplink ct state established accept", NULL},
     {"rule forward iifname \"v*\" goto out", NULL},
     {"rule forward oifname \"v*\" goto back", NULL},
 
@@ -220,8 +230,9 @@ static void add_divert(struct silt_buf *out, const struct silt_plan *plan, int f
 void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r)
 {
     struct silt_error ignored;
-    silt_buf_addf(out, "define none = %d\ndefine public = %d\ndefine allow = %d\n", SILT_NET_NONE,
-                  SILT_NET_PUBLIC, SILT_NET_ALLOW);
+    silt_buf_addf(out,
+                  "define none = %d\ndefine public = %d\ndefine allow = %d\ndefine uplink = %d\n",
+                  SILT_NET_NONE, SILT_NET_PUBLIC, SILT_NET_ALLOW, SILT_PLAN_UPLINK_GROUP);
     silt_buf_addf(out, "add table inet silt\n"
                        "add set inet silt connections { type ifname; size 65535; flags dynamic; }\n"
                        "add set inet silt told { type ifname; size 65535; flags dynamic,timeout;"
@@ -299,18 +310,38 @@ void silt_rules_no_outside(struct silt_buf *out, const char *table)
 
 static const char *const families[] = {[0] = "ip", [1] = "ip6"};
 
+/* "ip saddr" or "ip6 saddr", how it is compared, and the gate's one address. */
+static void add_saddr(struct silt_buf *out, const struct silt_rules_outside *r, int family,
+                      const char *compared)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    silt_ip ip = silt_plan_uplink(r->plan, family, false);
+    (void)inet_ntop(family, ip.bytes, text, sizeof(text));
+    silt_buf_addf(out, "%s saddr %s%s", families[family == AF_INET6], compared, text);
+}
+
+/* What most packets are: answers, and what goes on. The second rule asks all that those behind it
+ * would ask of such a packet. */
+static void add_passing(struct silt_buf *out, const struct silt_rules_outside *r)
+{
+    silt_buf_addf(out, "add rule inet %s forward oif \"%s\" ct state established,related accept\n",
+                  r->table, r->uplink);
+    for (int six = 0; six <= r->ipv6; six++) {
+        silt_buf_addf(out, "add rule inet %s forward iif \"%s\" ", r->table, r->uplink);
+        add_saddr(out, r, six ? AF_INET6 : AF_INET, "");
+        silt_buf_addf(out, " ct state established ct status & dnat == 0 accept\n");
+    }
+}
+
 /* From the uplink come packets of the gate's one address, and they go to where they say: a port of
  * the machine that is redirected to something behind it belongs to the machine. */
 static void add_source(struct silt_buf *out, const struct silt_rules_outside *r, int family)
 {
-    char text[INET6_ADDRSTRLEN] = "";
-    const char *name = families[family == AF_INET6];
-    silt_ip ip = silt_plan_uplink(r->plan, family, false);
-    (void)inet_ntop(family, ip.bytes, text, sizeof(text));
-    silt_buf_addf(out, "add rule inet %s forward iifname \"%s\" %s saddr != %s drop\n", r->table,
-                  r->uplink, name, text);
-    silt_buf_addf(out, "add rule inet %s leave %s saddr %s oifname != \"%s\" masquerade\n",
-                  r->table, name, text, r->uplink);
+    silt_buf_addf(out, "add rule inet %s forward iifname \"%s\" ", r->table, r->uplink);
+    add_saddr(out, r, family, "!= ");
+    silt_buf_addf(out, " drop\nadd rule inet %s leave ", r->table);
+    add_saddr(out, r, family, "");
+    silt_buf_addf(out, " oifname != \"%s\" masquerade\n", r->uplink);
 }
 
 static void add_refusal(struct silt_buf *out, const struct silt_rules_outside *r, const char *when)
@@ -330,13 +361,11 @@ static void add_outside(struct silt_buf *out, const struct silt_rules_outside *r
     add_line(out, t, "chain input { type filter hook input priority filter; policy accept; }");
     add_line(out, t, "chain forward { type filter hook forward priority filter; policy accept; }");
     add_line(out, t, "chain leave { type nat hook postrouting priority srcnat; policy accept; }");
+    add_passing(out, r);
     if (!silt_without("net_host")) {
         add_refusal(out, r, input);
         add_refusal(out, r, redirected);
     }
-    silt_buf_addf(out,
-                  "add rule inet %s forward oifname \"%s\" ct state established,related accept\n",
-                  t, up);
     silt_buf_addf(out, "add rule inet %s forward oifname \"%s\" drop\n", t, up);
 }
 
