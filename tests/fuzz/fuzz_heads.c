@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What silt-proxy writes of a head that it took is a head again, framed as it says, and holds nothing that was for one hop or for us. */
+#include "fuzz/fuzz.h"
+#include "proxy/heads.h"
+
+static struct silt_http_head head, again;
+
+static void check_request(silt_slice bytes)
+{
+    struct silt_host_rule rule = {.domain = SILT_LIT("d"), .paths = true};
+    struct silt_host host;
+    struct silt_heads_visit visit = {.host = &host, .address = "::1", .port = 80, .flags = (uint32_t)(bytes.len & 7)};
+    silt_auto_buf out;
+    silt_buf_init(&out, SILT_HEADS_MAX);
+    if (silt_http_parse(&head, bytes, false) <= 0 || silt_host_read(&rule, &head, &host) != 0)
+        return;
+    demand(strlen(host.name) > 0 && strlen(host.name) < SILT_PREVIEW_NAME);
+    silt_heads_request(&out, &head, &visit);
+    demand(!out.broken);
+    int len = silt_http_parse(&again, silt_buf_slice(&out), false);
+    demand(len == (int)out.len || len == -414 || len == -431); /* what we add may be too much for ourselves */
+    if (len < 0)
+        return;
+    demand(again.chunked == head.chunked && again.has_length == head.has_length && again.length == head.length);
+    demand(!again.upgrade && !again.close && silt_http_field(&again, SILT_LIT("connection")).data == NULL);
+}
+
+static void check_answer(silt_slice bytes)
+{
+    silt_auto_buf out;
+    silt_buf_init(&out, SILT_HEADS_MAX);
+    if (silt_http_parse(&head, bytes, true) <= 0)
+        return;
+    struct silt_body body = silt_body_of_answer(&head, false);
+    struct silt_heads_answer a = {.as = body.kind == SILT_BODY_TO_END ? SILT_BODY_CHUNKED : body.kind, .flags = (uint32_t)(bytes.len & 7)};
+    silt_heads_answer(&out, &head, &a);
+    demand(!out.broken);
+    if (out.len > SILT_HTTP_HEAD_MAX || head.count + 4 > SILT_HTTP_FIELDS_MAX)
+        return; /* what we add is too much for ourselves */
+    demand(silt_http_parse(&again, silt_buf_slice(&out), true) == (int)out.len);
+    demand(again.status == head.status && silt_body_of_answer(&again, false).kind == a.as);
+    demand(head.status == 101 || !again.upgrade);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    silt_slice bytes = {(const char *)data, size};
+    check_request(bytes);
+    check_answer(bytes);
+    return 0;
+}
