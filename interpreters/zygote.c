@@ -19,11 +19,16 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
 #endif
@@ -32,8 +37,26 @@
 void PyOS_BeforeFork(void);
 void PyOS_AfterFork_Parent(void);
 void PyOS_AfterFork_Child(void);
+struct arena_allocator { /* PyObjectArenaAllocator */
+    void *context;
+    void *(*take)(void *context, size_t size);
+    void (*give)(void *context, void *at, size_t size);
+};
+void PyObject_GetArenaAllocator(struct arena_allocator *ret);
+void PyObject_SetArenaAllocator(struct arena_allocator *a);
 
-__attribute__((visibility("default"))) int silt_zygote_serve(void);
+/* A file that was loaded, or one that must not be there (size -1). */
+struct stamp {
+    const char *path;
+    int64_t size;
+    int64_t mtime_ns;
+};
+
+#define PUBLIC __attribute__((visibility("default")))
+PUBLIC int silt_zygote_serve(void);
+PUBLIC void silt_zygote_gather(void);
+PUBLIC void silt_zygote_collapse(char *at, size_t len);
+PUBLIC int silt_zygote_changed(const struct stamp *stamps, int count);
 
 enum {
     FDS_MAX = SILT_ZYGOTE_GROUPS + 1 + SILT_ZYGOTE_JOINS_MAX,
@@ -54,7 +77,86 @@ struct asked {
     int nfds;
 };
 
+/* ---- memory, before the first fork ---- */
+
+/* A fork copies page tables: of a huge page one entry, of small ones 512. So objects are gathered in one
+ * place, which is made of huge pages, instead of lying between the libraries. What does not fit, and what
+ * children need later, is had where it would have been. */
+enum { HUGE = 2 << 20, GATHERED_MAX = 192 << 20 };
+static struct arena_allocator plain_arenas;
+static struct {
+    char *begin, *next, *end;
+} gathered;
+
+static void *take_arena(void *context, size_t size)
+{
+    char *at = gathered.next;
+    (void)context;
+    if (size > (size_t)(gathered.end - at))
+        return plain_arenas.take(plain_arenas.context, size);
+    gathered.next += size;
+    return at;
+}
+
+static void give_arena(void *context, void *at, size_t size)
+{
+    (void)context;
+    if ((char *)at >= gathered.begin && (char *)at < gathered.end)
+        (void)madvise(at, size, MADV_DONTNEED);
+    else
+        plain_arenas.give(plain_arenas.context, at, size);
+}
+
+void silt_zygote_gather(void)
+{
+    struct arena_allocator ours = {.take = take_arena, .give = give_arena};
+    char *at = mmap(NULL, GATHERED_MAX + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
+    if (at == MAP_FAILED)
+        return;
+    gathered.begin = gathered.next = (char *)(((uintptr_t)at + HUGE - 1) & ~((uintptr_t)HUGE - 1));
+    gathered.end = gathered.begin + GATHERED_MAX;
+    (void)madvise(gathered.begin, GATHERED_MAX, MADV_HUGEPAGE);
+    PyObject_GetArenaAllocator(&plain_arenas);
+    PyObject_SetArenaAllocator(&ours);
+}
+
+/* Nothing more is taken: the rest is given back, and children's pages are small. */
+static void end_gathering(void)
+{
+    char *used = (char *)(((uintptr_t)gathered.next + HUGE - 1) & ~((uintptr_t)HUGE - 1));
+    if (gathered.begin == NULL)
+        return;
+    if (used < gathered.end)
+        (void)munmap(used, (size_t)(gathered.end - used));
+    gathered.next = gathered.end = used;
+    (void)madvise(gathered.begin, (size_t)(used - gathered.begin), MADV_NOHUGEPAGE);
+}
+
+/* What lies elsewhere. Without the kernel's help it stays as it is. */
+void silt_zygote_collapse(char *at, size_t len)
+{
+    uintptr_t begin = ((uintptr_t)at + HUGE - 1) & ~((uintptr_t)HUGE - 1), end = (uintptr_t)at + len;
+    for (; begin + HUGE <= end; begin += HUGE)
+        (void)madvise((void *)begin, HUGE, MADV_COLLAPSE);
+}
+
 /* ---- in the child ---- */
+
+/* The first one that is not as it was, or -1. */
+int silt_zygote_changed(const struct stamp *stamps, int count)
+{
+    struct stat st;
+    for (int i = 0; i < count; i++) {
+        const struct stamp *s = &stamps[i];
+        bool there = stat(s->path, &st) == 0;
+        if (there != (s->size >= 0))
+            return i;
+        if (there && (st.st_size != s->size || st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec != s->mtime_ns))
+            return i;
+    }
+    return -1;
+}
 
 static int join_groups(const struct asked *q)
 {
@@ -255,6 +357,7 @@ static int be_born(void)
 int silt_zygote_serve(void)
 {
     static struct asked q;
+    end_gathering();
     if (be_born() < 0)
         return -1;
     while (receive(&q) == 0) {

@@ -14,6 +14,10 @@ the child into its sandbox before serve() is called: from there on it runs what 
 
 def prepare(warm=False):
     """Everything that can be done before the context is known. With warm: also for a zygote's children."""
+    if warm:
+        from . import library
+
+        library.load()
     from .zygote import prepare as run
 
     run(warm)

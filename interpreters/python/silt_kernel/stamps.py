@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Are the packages that a zygote carries those that `import` would find in the sandbox?"""
+import ctypes
 import os
 import shutil
 import sys
 
-stamps = []  # (path, size, mtime) of what is loaded
+from . import library
+
 homes = {}  # top-level package that is no part of Python itself: the folder it was found in
-program = None  # that `python3` means
 early = set()  # those that a cold kernel has imported, too, before it looks into the user's folders
+searched = None  # the PATH that the stamps are for
+program = None  # that `python3` means
+sites = {}  # folder of packages: (mtime, the .pth files in it)
+stamps = None  # an array of Stamp
+FOLDER_MAX = 1000  # entries of one that is listed; in a larger one each name is looked for
+
+
+class Stamp(ctypes.Structure):
+    """Of a file that is loaded; size -1: of one that must not be there."""
+
+    _fields_ = (("path", ctypes.c_char_p), ("size", ctypes.c_int64), ("mtime_ns", ctypes.c_int64))
 
 
 def remember_early():
@@ -15,8 +27,8 @@ def remember_early():
 
 
 def remember():
-    global program
-    program = shutil.which("python3")
+    global program, searched, stamps
+    program, searched = shutil.which("python3"), os.environ.get("PATH")
     base = os.path.dirname(os.__file__)
     files = {os.__file__, os.path.realpath(sys.executable)}
     for name, module in list(sys.modules.items()):
@@ -27,7 +39,12 @@ def remember():
             continue
         homes[name] = home_of(path)
         files.add(path)
-    stamps.extend((path, *stamp(path)) for path in sorted(files))
+    found = [Stamp(path.encode(), *stamp(path)) for path in sorted(files)]
+    found += [Stamp(path.encode(), -1, 0) for path in ahead_of(program)]
+    stamps = (Stamp * len(found))(*found)
+    for folder in sys.path:
+        if "-packages" in folder and os.path.isdir(folder):
+            sites[folder] = stamp(folder)[1], pth_files(folder)
 
 
 def home_of(path):
@@ -40,17 +57,35 @@ def stamp(path):
     return s.st_size, s.st_mtime_ns
 
 
+def ahead_of(found):
+    """Where a python3 would be found first."""
+    places = [os.path.join(folder, "python3") for folder in (searched or "").split(os.pathsep)]
+    return places[:places.index(found)] if found in places else []
+
+
 def stale():
     """Why a cold start is needed, or None."""
-    for path, *known in stamps:
-        try:
-            if list(stamp(path)) != known:
-                return f"{path} is another version"
-        except OSError as e:
-            return f"{path}: {e.strerror}"
-    if shutil.which("python3") != program:
+    changed = library.loaded.silt_zygote_changed(stamps, len(stamps))
+    if changed >= 0:
+        return f"{os.fsdecode(stamps[changed].path)} is another"
+    if os.environ.get("PATH") != searched and shutil.which("python3") != program:
         return "python3 is another program"
-    return shadowed()
+    return paths_changed() or shadowed()
+
+
+def paths_changed():
+    for folder, (mtime_ns, files) in sites.items():
+        try:
+            if os.stat(folder).st_mtime_ns != mtime_ns and pth_files(folder) != files:
+                return f"other .pth files in {folder}"
+        except OSError as e:
+            return f"{folder}: {e.strerror}"
+    return None
+
+
+def pth_files(folder):
+    """They say what else is on the module path, and are run when Python starts."""
+    return {name: stamp(f"{folder}/{name}") for name in os.listdir(folder) if name.endswith(".pth")}
 
 
 def shadowed():
@@ -62,15 +97,26 @@ def shadowed():
             continue  # Python's own
         unseen -= {name for name in unseen if homes[name] == folder}
         names = unseen if "-packages" in folder else unseen - early
-        found = first_in(folder or os.getcwd(), names) if names and os.path.isdir(folder or ".") else None
+        found = first_in(folder or ".", names) if names else None
         if found:
             return f"{found} comes first"
     return None
 
 
 def first_in(folder, names):
-    for name in names:
+    there = list_folder(folder)
+    for name in names if there is None else names.intersection(entry.partition(".")[0] for entry in there):
         for path in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
             if os.path.exists(path):
                 return path
     return None
+
+
+def list_folder(folder):
+    """None: it is too large."""
+    try:
+        with os.scandir(folder) as entries:
+            there = [entry.name for entry, _ in zip(entries, range(FOLDER_MAX))]
+    except OSError:
+        return []
+    return there if len(there) < FOLDER_MAX else None

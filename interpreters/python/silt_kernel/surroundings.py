@@ -8,6 +8,9 @@ import time
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
+known = None  # in a zygote's children: (HOME, site folders, module path) that it has found itself
+
+
 class Refused(Exception):
     def __init__(self, code, why):
         super().__init__(why)
@@ -18,8 +21,25 @@ def enter(init):
     set_environment(init.get("env") or {})
     change_folder(init.get("cwd") or "/")
     sys.argv[:] = [""]
-    sys.path[:] = module_path()
+    sys.path[:] = known_path() or module_path()
     forget_missing_folders()
+
+
+def remember():
+    """In a zygote: the usual case is known before."""
+    global known
+    known = os.environ.get("HOME"), site_folders(), module_path()
+
+
+def known_path():
+    """None: it is not the usual case, or the sandbox has a folder that the zygote has not."""
+    if known is None or known[0] != os.environ.get("HOME") or "PYTHONPATH" in os.environ \
+            or "PYTHONNOUSERSITE" in os.environ:
+        return None
+    for folder in known[1]:
+        if folder not in sys.path and os.path.isdir(folder):
+            return None
+    return known[2]
 
 
 def set_environment(env):

@@ -4,15 +4,13 @@
 A zygote has one thread, runs no user code and holds no secret. Its children differ in what renew() resets.
 """
 import atexit
-import ctypes
 import gc
 import importlib
 import os
-import random
 import sys
 import tempfile
 
-from . import blas, shell as shells, stamps
+from . import blas, library, shell as shells, stamps, surroundings
 from .streams import Streams
 
 PRELOADED = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "PIL.Image", "PIL.PngImagePlugin",
@@ -33,8 +31,6 @@ WARM_CELLS = (
     "import matplotlib.pyplot as plt\nplt.plot([1, 2], label='a'); plt.title('t'); plt.legend(); plt.show()",
     "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2])",
 )
-
-LIBRARY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "zygote.so")
 
 ready = None  # the Prepared of this process
 
@@ -64,8 +60,10 @@ def prepare(warm):
         stamps.remember()
     ready = Prepared(shell, streams, warm)
     if warm:
+        surroundings.remember()
         gc.collect()
         gc.freeze()  # the collector of a child does not touch, and so not copy, what it shares
+        library.collapse()
 
 
 def preload():
@@ -138,19 +136,19 @@ def fork():
     if open_descriptors():
         sys.exit(f"a zygote must have no files open: {open_descriptors()}")
     gc.disable()  # nothing of the pages that the children share is touched from here on
-    if ctypes.PyDLL(LIBRARY).silt_zygote_serve() != 0:
+    if library.loaded.silt_zygote_serve() != 0:
         os._exit(1)
 
 
 def renew():
-    """In a child: what must differ from its siblings, and what was found in another root."""
+    """In a child: what must differ from its siblings, and what was found in another root. The module random
+    sees to itself."""
     gc.enable()
-    random.seed()
     tempfile._name_sequence = None
     tempfile.tempdir = None
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed()
+        numpy.random.seed(list(os.urandom(32)))
     matplotlib = sys.modules.get("matplotlib")
     for name in ("get_configdir", "get_cachedir"):
         forget = getattr(getattr(matplotlib, name, None), "cache_clear", None)

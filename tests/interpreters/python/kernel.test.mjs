@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { startDaemon } from '../../lib/daemon.mjs';
+import { BUILD, startDaemon } from '../../lib/daemon.mjs';
 
 const TOP = path.resolve(import.meta.dirname, '../../..');
 const DEADLINE_MS = 300_000;
@@ -15,7 +15,7 @@ let daemon, box;
 before(async () => {
 	daemon = await startDaemon({ flags: { image: 'base' } });
 	box = await daemon.box();
-	const tar = execFileSync('tar', ['-cz', '--exclude=__pycache__', '-C', TOP, 'interpreters/python', 'tests/interpreters/python']);
+	const tar = execFileSync('tar', ['-cz', '--exclude=__pycache__', '-C', TOP, 'interpreters/python', 'tests/interpreters/python', '-C', BUILD, 'interpreters/zygote.so']);
 	await box.put('/tmp/kernel.tgz', tar);
 	await box.out('mkdir /opt/silt && tar -xzf /tmp/kernel.tgz -C /opt/silt --no-same-owner');
 });

@@ -160,6 +160,35 @@ class Zygote(unittest.TestCase):
         home = self.make_folder({f".local/lib/{version}/site-packages/pandas/__init__.py": "x = 1"})
         self.assert_stale("pandas", env={**ENVIRONMENT, "HOME": home})
 
+    def test_another_pandas_in_a_large_folder_is_stale(self):
+        many = {f"file-{number}": "" for number in range(1200)}
+        self.assert_stale("pandas", cwd=self.make_folder({**many, "pandas/__init__.py": "x = 1"}))
+        self.assertEqual(self.child(cwd=self.make_folder(many)).answer["t"], "ready")
+
+    def put(self, path, text):
+        self.addCleanup(lambda: os.path.exists(path) and os.remove(path))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_a_new_pth_file_is_stale(self):
+        import site
+
+        path = f"{site.getsitepackages()[0]}/silt_test.pth"
+        self.put(path, "/tmp\n")
+        self.assert_stale(".pth")
+        os.remove(path)
+        self.assertEqual(self.child().answer["t"], "ready")
+
+    def test_a_new_package_beside_the_others_is_not_stale(self):
+        import site
+
+        self.put(f"{site.getsitepackages()[0]}/silt_beside.py", "word = 6")
+        self.assertEqual(self.child().text("import silt_beside; silt_beside.word"), "6")
+
+    def test_another_python_that_comes_first_is_stale(self):
+        self.put(f"{ENVIRONMENT['PATH'].split(os.pathsep)[0]}/python3", "#!/bin/sh")
+        self.assert_stale("python3")
+
     def test_a_folder_of_that_name_without_a_package_is_not_stale(self):
         self.assertEqual(self.child(cwd=self.make_folder({"pandas/data.csv": "a"})).answer["t"], "ready")
 
