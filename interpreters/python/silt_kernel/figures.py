@@ -11,13 +11,15 @@ from traitlets.config import SingletonConfigurable
 
 from . import imports
 
+TIGHT = {"bbox_inches": "tight"}
+
 
 class InlineBackend(SingletonConfigurable):
     """What notebooks set by `%config InlineBackend.figure_format = "retina"`."""
 
     figure_formats = Set(Unicode(), default_value={"png"}).tag(config=True)
     figure_format = Unicode("png").tag(config=True)
-    print_figure_kwargs = Dict({"bbox_inches": "tight"}).tag(config=True)
+    print_figure_kwargs = Dict(TIGHT).tag(config=True)
     rc = Dict().tag(config=True)
 
     @observe("figure_format")
@@ -45,9 +47,37 @@ class Drawer:
     def _draw(self, figure, form, **extra):
         if not has_content(figure):
             return None
+        if form == "png" and not extra and self.settings.print_figure_kwargs == TIGHT:
+            drawn = draw_cropped(figure)
+            if drawn is not None:
+                return drawn
         out = io.BytesIO()
         figure.savefig(out, format=form, **{**self.settings.print_figure_kwargs, **extra})
         return out.getvalue()
+
+
+def draw_cropped(figure):
+    """What savefig(bbox_inches="tight") makes, but drawn once and cut, where it draws twice. None: it would
+    not be the same, because something reaches over the edge, or is set otherwise."""
+    from matplotlib import rcParams
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    canvas, dpi = figure.canvas, figure.dpi
+    if type(canvas) is not FigureCanvasAgg or rcParams["savefig.dpi"] not in ("figure", dpi) \
+            or rcParams["savefig.facecolor"] != "auto" or rcParams["savefig.transparent"]:
+        return None
+    canvas.draw()
+    box = figure.get_tightbbox(canvas.get_renderer()).padded(rcParams["savefig.pad_inches"])
+    width, height = canvas.get_width_height()
+    left, lower = round(box.x0 * dpi), round(box.y0 * dpi)
+    right, upper = left + int(box.width * dpi), lower + int(box.height * dpi)
+    if left < 0 or lower < 0 or right > width or upper > height or right <= left or upper <= lower:
+        return None
+    whole = Image.frombuffer("RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
+    out = io.BytesIO()
+    whole.crop((left, height - upper, right, height - lower)).save(out, format="png", dpi=(dpi, dpi), compress_level=3)
+    return out.getvalue()
 
 
 def has_content(figure):
