@@ -24,7 +24,8 @@ const value = async (box, id, code) => {
 
 // What a process can know of itself; run by a context and, as a plain command, by python3.
 const PORTRAIT = `
-import json, os, re, resource
+import ctypes, json, os, re, resource
+libc = ctypes.CDLL(None)
 def read(name):
     with open(name, errors="replace") as f: return f.read()
 def status(*names):
@@ -33,7 +34,12 @@ def link(name):
     try: return os.readlink(name)
     except OSError as e: return e.errno
 portrait = {
-    "status": status("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters", "SigBlk", "Umask", "Threads", "NSpid_"),
+    "status": status("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters", "SigBlk", "SigPnd", "ShdPnd", "Umask", "Threads", "Cpus_allowed", "Mems_allowed", "THP_enabled", "Speculation_Store_Bypass", "SpeculationIndirectBranch"),
+    "prctl": {n: libc.prctl(o, 0, 0, 0, 0) for n, o in {"dumpable": 3, "keepcaps": 7, "seccomp": 21, "securebits": 27, "timerslack": 30, "no_new_privs": 39, "thp": 42}.items()},
+    "scheduler": [os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)],
+    "others": {n: read("/proc/self/" + n) for n in ("loginuid", "sessionid", "coredump_filter", "uid_map", "gid_map", "setgroups") if os.path.exists("/proc/self/" + n)},
+    "mounts": read("/proc/self/mountinfo"),
+    "keys": [libc.syscall(250, 0, -3, 0), ctypes.get_errno()],
     "namespaces": {n: link("/proc/self/ns/" + n) for n in sorted(os.listdir("/proc/self/ns"))},
     "groups": re.sub(r"/h\\d+", "/h", read("/proc/self/cgroup")),
     "limits": read("/proc/self/limits"),
@@ -54,6 +60,7 @@ test('a forked context is to the kernel what a plain command in that sandbox is'
 	const id = await context(box);
 	assert.ok(await isForked(box, id));
 	const forked = await value(box, id, `${PORTRAIT}\nportrait`);
+	assert.equal(forked.prctl.no_new_privs, 1);
 	const command = JSON.parse(await box.out(`setsid python3 - <<'END'\n${PORTRAIT}\nprint(json.dumps(portrait))\nEND`));
 	assert.deepEqual(forked, command);
 	assert.equal(forked.status.Seccomp, '2');

@@ -28,6 +28,7 @@ export async function attack(box) {
 const before = fs.existsSync(AGENT) ? fingerprint(AGENT) : null;
 
 bothWays('A1 overwriting the agent through /proc/1/exe', {
+	context: true,
 	without,
 	attack,
 	async repelled(evidence, box) {

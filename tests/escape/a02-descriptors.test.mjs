@@ -33,6 +33,7 @@ export async function attack(box, daemon) {
 }
 
 bothWays('A2 reaching the host through open descriptors', {
+	context: true,
 	without,
 	attack,
 	repelled(evidence) {

@@ -25,6 +25,7 @@ export async function attack(box) {
 }
 
 bothWays('A7 masked and read-only paths of /proc and /sys', {
+	context: true,
 	without,
 	attack,
 	async repelled(evidence, box) {

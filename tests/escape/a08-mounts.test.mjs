@@ -13,6 +13,7 @@ export async function attack(box) {
 }
 
 bothWays('A8 mount, umount, remount, fsopen, bind', {
+	context: true,
 	without,
 	attack,
 	repelled(evidence) {

@@ -12,6 +12,7 @@ export async function attack(box) {
 }
 
 bothWays('A9 nested user namespaces', {
+	context: true,
 	without,
 	attack,
 	async repelled(evidence, box) {

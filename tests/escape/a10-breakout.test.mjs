@@ -24,6 +24,7 @@ export async function openByHandle(box) {
 }
 
 bothWays('A10 walking out of a chroot', {
+	context: true,
 	without: withoutPivot,
 	attack: walkOut,
 	async repelled(evidence, box) {
@@ -33,6 +34,7 @@ bothWays('A10 walking out of a chroot', {
 });
 
 bothWays('A10 open_by_handle_at', {
+	context: true,
 	without: withoutHandles,
 	attack: openByHandle,
 	repelled(evidence) {

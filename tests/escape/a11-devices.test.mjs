@@ -26,6 +26,7 @@ export async function attack(box) {
 }
 
 bothWays('A11 device nodes', {
+	context: true,
 	without,
 	attack,
 	async repelled(evidence, box) {

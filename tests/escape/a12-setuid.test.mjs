@@ -16,6 +16,7 @@ export async function attack(box) {
 }
 
 bothWays('A12 setuid programs and file capabilities', {
+	context: true,
 	without,
 	attack,
 	async repelled(evidence, box) {

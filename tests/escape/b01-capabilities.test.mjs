@@ -28,6 +28,7 @@ export async function attack(box) {
 }
 
 bothWays('B1 capability sweep', {
+	context: true,
 	without,
 	attack,
 	repelled({ found }) {

@@ -52,6 +52,7 @@ export async function otherAbis(box) {
 }
 
 bothWays('B2 blocked system calls', {
+	context: true,
 	without: withoutFilter,
 	attack: nativeCalls,
 	repelled(evidence) {
@@ -60,6 +61,7 @@ bothWays('B2 blocked system calls', {
 });
 
 bothWays('B2 blocked system calls by x32 numbers and int 0x80', {
+	context: true,
 	without: withoutAbi,
 	attack: otherAbis,
 	repelled(evidence) {

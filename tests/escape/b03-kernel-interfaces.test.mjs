@@ -13,6 +13,7 @@ export async function attack(box, daemon) {
 }
 
 bothWays('B3 kernel interfaces with a large surface', {
+	context: true,
 	without,
 	attack,
 	repelled(evidence) {

@@ -29,6 +29,7 @@ export async function attack(box) {
 }
 
 bothWays('B8 writing to cgroups', {
+	context: true,
 	without,
 	attack,
 	repelled(evidence) {

@@ -19,6 +19,7 @@ export async function attack(box, daemon, t) {
 }
 
 bothWays('B11 seeing processes of others', {
+	context: true,
 	without,
 	attack,
 	async repelled(evidence, box) {

@@ -32,6 +32,7 @@ export async function hostName(box) {
 }
 
 bothWays('B16 kernel and host information', {
+	context: true,
 	without: withoutMasks,
 	attack: lookAround,
 	repelled(evidence) {
@@ -41,6 +42,7 @@ bothWays('B16 kernel and host information', {
 });
 
 bothWays('B16 host name', {
+	context: true,
 	without: withoutUts,
 	attack: hostName,
 	repelled(evidence, box) {

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { ContextBox } from './code.mjs';
 import { startDaemon } from './daemon.mjs';
 
 const running = new Map();
@@ -31,12 +32,20 @@ after(async () => {
 /**
  * attack(box, daemon, t) makes real attempts from inside and returns {succeeded, ...evidence}.
  * repelled(evidence, box, daemon), optional, looks closer at the run against the ordinary build; broken at the other.
- * sandbox: options of the sandbox; daemon: options of the daemon.
+ * sandbox: options of the sandbox; daemon: options of the daemon; context: the attack is also made from inside a forked Python context.
  */
-export function bothWays(name, { without, attack, repelled, broken, sandbox = {}, daemon: options }) {
+export function bothWays(name, { without, attack, repelled, broken, sandbox = {}, daemon: options, context }) {
 	test(`${name}: repelled`, async t => {
 		const daemon = await daemonWithout([], options);
 		const box = await daemon.box(t, sandbox);
+		const evidence = await attack(box, daemon, t);
+		assert.equal(evidence.succeeded, false, JSON.stringify(evidence, null, 1));
+		await repelled?.(evidence, box, daemon, t);
+	});
+	context && test(`${name}: repelled from a forked Python context`, async t => {
+		const daemon = await daemonWithout([], { ...options, warm: true });
+		const { id } = await daemon.box(t, sandbox);
+		const box = new ContextBox(daemon, id);
 		const evidence = await attack(box, daemon, t);
 		assert.equal(evidence.succeeded, false, JSON.stringify(evidence, null, 1));
 		await repelled?.(evidence, box, daemon, t);
