@@ -88,6 +88,10 @@ void rig_run(struct rig *r, struct rig_exec *x);
 int rig_check(struct rig *r, uint64_t session, const char *command, const char *out,
               const char *err);
 
+/* Starts a shell with that command inside, as somebody outside does it, and has it adopted as exec `id`.
+ * It is our child: the caller reaps it. */
+pid_t rig_adopt(struct rig *r, uint64_t id, const char *command);
+
 unsigned rig_count(struct rig *r, unsigned handle); /* threads in a handle */
 unsigned rig_count_all(struct rig *r);
 /* Waits until there are so many in all handles: a shell that waits for background commands comes and goes
