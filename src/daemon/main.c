@@ -97,6 +97,10 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
                && p->nfds == 1) {
         silt_registry_on_proxy(&d->registry, p->fds[0]);
         p->nfds = 0;
+    } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PREVIEW
+               && p->nfds == 1) {
+        silt_registry_on_preview(&d->registry, p->fds[0]);
+        p->nfds = 0;
     }
     silt_parcel_close(p);
 }
@@ -165,6 +169,34 @@ static int watch_signals(struct daemon *d, struct silt_error *e)
     return 0;
 }
 
+static bool is_on(const char *setting)
+{
+    return strcmp(setting, "on") == 0;
+}
+
+/* Names and addresses of loopback, with or without a port. */
+static bool is_local(const char *domain)
+{
+    silt_slice name = {domain, strcspn(domain, domain[0] == '[' ? "]" : ":")};
+    silt_slice local = SILT_LIT(".localhost");
+    bool below = name.len >= local.len
+                 && silt_slice_eq((silt_slice){name.data + name.len - local.len, local.len}, local);
+    return below || silt_slice_eq(name, SILT_LIT("localhost")) || silt_slice_eq(name, SILT_LIT("[::1"))
+           || silt_slice_starts(name, SILT_LIT("127."));
+}
+
+static void set_previews(struct silt_entrance_settings *s, const struct silt_config *c)
+{
+    bool plain = is_local(c->preview_domain) && c->preview_certificate[0] == 0;
+    bool chosen = strcmp(c->preview_scheme, "auto") != 0;
+    *s = (struct silt_entrance_settings){.domain = c->preview_domain,
+                                         .https = chosen ? strcmp(c->preview_scheme, "https") == 0 : !plain,
+                                         .short_tokens = is_on(c->preview_short_tokens),
+                                         .old_form = is_on(c->preview_old_form),
+                                         .paths = is_on(c->preview_paths),
+                                         .localhost_host = is_on(c->preview_localhost_host)};
+}
+
 static int build(struct daemon *d, struct silt_error *e)
 {
     struct silt_registry *r = &d->registry;
@@ -179,6 +211,7 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.spare_idle_ms = (int64_t)d->config.interpreter_spare_idle * 1000;
     r->settings.zygotes = d->config.interpreter_zygotes;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
+    set_previews(&r->settings.entrance, &d->config);
     r->loop = &d->loop;
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;

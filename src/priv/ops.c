@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/cage.h"
 #include "engine/image.h"
+#include "engine/reach.h"
 #include "engine/without.h"
 #include "priv/context.h"
 #include "priv/create.h"
@@ -96,6 +97,20 @@ static int run_netstat(struct silt_priv_unit *u, struct silt_priv_job *job, stru
     if (open_running(u, job->request.slot, &pidfd, e) < 0)
         return -1;
     return silt_net_counters(&u->gate, pidfd, &job->answer.body.netstat, &job->answer.link, e);
+}
+
+static int run_dial(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t port = job->request.body.port;
+    silt_auto_fd pidfd = -1;
+    int fd;
+    if (port == 0 || port > UINT16_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "port %u", port);
+    if (open_running(u, job->request.slot, &pidfd, e) < 0
+        || silt_reach_port(u->home_net, pidfd, (uint16_t)port, &fd, e) < 0)
+        return -1;
+    give(job, fd);
+    return 0;
 }
 
 static int run_stop(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -252,6 +267,7 @@ static const struct op {
     [SILT_PRIV_NETSTAT] = {"counters of", 0, run_netstat},
     [SILT_PRIV_CONTEXT] = {"warm context of", 3, silt_priv_run_context},
     [SILT_PRIV_REAP] = {"ended context of", 0, silt_priv_run_reap},
+    [SILT_PRIV_DIAL] = {"dial into", 0, run_dial},
 };
 
 static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -280,7 +296,8 @@ void silt_priv_ops_run(struct silt_priv_unit *u, struct silt_priv_job *job)
     }
     silt_parcel_close(&job->out);
     job->answer.body.error = e;
-    bool usual = job->request.op == SILT_PRIV_CONTEXT && e.code == SILT_UNAVAILABLE; /* it starts cold */
+    bool usual = e.code == SILT_UNAVAILABLE /* it starts cold; nobody listens yet */
+                 && (job->request.op == SILT_PRIV_CONTEXT || job->request.op == SILT_PRIV_DIAL);
     silt_log(usual ? SILT_LOG_DEBUG : SILT_LOG_WARN, "priv.failed", "op=%u slot=%u code=%s error=\"%s\"", job->request.op,
              job->request.slot, silt_code_name(e.code), e.text);
 }

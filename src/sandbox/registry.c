@@ -5,6 +5,7 @@
 #include "sandbox/context.h"
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
+#include "sandbox/preview.h"
 #include "sandbox/record.h"
 
 #include <fcntl.h>
@@ -316,6 +317,16 @@ static void load_sandbox(void *context, struct silt_sandbox_row *row)
     own_slot(r, s);
     if (s->row.id[0] != 0)
         index_by_id(r, s);
+    if (s->row.alias[0] != 0)
+        silt_preview_add_alias(s);
+}
+
+static void load_port(void *context, const struct silt_port_row *row)
+{
+    struct silt_registry *r = context;
+    struct silt_sandbox *s = row->slot < r->settings.slots ? r->by_slot[row->slot] : NULL;
+    if (s != NULL && s->row.id[0] != 0)
+        silt_entrances_load(s, row);
 }
 
 static void load_process(void *context, struct silt_process_row *row)
@@ -369,6 +380,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     if (r->by_slot == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for %u slots", r->settings.slots);
     r->egress = silt_egress_new(r);
+    r->preview = silt_preview_new(r);
     r->refill = (struct silt_timer){.on_time = on_refill};
     r->upkeep = (struct silt_timer){.on_time = on_upkeep};
     r->recovering = true;
@@ -386,7 +398,9 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
         || silt_store_each_image(r->store, load_image, r, e) < 0
         || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0
         || silt_store_each_process(r->store, load_process, r, e) < 0
-        || silt_store_each_context(r->store, load_context, r, e) < 0)
+        || silt_store_each_context(r->store, load_context, r, e) < 0
+        || silt_store_secret(r->store, "preview", r->preview->secret, e) < 0
+        || silt_store_each_port(r->store, load_port, r, e) < 0)
         return -1;
     return 0;
 }
@@ -415,6 +429,11 @@ void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, in
 void silt_registry_on_proxy(struct silt_registry *r, int channel)
 {
     silt_egress_connect(r->egress, channel);
+}
+
+void silt_registry_on_preview(struct silt_registry *r, int channel)
+{
+    silt_preview_connect(r->preview, channel);
 }
 
 void silt_registry_adopt_context(struct silt_registry *r, uint32_t slot, uint64_t number, const int *fds)
@@ -522,6 +541,7 @@ void silt_registry_close(struct silt_registry *r)
 {
     silt_loop_cancel(r->loop, &r->refill);
     silt_loop_cancel(r->loop, &r->upkeep);
+    silt_preview_close(r->preview);
     for (uint32_t i = 0; i < r->settings.slots; i++) {
         if (r->by_slot[i] == NULL)
             continue;
@@ -532,6 +552,7 @@ void silt_registry_close(struct silt_registry *r)
     silt_images_forget(r);
     silt_network_forget_asks(r);
     silt_egress_free(r->egress);
+    silt_preview_free(r->preview);
     free(r->by_slot);
     silt_map_fini(&r->by_id);
 }

@@ -11,6 +11,7 @@
 #include "event/worker.h"
 #include "priv/ask.h"
 #include "sandbox/lane.h"
+#include "sandbox/entrance.h"
 #include "store/store.h"
 
 struct silt_sandbox;
@@ -29,6 +30,7 @@ struct silt_registry_settings {
     enum silt_net_mode network;   /* of sandboxes that were created without one */
     const char *allow;            /* borrowed, for ever: its rules, one a line; may be NULL */
     struct silt_prefix_list open; /* closed networks that sandboxes may reach all the same */
+    struct silt_entrance_settings entrance;
 };
 
 enum { SILT_UNSTARTED_MAX = 256 << 20 }; /* bytes of commands and code that have not started */
@@ -45,6 +47,7 @@ struct silt_registry {
     struct silt_worker *worker;  /* borrowed */
     int super;                   /* borrowed: channel to silt-super */
     struct silt_egress *egress;  /* channel to silt-proxy */
+    struct silt_preview *preview; /* another to its role preview */
     struct silt_registry_settings settings;
     struct silt_priv_limits default_limits; /* of settings.type */
     struct silt_map by_id;
@@ -113,6 +116,7 @@ void silt_registry_adopt_context(struct silt_registry *r, uint32_t slot, uint64_
 void silt_registry_adopted_all(struct silt_registry *r);
 /* A channel to silt-proxy, also in place of an earlier one; takes it. */
 void silt_registry_on_proxy(struct silt_registry *r, int channel);
+void silt_registry_on_preview(struct silt_registry *r, int channel); /* the same for its role preview */
 void silt_registry_close(struct silt_registry *r);
 
 struct silt_sandbox *silt_registry_find(struct silt_registry *r, silt_slice id);

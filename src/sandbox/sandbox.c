@@ -4,9 +4,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/context.h"
+#include "sandbox/entrance.h"
 #include "sandbox/image.h"
 #include "sandbox/record.h"
 #include "sandbox/spare.h"
+#include "sandbox/visit.h"
 #include "sandbox/watch.h"
 
 #include <assert.h>
@@ -77,6 +79,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_spare_init(s);
     silt_work_init(s);
     silt_network_init(s);
+    silt_entrances_init(s);
     silt_list_init(&s->lookouts);
     silt_list_init(&s->waiters);
     silt_list_init(&s->destroyers);
@@ -100,6 +103,7 @@ void silt_sandbox_forget(struct silt_sandbox *s)
     silt_exec_forget_all(s);
     silt_record_forget_all(s);
     silt_session_forget_all(s);
+    silt_entrances_forget_all(s);
     free_sandbox(&s->grave);
 }
 
@@ -408,6 +412,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
         silt_sandbox_tell_super(s, (struct silt_super_note){.type = SILT_SUPER_DROP}, NULL, 0);
     silt_channel_close(s);
     silt_network_on_ended(s);
+    silt_visit_on_ended(s);
     silt_exec_drop_all(s, e);
     silt_context_drop_all(s, e);
     silt_spare_drop_all(s);
@@ -479,6 +484,23 @@ static void could_not_destroy(struct silt_sandbox *s, const struct silt_error *e
 
 static void ask_end(struct silt_sandbox *s);
 
+/* Nothing of it answers any more, neither inside nor at silt-proxy. */
+static void is_gone(struct silt_sandbox *s)
+{
+    if (!s->emptied || s->drops > 0)
+        return;
+    s->registry->counts.destroyed += s->row.id[0] != 0;
+    begin_anew(s);
+    silt_registry_refill_soon(s->registry);
+}
+
+static void on_dropped(void *context)
+{
+    struct silt_sandbox *s = context;
+    s->drops--;
+    is_gone(s);
+}
+
 static void on_destroyed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_sandbox *s = context;
@@ -486,9 +508,8 @@ static void on_destroyed(void *context, const struct silt_priv_answer *a, int *f
     (void)nfds;
     s->asks--;
     if (a->ok) {
-        s->registry->counts.destroyed += s->row.id[0] != 0;
-        begin_anew(s);
-        silt_registry_refill_soon(s->registry);
+        s->emptied = true;
+        is_gone(s);
         return;
     }
     silt_log(SILT_LOG_ERROR, "sandbox.destroy", "sandbox=%s error=%s", name_of(s), a->body.error.text);
@@ -528,6 +549,7 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     if (s->state == SILT_SANDBOX_DESTROYING)
         return;
     enter(s, SILT_SANDBOX_DESTROYING);
+    s->drops += silt_entrances_close_all(s, on_dropped);
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);
     ask_end(s);

@@ -80,6 +80,10 @@ struct silt_sandbox {
     struct silt_spares spares;
     struct silt_works work;
     struct silt_network network;
+    struct silt_link entrances; /* struct silt_entrance */
+    uint32_t visits; /* of those who wait for sockets to them */
+    uint32_t drops;  /* entrances of a sandbox that goes, whose visitors are being cut */
+    bool emptied;    /* it is destroyed but for that */
     struct silt_link lookouts; /* sandbox/watch.c */
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */

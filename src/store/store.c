@@ -35,19 +35,31 @@ static const char *const migrations[] = {
     " language INTEGER NOT NULL, is_default INTEGER NOT NULL, cwd TEXT, env BLOB, timeout_ms INTEGER NOT NULL,"
     " count INTEGER NOT NULL, created_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL,"
     " deadline_ms INTEGER NOT NULL, PRIMARY KEY(slot, number)) WITHOUT ROWID;",
+
+    "CREATE TABLE port(slot INTEGER NOT NULL, port INTEGER NOT NULL, route INTEGER NOT NULL, name TEXT,"
+    " token TEXT NOT NULL, locked INTEGER NOT NULL, exposed_ms INTEGER NOT NULL, PRIMARY KEY(slot, port))"
+    " WITHOUT ROWID;"
+    "CREATE TABLE alias(slot INTEGER PRIMARY KEY, alias TEXT NOT NULL);",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
                      "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
-    [SILT_DB_EACH_SANDBOX] = "SELECT sandbox.*, policy.allow FROM sandbox LEFT JOIN policy USING(slot)",
+    [SILT_DB_EACH_SANDBOX] = ("SELECT sandbox.*, policy.allow, alias.alias FROM sandbox"
+                      " LEFT JOIN policy USING(slot) LEFT JOIN alias USING(slot)"),
     [SILT_DB_PUT_POLICY] = "INSERT OR REPLACE INTO policy VALUES(?,?)",
     [SILT_DB_REMOVE_POLICY] = "DELETE FROM policy WHERE slot=?",
     [SILT_DB_PUT_CONTEXT] = "INSERT OR REPLACE INTO context VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [SILT_DB_REMOVE_CONTEXT] = "DELETE FROM context WHERE slot=? AND number=?",
     [SILT_DB_REMOVE_CONTEXTS] = "DELETE FROM context WHERE slot=?",
     [SILT_DB_EACH_CONTEXT] = "SELECT * FROM context ORDER BY number",
+    [SILT_DB_PUT_PORT] = "INSERT OR REPLACE INTO port VALUES(?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_PORT] = "DELETE FROM port WHERE slot=? AND port=?",
+    [SILT_DB_REMOVE_PORTS] = "DELETE FROM port WHERE slot=?",
+    [SILT_DB_EACH_PORT] = "SELECT * FROM port ORDER BY slot, port",
+    [SILT_DB_PUT_ALIAS] = "INSERT OR REPLACE INTO alias VALUES(?,?)",
+    [SILT_DB_REMOVE_ALIAS] = "DELETE FROM alias WHERE slot=?",
     [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
     [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
     [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
@@ -297,6 +309,7 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     r->network = network >= 0 && network < SILT_NET_MODE_MAX ? (enum silt_net_mode)network
                                                              : SILT_NET_NONE;
     r->allow = silt_db_column_dup(st, i++, &labels_len);
+    silt_db_column_text(st, i++, r->alias, sizeof(r->alias));
 }
 
 int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct silt_sandbox_row *),

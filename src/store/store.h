@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store: what siltd remembers over restarts: sandboxes, processes and images, one SQLite file in WAL mode. A write
+/* store: what siltd remembers over restarts: sandboxes, processes, ports and images, one SQLite file in WAL mode. A write
  * is a write to the page cache and never waits for the disk (synchronous=NORMAL, checkpoints by another
  * connection on a worker thread), so it is done in the loop. */
 #pragma once
@@ -10,7 +10,15 @@
 
 #include <stdbool.h>
 
-enum { SILT_IMAGE_NAME_SIZE = 65, SILT_TYPE_SIZE = 32, SILT_INCARNATION_SIZE = 21 };
+enum {
+    SILT_IMAGE_NAME_SIZE = 65,
+    SILT_TYPE_SIZE = 32,
+    SILT_INCARNATION_SIZE = 21,
+    SILT_ALIAS_SIZE = 14,
+    SILT_PORT_NAME_MAX = 128,
+    SILT_PORT_TOKEN_MAX = 16,
+    SILT_SECRET_SIZE = 53,
+};
 
 /* Why something ended. An empty cause: nothing to tell. */
 struct silt_death {
@@ -31,6 +39,7 @@ struct silt_sandbox_row {
     bool ephemeral;
     enum silt_net_mode network;
     char *allow; /* rules of mode allow, one a line; owned, may be NULL */
+    char alias[SILT_ALIAS_SIZE]; /* what stands for the id in host names; empty: it has none */
     bool running; /* as far as we know: checked against silt-super's descriptors at start */
     char type[SILT_TYPE_SIZE]; /* empty: own numbers */
     struct silt_priv_limits limits;
@@ -100,6 +109,17 @@ struct silt_context_row {
 };
 void silt_context_row_fini(struct silt_context_row *r);
 
+/* A port of a sandbox that visitors reach by a URL. */
+struct silt_port_row {
+    uint32_t slot; /* of its sandbox */
+    uint16_t port;
+    uint64_t route; /* as silt-proxy knows it (wire/preview.h); a new one when the token changes */
+    char name[SILT_PORT_NAME_MAX + 1]; /* empty: none */
+    char token[SILT_PORT_TOKEN_MAX + 1];
+    bool locked; /* private: only by signed URLs */
+    int64_t exposed_ms;
+};
+
 struct silt_image_row {
     char name[SILT_IMAGE_NAME_SIZE];
     uint8_t digest[SILT_DIGEST_SIZE];
@@ -137,6 +157,17 @@ int silt_store_put_context(struct silt_store *s, const struct silt_context_row *
 int silt_store_remove_context(struct silt_store *s, const struct silt_context_row *row, struct silt_error *e);
 /* All those of a slot. */
 int silt_store_remove_contexts(struct silt_store *s, uint32_t slot, struct silt_error *e);
+
+/* In the order of slots and ports. Those whose sandbox is gone go first. */
+int silt_store_each_port(struct silt_store *s, void (*each)(void *context, const struct silt_port_row *row),
+                         void *context, struct silt_error *e);
+int silt_store_put_port(struct silt_store *s, const struct silt_port_row *row, struct silt_error *e);
+int silt_store_remove_port(struct silt_store *s, const struct silt_port_row *row, struct silt_error *e);
+/* All those of a slot, and its alias. */
+int silt_store_remove_ports(struct silt_store *s, uint32_t slot, struct silt_error *e);
+int silt_store_put_alias(struct silt_store *s, const struct silt_sandbox_row *row, struct silt_error *e);
+/* A random text that is made once and never changes. */
+int silt_store_secret(struct silt_store *s, const char *name, char ret[SILT_SECRET_SIZE], struct silt_error *e);
 
 int silt_store_each_image(struct silt_store *s,
                           void (*each)(void *context, const struct silt_image_row *row), void *context,

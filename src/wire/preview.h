@@ -5,7 +5,7 @@
  *
  * A visitor names a port by a text (the first label of the host, or the parts of a path). silt-proxy takes it apart no further and knows
  * no token: it asks with FIND, once, and siltd answers with the number of a route, or UNKNOWN. Both take the same time, and
- * neither wakes anything. Numbers are never given twice. From then on silt-proxy asks for sockets of that route (DIAL): siltd wakes the sandbox, waits for
+ * neither wakes anything. Numbers are never given twice; that of an exposed port outlives siltd. From then on silt-proxy asks for sockets of that route (DIAL): siltd wakes the sandbox, waits for
  * the port to open, and answers with a socket that silt-priv connected inside.
  *
  * Asks that a dying channel left unanswered are asked again on the next one. A new siltd knows no routes: silt-proxy forgets
@@ -13,6 +13,8 @@
 #pragma once
 
 #include <stdint.h>
+
+#define SILT_PREVIEW_PROOF_NAME "silt-proof" /* the parameter of a signed URL */
 
 enum {
     SILT_PREVIEW_NAME = 320, /* a text with its terminator */

@@ -42,6 +42,9 @@ enum silt_priv_op {
                                one (yet) */
     SILT_PRIV_REAP,         /* body.context.number: its process has ended and its handle is empty: the handle
                                goes. Answer: body.context.status */
+    SILT_PRIV_DIAL,         /* body.port, of a running sandbox. Answer: one socket inside, non-blocking, connected
+                               to that port or about to be; SILT_UNAVAILABLE with sys == ECONNREFUSED: nobody
+                               listens there */
     SILT_PRIV_OP_MAX
 };
 
@@ -132,6 +135,7 @@ struct silt_priv_request {
         struct silt_priv_context context;
         uint32_t count;
         uint32_t network; /* enum silt_net_mode */
+        uint32_t port;
     } body;
 };
 
