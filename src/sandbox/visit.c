@@ -289,5 +289,8 @@ void silt_visit_on_ended(struct silt_sandbox *s)
 void silt_visit_forget_all(struct silt_preview *p)
 {
     silt_list_each(it, &p->visits)
+    {
+        silt_list_remove(it);
         free(silt_container_of(it, struct visit, link));
+    }
 }

@@ -291,7 +291,7 @@ static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     put_box(s, 1, "old");
     silt_store_close(s);
-    run_sql("DROP TABLE context; PRAGMA user_version=4");
+    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; PRAGMA user_version=4");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     struct seen seen = {0};
     assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
@@ -301,6 +301,86 @@ static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
     struct silt_context_row row = {.number = 1, .slot = 1, .cwd = cwd};
     assert_int_equal(silt_store_put_context(s, &row, &e), 0);
     assert_int_equal(see_contexts(s).count, 1);
+    silt_store_close(s);
+}
+
+struct seen_ports {
+    int count;
+    struct silt_port_row rows[4];
+};
+
+static void keep_port(void *context, const struct silt_port_row *row)
+{
+    struct seen_ports *seen = context;
+    if (seen->count < 4)
+        seen->rows[seen->count] = *row;
+    seen->count++;
+}
+
+static struct seen_ports see_ports(struct silt_store *s)
+{
+    struct seen_ports seen = {0};
+    struct silt_error e;
+    assert_int_equal(silt_store_each_port(s, keep_port, &seen, &e), 0);
+    return seen;
+}
+
+static void ports_and_an_alias_are_the_same_after_a_restart(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    const struct silt_port_row web = {.slot = 1, .port = 8000, .route = 1ULL << 60, .name = "web", .token = "sixteenletters01",
+                                      .locked = true, .exposed_ms = 77};
+    const struct silt_port_row plain = {.slot = 1, .port = 1024, .route = 5, .token = "a"};
+    const struct silt_port_row lost = {.slot = 3, .port = 1024, .route = 6, .token = "b"}; /* has no sandbox */
+    struct silt_sandbox_row named = {.slot = 1, .alias = "sabcdefghijkl"};
+    struct seen seen = {0};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    put_box(s, 1, "one");
+    assert_int_equal(silt_store_put_port(s, &web, &e), 0);
+    assert_int_equal(silt_store_put_port(s, &plain, &e), 0);
+    assert_int_equal(silt_store_put_port(s, &lost, &e), 0);
+    assert_int_equal(silt_store_put_alias(s, &named, &e), 0);
+    silt_store_close(s);
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    struct seen_ports ports = see_ports(s);
+    assert_int_equal(ports.count, 2);
+    assert_int_equal(ports.rows[0].port, 1024);
+    assert_string_equal(ports.rows[0].name, "");
+    assert_int_equal(ports.rows[1].port, 8000);
+    assert_int_equal(ports.rows[1].route, 1ULL << 60);
+    assert_string_equal(ports.rows[1].name, "web");
+    assert_string_equal(ports.rows[1].token, "sixteenletters01");
+    assert_true(ports.rows[1].locked);
+    assert_int_equal(ports.rows[1].exposed_ms, 77);
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_string_equal(seen.row.alias, "sabcdefghijkl");
+    assert_int_equal(silt_store_remove_port(s, &web, &e), 0);
+    assert_int_equal(see_ports(s).count, 1);
+    assert_int_equal(silt_store_remove_ports(s, 1, &e), 0);
+    assert_int_equal(see_ports(s).count, 0);
+    assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
+    assert_string_equal(seen.row.alias, "");
+    silt_sandbox_row_fini(&seen.row);
+    silt_store_close(s);
+}
+
+static void a_secret_is_made_once(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    char first[SILT_SECRET_SIZE], again[SILT_SECRET_SIZE], other[SILT_SECRET_SIZE];
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_secret(s, "one", first, &e), 0);
+    assert_int_equal(silt_store_secret(s, "other", other, &e), 0);
+    silt_store_close(s);
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_secret(s, "one", again, &e), 0);
+    assert_int_equal(strlen(first), SILT_SECRET_SIZE - 1);
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, other);
     silt_store_close(s);
 }
 
@@ -373,6 +453,8 @@ int main(void)
         T(a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox),
         T(a_context_is_the_same_after_a_restart),
         T(contexts_come_by_number_and_go_alone_or_with_their_sandbox),
+        T(ports_and_an_alias_are_the_same_after_a_restart),
+        T(a_secret_is_made_once),
         T(a_store_from_before_contexts_is_brought_up_to_date),
         T(a_store_of_a_newer_version_is_left_alone),
         T(a_language_that_is_not_known_is_no_other_memory),
