@@ -72,6 +72,7 @@ const routes = {
 	'/hints': (request, response) => { response.writeEarlyHints({ link: '</a.css>; rel=preload' }); response.end('hinted'); },
 	/** Raw bytes as the answer, then the end: ?bytes=base64 */
 	'/raw': (request, response, query) => request.socket.end(Buffer.from(query.get('bytes'), 'base64')),
+	'/huge': request => request.socket.end(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`),
 	'/break': request => request.socket.destroy(),
 	'/half': (request, response) => {
 		response.writeHead(200, { 'content-length': 100 });
