@@ -2,6 +2,7 @@
 /* ask: what siltd may ask of us, one row each. A frame that breaks the contract is siltd's bug: it
  * is answered with FAILED where there is something to answer, and otherwise passed over. */
 #include "agent/session.h"
+#include "agent/terminal.h"
 #include "agent/worker.h"
 #include "base/own.h"
 
@@ -173,6 +174,18 @@ static void on_stdin(const struct asked *q)
                        (q->frame->flags & SILT_STDIN_LAST) != 0);
 }
 
+static void on_resize(const struct asked *q)
+{
+    struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
+    uint32_t size;
+    memcpy(&size, q->frame->body, sizeof(size));
+    if (x == NULL || x->start.head.terminal == 0 || size == 0)
+        return;
+    x->start.head.terminal = size; /* it may not be there yet */
+    if (x->out >= 0)
+        silt_terminal_resize(x->out, size);
+}
+
 static void on_kill(const struct asked *q)
 {
     struct silt_exec *x = silt_exec_find(q->agent, q->frame->id);
@@ -227,6 +240,7 @@ static const struct ask {
     [SILT_AGENT_WORKER_KILL] = {0, on_worker_kill},
     [SILT_AGENT_PING] = {0, on_ping},
     [SILT_AGENT_ADOPT] = {sizeof(int32_t), on_adopt},
+    [SILT_AGENT_RESIZE] = {sizeof(uint32_t), on_resize},
 };
 
 void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

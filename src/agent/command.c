@@ -3,6 +3,7 @@
 #include "agent/script.h"
 #include "agent/shell.h"
 #include "agent/state.h"
+#include "agent/terminal.h"
 #include "base/own.h"
 
 #include <fcntl.h>
@@ -53,13 +54,37 @@ static int make_pipes(struct silt_exec *x, int *ret_out, int *ret_err, struct si
                                                       : silt_command_pipe(&x->err, ret_err, e);
 }
 
+static int make_streams(struct silt_exec *x, int *ret_out, int *ret_err, int *ret_in, struct silt_error *e)
+{
+    return make_pipes(x, ret_out, ret_err, e) < 0                                   ? -1
+           : x->input.wanted && silt_input_open(&x->input, ret_in, e) < 0 ? -1
+                                                                                    : 0;
+}
+
+static int dup_of(int fd, int *ret, struct silt_error *e)
+{
+    *ret = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *ret >= 0 ? 0 : silt_fail_errno(e, "duplicate a terminal");
+}
+
+/* One for all three, and what is typed goes in where the output comes out. */
+static int make_terminal(struct silt_exec *x, int *ret_out, int *ret_err, int *ret_in, struct silt_error *e)
+{
+    int typed;
+    if (silt_terminal_open(x->start.head.terminal, &x->out, ret_out, e) < 0 || dup_of(*ret_out, ret_err, e) < 0
+        || dup_of(*ret_out, ret_in, e) < 0 || dup_of(x->out, &typed, e) < 0)
+        return -1;
+    silt_input_use(&x->input, typed);
+    return 0;
+}
+
 static int launch(struct silt_exec *x, struct silt_spawn *s, const struct places *p,
                   struct silt_error *e)
 {
     char user[SILT_USER_TEXT_MAX + 1];
     silt_auto_fd out = -1, err = -1, in = -1;
-    if (make_pipes(x, &out, &err, e) < 0
-        || (x->input.wanted && silt_input_open(&x->input, &in, e) < 0)
+    s->terminal = x->start.head.terminal != 0;
+    if ((s->terminal ? make_terminal(x, &out, &err, &in, e) : make_streams(x, &out, &err, &in, e)) < 0
         || silt_slice_to_cstr(x->start.user, user, sizeof(user), e) < 0)
         return -1;
     s->out = out;
@@ -208,7 +233,7 @@ static int launch_loader(struct silt_exec *x, struct silt_error *e)
         .like = x->like,
         .limits = &x->limits,
         .probe = x->start.cwd.len > 0 ? cwd : NULL,
-        .background = true,
+        .background = x->start.head.terminal == 0,
     };
     const struct places places = {&s.extra[LOADER_INPUT], &s.extra[LOADER_ERRORS],
                                   &s.extra[LOADER_SECRET]};

@@ -78,17 +78,24 @@ void silt_input_fini(struct silt_input *in)
     silt_buf_fini(&in->rest);
 }
 
+void silt_input_use(struct silt_input *in, int fd)
+{
+    in->watch.fd = fd;
+    if (in->rest.len > 0 || in->closing)
+        go_on(in);
+}
+
 int silt_input_open(struct silt_input *in, int *ret_theirs, struct silt_error *e)
 {
     int pair[2];
     if (pipe2(pair, O_CLOEXEC) < 0)
         return silt_fail_errno(e, "create a pipe");
     *ret_theirs = pair[0];
-    in->watch.fd = pair[1];
-    if (fcntl(pair[1], F_SETFL, O_NONBLOCK) < 0)
+    if (fcntl(pair[1], F_SETFL, O_NONBLOCK) < 0) {
+        (void)close(pair[1]);
         return silt_fail_errno(e, "prepare a pipe");
-    if (in->rest.len > 0 || in->closing)
-        go_on(in);
+    }
+    silt_input_use(in, pair[1]);
     return 0;
 }
 

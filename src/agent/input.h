@@ -25,6 +25,7 @@ void silt_input_init(struct silt_input *in, struct silt_loop *loop, struct silt_
 void silt_input_fini(struct silt_input *in);
 /* *ret_theirs is the caller's. */
 int silt_input_open(struct silt_input *in, int *ret_theirs, struct silt_error *e);
+void silt_input_use(struct silt_input *in, int fd); /* instead: takes one that does not block */
 /* May come before it is open, and when there is none. */
 void silt_input_add(struct silt_input *in, silt_slice bytes, bool last);
 void silt_input_renew(struct silt_input *in); /* a new siltd: nobody waits */

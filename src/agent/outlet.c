@@ -207,8 +207,10 @@ void silt_outlet_open(struct silt_outlet *o, uint64_t id, int out, int err)
         *t = (struct silt_tap){.outlet = o, .stream = i + 1};
         t->watch = (struct silt_watch){.fd = fds[i], .on_ready = on_ready};
         t->wait.on_free = on_free;
+        t->ended = fds[i] < 0;
         silt_list_init(&t->wait.link);
-        silt_loop_watch(o->loop, &t->watch, EPOLLIN);
+        if (!t->ended)
+            silt_loop_watch(o->loop, &t->watch, EPOLLIN);
     }
 }
 

@@ -40,7 +40,7 @@ struct silt_outlet {
 };
 
 void silt_outlet_init(struct silt_outlet *o, struct silt_loop *loop, struct silt_channel *channel);
-/* The descriptors are borrowed, non-blocking, and stay open until the outlet is closed again. */
+/* The descriptors (err may be -1) are borrowed, non-blocking, and stay open until the outlet is closed again. */
 void silt_outlet_open(struct silt_outlet *o, uint64_t id, int out, int err);
 /* The command is done. What it wrote still goes; then on_dry, possibly before this returns. Who
  * else holds the other end has a moment to finish, too. */

@@ -47,6 +47,7 @@ struct silt_spawn {
     const struct silt_limits *limits;  /* NULL: ours, without the one that is for us alone */
     const char *probe;                 /* must be a directory that can be entered; not entered */
     bool background;                   /* SIGINT and SIGQUIT ignored, as for `command &` */
+    bool terminal;                     /* standard output is one: it controls the session */
     const struct silt_handle *handle;
     const struct silt_joins *joins;
 };

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -119,6 +120,10 @@ static int prepare(const struct silt_spawn *s, bool entered, int *report,
     set_signals(s);
     if (set_descriptors(s, report, &r->error) < 0)
         return -1;
+    if (s->terminal && ioctl(STDOUT_FILENO, TIOCSCTTY, 0) < 0) {
+        (void)silt_fail_errno(&r->error, "take control of a terminal");
+        return -1;
+    }
     r->no_dir =
         enter_dir(s, &r->error) < 0 || (s->probe != NULL && probe_dir(s->probe, &r->error) < 0);
     return r->no_dir ? -1 : 0;

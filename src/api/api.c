@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/api.h"
+#include "api/login.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -32,6 +33,12 @@ static bool has_token(const struct silt_api *api, const struct silt_http_request
     if (!silt_slice_split(&value, ' ', &scheme) || !silt_slice_ieq(scheme, SILT_LIT("bearer")))
         return false;
     return silt_slice_eq_secret(silt_slice_trim(value), api->token);
+}
+
+/* Another page can make a browser open a WebSocket, cookie and all; it cannot lie about where it comes from. */
+static bool has_login(const struct silt_api *api, const struct silt_http_request *r)
+{
+    return silt_login_is_own(r) && silt_login_has(api, r);
 }
 
 static void refuse_method(struct silt_http_request *r, const char *allow)
@@ -69,8 +76,9 @@ void silt_api_on_request(void *context, struct silt_http_request *r)
         return;
     }
     silt_router_find(silt_routes, silt_route_count, r->head->method, r->head->path, &match);
-    bool is_open = match.route != NULL && (match.route->flags & SILT_ROUTE_OPEN) != 0;
-    if (!is_open && !has_token(api, r)) {
+    unsigned flags = match.route != NULL ? match.route->flags : 0;
+    if ((flags & SILT_ROUTE_OPEN) == 0 && !has_token(api, r)
+        && ((flags & SILT_ROUTE_LOGIN) == 0 || !has_login(api, r))) {
         silt_api_refuse(r, SILT_API_UNAUTHORIZED, (silt_slice){NULL, 0},
                         "The request has no valid API token");
         return;

@@ -35,7 +35,10 @@ void silt_api_init(struct silt_api *api);
 void silt_api_stop_watches(struct silt_api *api);
 void silt_api_part_with_guests(struct silt_api *api);
 
-enum { SILT_ROUTE_OPEN = 1 }; /* needs no token */
+enum {
+    SILT_ROUTE_OPEN = 1,  /* needs no token */
+    SILT_ROUTE_LOGIN = 2, /* the cookie of a login will do, from a page of ours */
+};
 extern const struct silt_route silt_routes[];
 extern const size_t silt_route_count;
 
@@ -169,6 +172,10 @@ SILT_HANDLER(silt_api_port_expose);
 SILT_HANDLER(silt_api_port_list);
 SILT_HANDLER(silt_api_port_unexpose);
 SILT_HANDLER(silt_api_port_sign);
+SILT_HANDLER(silt_api_pty);
+SILT_HANDLER(silt_api_terminal_page);
+SILT_HANDLER(silt_api_terminal_login);
+SILT_HANDLER(silt_api_asset);
 SILT_HANDLER(silt_api_watch);
 SILT_HANDLER(silt_api_watch_check);
 SILT_HANDLER(silt_api_watch_native);

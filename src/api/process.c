@@ -73,7 +73,7 @@ void silt_process_list_json(struct silt_buf *b, struct silt_sandbox *s, silt_sli
         silt_list_each(it, &s->processes) {
             struct silt_process *p = silt_container_of(it, struct silt_process, link);
             silt_slice name = silt_slice_of(silt_process_status_name(p->row.status));
-            if (silt_process_is_over(p) == (over == 1) && (status.len == 0 || silt_slice_eq(status, name)))
+            if (!silt_process_is_terminal(p) && silt_process_is_over(p) == (over == 1) && (status.len == 0 || silt_slice_eq(status, name)))
                 silt_process_json(b, p, detail);
         }
     silt_json_close(b, ']');

@@ -243,13 +243,19 @@ SILT_HANDLER(silt_api_process_kill)
     silt_call_read(c, true);
 }
 
+/* Terminals are in no list, and end with their sessions. */
+static bool is_victim(const struct silt_process *p)
+{
+    return !silt_process_is_over(p) && !silt_process_is_terminal(p);
+}
+
 static void kill_all(struct silt_call *c)
 {
     if (!silt_process_all_known(c, kill_all))
         return;
     size_t running = 0;
     silt_list_each(it, &c->sandbox->processes)
-        running += !silt_process_is_over(silt_container_of(it, struct silt_process, link));
+        running += is_victim(silt_container_of(it, struct silt_process, link));
     if (running == 0) {
         answer_count(c->request, 0);
         return;
@@ -259,7 +265,7 @@ static void kill_all(struct silt_call *c)
     k->left = 1; /* ours: none of them answers before all were told */
     silt_list_each(it, &s->processes) {
         struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        if (!silt_process_is_over(p))
+        if (is_victim(p))
             add_victim(k, p);
     }
     for (size_t i = 0; i < k->count; i++) /* not along the list: the end of one can take others off it */

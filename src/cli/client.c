@@ -168,9 +168,8 @@ static void write_head(struct silt_buf *b, const struct silt_client *c,
                        const struct silt_client_request *q, int64_t length)
 {
     silt_buf_addf(b,
-                  "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION
-                  "\r\nConnection: close\r\n",
-                  q->method, q->path, c->address);
+                  "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION "\r\n%s",
+                  q->method, q->path, c->address, q->connection != NULL ? q->connection : "Connection: close\r\n");
     if (c->token[0] != 0)
         silt_buf_addf(b, "Authorization: Bearer %s\r\n", c->token);
     if (q->accept != NULL)

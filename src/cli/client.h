@@ -36,6 +36,7 @@ struct silt_client_request {
     const char *method;
     const char *path;         /* with the query */
     const char *accept;       /* NULL: anything */
+    const char *connection;   /* fields instead of `Connection: close`; NULL: that */
     const char *content_type; /* NULL: no body */
     silt_slice body;
     int file;                          /* -1, or the body is this file from where it stands */

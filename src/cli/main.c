@@ -49,6 +49,8 @@ static const struct command {
      "-- COMMAND",
      "start a process with a log; -d leaves it running, else its output streams and Ctrl-C ends it",
      silt_cli_run},
+    {"shell", "ID [--session S] [--shell PROGRAM]",
+     "a terminal in a sandbox; Ctrl-] leaves it running, the same words come back to it", silt_cli_shell},
     {"ps", "ID [--all] [--json]", "list the processes; --all: ended ones too", silt_cli_ps},
     {"logs", "[-f] [--stdout | --stderr] ID PROCESS",
      "what a process wrote; -f follows it and passes its exit status on", silt_cli_logs},

@@ -167,8 +167,12 @@ static void on_warm(struct silt_brood *b, struct silt_zygote *z)
             silt_zygote_end(&b->items[i], SILT_ZYGOTE_NONE);
 }
 
+/* Its silence, its end of file or its death: whichever is seen first. */
 static void lose(struct silt_brood *b, struct silt_zygote *z)
 {
+    char image[SILT_IMAGE_NAME_SIZE];
+    silt_image_name(z->digest, image);
+    silt_log(SILT_LOG_WARN, "zygote.lost", "image=%.12s warm=%d", image, z->state == SILT_ZYGOTE_WARM);
     bool was_warm = z->state == SILT_ZYGOTE_WARM || has_successor(b, z);
     silt_zygote_end(z, was_warm ? SILT_ZYGOTE_NONE : SILT_ZYGOTE_BROKEN);
 }

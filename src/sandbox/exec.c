@@ -38,7 +38,7 @@ struct silt_exec {
     size_t unstarted; /* bytes that count against SILT_UNSTARTED_MAX */
     size_t unacknowledged; /* output that came and was not credited back */
     size_t owed;           /* credit that is not sent yet */
-    bool lasting;          /* a context: its runs keep the sandbox awake, not it */
+    bool lasting;          /* a context or a terminal: its users keep the sandbox awake, not it */
     struct silt_grave grave;
 };
 
@@ -212,10 +212,10 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                             .number = q->number != 0 ? q->number : silt_registry_number(s->registry),
                             .parts = at,
                             .unstarted = size,
-                            .lasting = (q->flags & SILT_START_PIPES) != 0,
+                            .lasting = (q->flags & SILT_START_PIPES) != 0 || q->terminal != 0,
                             .grave = {.free = free_exec}};
     x->start = (struct silt_start){
-        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .log = -1, .secret = secret,
+        .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .terminal = q->terminal, .log = -1, .secret = secret,
         .out = q->out, .err = q->err};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
     x->start.cwd = copy_part(&at, q->cwd);
@@ -310,6 +310,13 @@ void silt_exec_follow(struct silt_exec *x, uint64_t position)
 void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close)
 {
     tell(x, SILT_AGENT_STDIN, close ? SILT_STDIN_LAST : 0, bytes);
+}
+
+void silt_exec_resize(struct silt_exec *x, uint32_t size)
+{
+    if (x->state == WAITING)
+        x->start.terminal = size;
+    tell(x, SILT_AGENT_RESIZE, 0, (silt_slice){(const char *)&size, sizeof(size)});
 }
 
 void silt_exec_detach(struct silt_exec *x)

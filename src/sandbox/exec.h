@@ -25,6 +25,7 @@ struct silt_exec_request {
     silt_slice user; /* empty: root */
     uint32_t timeout_ms;
     uint32_t flags;  /* SILT_START_… */
+    uint32_t terminal; /* rows << 16 | columns; 0: none. It does not keep the sandbox awake */
     uint64_t number; /* 0: a new one */
     int secret;      /* with SILT_START_SECRET: number 3 of the command; duplicated */
     int out, err;    /* with SILT_START_PIPES: its standard output and error */
@@ -36,7 +37,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                     struct silt_exec_sink *sink, struct silt_exec **ret, struct silt_error *e);
 /* With SILT_START_LOG: it begins when it has one. Borrowed until the sink hears that it started or failed. */
 void silt_exec_give_log(struct silt_exec *x, int log);
-/* One that a former siltd started and that its agent tells of. `lasting`: a context. */
+/* One that a former siltd started and that its agent tells of. `lasting`: a context or a terminal. */
 struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
                                   struct silt_exec_sink *sink);
 /* A context's process that silt-priv has made in the sandbox: its pidfd and handle (borrowed) go to the
@@ -49,6 +50,7 @@ void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
 void silt_exec_interrupt(struct silt_exec *x); /* SIGINT to its process group */
 void silt_exec_follow(struct silt_exec *x, uint64_t position);
 void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close); /* fits one frame */
+void silt_exec_resize(struct silt_exec *x, uint32_t size); /* with a terminal */
 void silt_exec_detach(struct silt_exec *x); /* nobody reads; the sink stays */
 void silt_exec_pass(struct silt_exec *x, struct silt_exec_sink *sink); /* it hears what comes from now on */
 /* The sink has dealt with n bytes of output: as many more may come. */

@@ -198,11 +198,12 @@ bool silt_process_id_is_good(silt_slice id)
     return id.len > 0 && id.len <= SILT_PROCESS_ID_MAX;
 }
 
-static void make_id(struct silt_process *p)
+static void make_id(struct silt_process *p, bool terminal)
 {
     char random[7];
     silt_id_random(random, 6);
-    (void)snprintf(p->row.id, sizeof(p->row.id), "proc_%lld_%s", (long long)silt_clock_wall_ms(), random);
+    (void)snprintf(p->row.id, sizeof(p->row.id), "%sproc_%lld_%s", terminal ? "/" : "",
+                   (long long)silt_clock_wall_ms(), random);
 }
 
 /* As long as a character is not cut. */
@@ -248,7 +249,7 @@ static void fill(struct silt_process *p, struct silt_session *session, const str
     if (q->id.len > 0)
         memcpy(row->id, q->id.data, q->id.len);
     else
-        make_id(p);
+        make_id(p, q->exec.terminal != 0);
 }
 
 static void on_log_made(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
@@ -327,7 +328,7 @@ bool silt_process_adopt(struct silt_sandbox *s, uint64_t number, const struct si
         if (p->row.number != number || silt_process_is_over(p) || p->exec != NULL || p->settling)
             continue;
         p->sink = sink_of_a_process;
-        p->exec = silt_exec_adopt(s, number, false, &p->sink);
+        p->exec = silt_exec_adopt(s, number, silt_process_is_terminal(p), &p->sink);
         p->row.pid = info->pid;
         p->session_number = info->session;
         enter(p, SILT_PROCESS_RUNNING);

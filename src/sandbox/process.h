@@ -91,10 +91,15 @@ struct silt_process_request {
 
 /* 1..128 of [A-Za-z0-9._:@-], and none of the words that are routes. */
 bool silt_process_id_is_good(silt_slice id);
-struct silt_process *silt_process_find(struct silt_sandbox *s, silt_slice id);
+struct silt_process *silt_process_find(struct silt_sandbox *s, silt_slice id); /* no terminal */
 static inline bool silt_process_is_over(const struct silt_process *p)
 {
     return p->row.status > SILT_PROCESS_RUNNING;
+}
+/* A shell on a terminal (sandbox/terminal.h): its id is one that nobody can choose, no list shows it, and its record goes with its end. */
+static inline bool silt_process_is_terminal(const struct silt_process *p)
+{
+    return p->row.id[0] == '/';
 }
 /* `w` is told when it began, or could not. SILT_CONFLICT: one of that id still runs. SILT_LIMIT: too many run.
  * Nothing of `q` is borrowed afterwards. */

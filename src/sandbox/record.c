@@ -9,6 +9,7 @@
 enum {
     COMMANDS_MAX = 2 << 20, /* bytes of the commands that one sandbox's records keep */
     CLEANUP_MS = 60000,
+    TERMINAL_MS = 1000, /* between two looks whether nobody reads what a terminal left */
 };
 
 static void free_process(struct silt_grave *g)
@@ -104,13 +105,14 @@ static void on_cleanup(struct silt_timer *t)
     if (!is_used(p))
         silt_record_remove(p);
     else
-        silt_loop_after(p->sandbox->registry->loop, t, CLEANUP_MS);
+        silt_loop_after(p->sandbox->registry->loop, t, silt_process_is_terminal(p) ? TERMINAL_MS : CLEANUP_MS);
 }
 
 void silt_record_clean_up_later(struct silt_process *p)
 {
-    if (p->row.auto_cleanup && p->listed)
-        silt_loop_after(p->sandbox->registry->loop, &p->cleanup, CLEANUP_MS);
+    bool terminal = silt_process_is_terminal(p);
+    if ((p->row.auto_cleanup || terminal) && p->listed)
+        silt_loop_after(p->sandbox->registry->loop, &p->cleanup, terminal ? 0 : CLEANUP_MS);
 }
 
 struct silt_process *silt_record_new(struct silt_sandbox *s)
@@ -132,7 +134,7 @@ struct silt_process *silt_process_find(struct silt_sandbox *s, silt_slice id)
 {
     silt_list_each(it, &s->processes) {
         struct silt_process *p = silt_container_of(it, struct silt_process, link);
-        if (silt_slice_eq(silt_slice_of(p->row.id), id))
+        if (!silt_process_is_terminal(p) && silt_slice_eq(silt_slice_of(p->row.id), id))
             return p;
     }
     return NULL;

@@ -84,6 +84,7 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
         .user_len = (uint32_t)p->user.len,
         .command_len = (uint32_t)p->command.len,
         .flags = p->flags,
+        .terminal = p->terminal,
     };
     size_t parts = p->note.len + p->cwd.len + p->env.len + p->user.len + p->command.len;
     int fds[5];

@@ -8,7 +8,7 @@
 
 struct silt_start {
     uint64_t session;
-    uint32_t mode, timeout_ms, flags;
+    uint32_t mode, timeout_ms, flags, terminal;
     silt_slice note, cwd, env, user, command;
     int log;    /* borrowed, with SILT_START_LOG */
     int secret; /* borrowed, with SILT_START_SECRET */

@@ -71,6 +71,7 @@ enum silt_agent_ask {
                                handle, which is nobody else's. From then on it is as an exec with
                                SILT_START_PIPES, no answer comes; with its end its whole handle is emptied.
                                Its ENDED has code -1 */
+    SILT_AGENT_RESIZE,      /* id: exec with a terminal. body: uint32_t its new size */
     SILT_AGENT_ASK_MAX
 };
 
@@ -121,6 +122,8 @@ struct silt_agent_start {
                             there: FAILED with SILT_NOT_FOUND */
     uint32_t command_len; /* with SILT_START_ARGV: the arguments, each with its NUL */
     uint32_t flags;       /* SILT_START_… of the request, below */
+    uint32_t terminal;    /* rows << 16 | columns: the standard streams are a new terminal of that size, which controls the command's own session;
+                             its output is all in stream 1. BACKGROUND with LOG and STDIN only; 0: none */
 };
 enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
 enum { SILT_STDIN_LAST = 1 };     /* frame.flags of STDIN: then it is closed */

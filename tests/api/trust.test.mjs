@@ -18,7 +18,7 @@ after(() => daemon?.stop());
 
 const TRUST = path.join(import.meta.dirname, '../../images/trust');
 const put = async (name, bytes) => (await daemon.api('PUT', `/v1/images/${name}?kind=host`, bytes, { headers: { 'content-type': 'application/x-tar' } })).body.digest.replace('sha256:', '');
-const started = () => daemon.log().match(/zygote\.(warm|died)|nursery\.start/g)?.length ?? 0;
+const started = () => daemon.log().match(/zygote\.(warm|lost)|nursery\.start/g)?.length ?? 0;
 
 /** As root does it, with the tar that was imported. */
 function trust(bytes) {

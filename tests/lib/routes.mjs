@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every route of the router, by hand: the OpenAPI document and the router must both agree with this list.
 
+/** Those that need no token. */
+export const OPEN = ['/healthz', '/sandboxes/{id}/terminal', '/assets/{file}'];
+
 export const ROUTES = [
 	['GET', '/healthz'],
 	['GET', '/metrics'],
@@ -24,6 +27,10 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/files/search'],
 	['GET', '/sandboxes/{id}/ws'],
 	['GET', '/sandboxes/{id}/api/ws'],
+	['GET', '/sandboxes/{id}/ws/pty'],
+	['GET', '/sandboxes/{id}/terminal'],
+	['POST', '/sandboxes/{id}/terminal'],
+	['GET', '/assets/{file}'],
 	['GET', '/v1/sandboxes/{id}/network'],
 	['PUT', '/v1/sandboxes/{id}/network'],
 	['GET', '/sandboxes/{id}/api/interpreter/health'],
