@@ -52,11 +52,19 @@ struct stamp {
     int64_t mtime_ns;
 };
 
+/* The state of numpy's old generator, the one of numpy.random.rand(); Python looks whether it is. */
+struct twister {
+    uint32_t key[624];
+    int position;
+};
+
 #define PUBLIC __attribute__((visibility("default")))
 PUBLIC int silt_zygote_serve(void);
 PUBLIC void silt_zygote_gather(void);
+PUBLIC void silt_zygote_gathered(void);
 PUBLIC void silt_zygote_collapse(char *at, size_t len);
 PUBLIC int silt_zygote_changed(const struct stamp *stamps, int count);
+PUBLIC int silt_zygote_shuffle(struct twister *t);
 
 enum {
     FDS_MAX = SILT_ZYGOTE_GROUPS + 1 + SILT_ZYGOTE_JOINS_MAX,
@@ -122,7 +130,7 @@ void silt_zygote_gather(void)
 }
 
 /* Nothing more is taken: the rest is given back, and children's pages are small. */
-static void end_gathering(void)
+void silt_zygote_gathered(void)
 {
     char *used = (char *)(((uintptr_t)gathered.next + HUGE - 1) & ~((uintptr_t)HUGE - 1));
     if (gathered.begin == NULL)
@@ -237,6 +245,15 @@ static int drop_rights(void)
     if (drop_bounding() < 0 || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return -1;
     return syscall(SYS_capset, &head, data) < 0 ? -1 : 0;
+}
+
+/* Numbers that no sibling has: as good as a seed, without the work. */
+int silt_zygote_shuffle(struct twister *t)
+{
+    if (syscall(SYS_getrandom, t->key, sizeof(t->key), 0) != (long)sizeof(t->key))
+        return -1;
+    t->position = 624;
+    return 0;
 }
 
 static void must(int done, int step)
@@ -357,7 +374,6 @@ static int be_born(void)
 int silt_zygote_serve(void)
 {
     static struct asked q;
-    end_gathering();
     if (be_born() < 0)
         return -1;
     while (receive(&q) == 0) {

@@ -7,8 +7,8 @@ the run is done. The other way round, an interrupt that comes too late never hit
 What must not stop half-way (a line on the control socket) is done inside `with interrupts.held():`; an
 interrupt that comes meanwhile is raised at its end.
 """
-import signal
 import threading
+from _signal import SIGINT, signal  # without the enums of the module above it
 
 
 class Interrupts:
@@ -21,7 +21,7 @@ class Interrupts:
 
     def install(self):
         """Again before and after each run: the cell may have set a handler of its own."""
-        signal.signal(signal.SIGINT, self._on_sigint)
+        signal(SIGINT, self._on_sigint)
 
     def _on_sigint(self, *_):
         __tracebackhide__ = True  # for IPython: the frame tells the user nothing

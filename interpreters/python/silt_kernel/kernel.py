@@ -7,9 +7,9 @@ import gc
 import os
 import platform
 import select
-import signal
 import sys
 import threading
+from _signal import SIG_IGN, SIGPIPE, signal
 
 from . import blas, bundle, failure, figures, stamps, surroundings, zygote
 from .loop import Loop
@@ -19,6 +19,7 @@ from .wire import Control
 
 RESULTS_MAX = 1000
 RESULT_BUDGET = 8 << 20
+VERSION = platform.python_version()
 
 
 class Kernel:
@@ -55,7 +56,7 @@ class Kernel:
         if self.warm:
             zygote.renew()
         self._install()
-        self.control.send({"t": "ready", "version": platform.python_version()})
+        self.control.send({"t": "ready", "version": VERSION})
 
     def _install(self):
         self.streams.install()
@@ -63,7 +64,8 @@ class Kernel:
         self.shell.sink = self.publish
         self.shell.loop_runner = self.loop.run
         Questions(self).install()
-        faulthandler.enable(2)  # where it crashed, on stderr; the signal still ends the process
+        if not faulthandler.is_enabled():
+            faulthandler.enable(2)  # where it crashed, on stderr; the signal still ends the process
 
     def touch(self):
         """A cell for nobody, while nobody waits: the pages that a first cell copies are copied now."""
@@ -218,7 +220,7 @@ def drop_variables():
 def serve(control_fd):
     control = Control(control_fd)
     control.interrupts.install()
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal(SIGPIPE, SIG_IGN)
     kernel = Kernel(zygote.ready, control)
     init = control.receive()
     if init is None:

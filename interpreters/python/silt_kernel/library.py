@@ -16,7 +16,8 @@ def load():
 
 
 def collapse():
-    """Large pages for what malloc has, too."""
+    """Large pages for what malloc has, too. From then on objects are made where they would have been."""
+    loaded.silt_zygote_gathered()
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         spans = [line.split()[0].split("-") for line in maps if len(line.split()) == 5 or line.endswith("[heap]\n")]
     for begin, end in ((int(begin, 16), int(end, 16)) for begin, end in spans):

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 
-from . import library
+from . import library, surroundings
 
 homes = {}  # top-level package that is no part of Python itself: the folder it was found in
 early = set()  # those that a cold kernel has imported, too, before it looks into the user's folders
@@ -13,6 +13,7 @@ searched = None  # the PATH that the stamps are for
 program = None  # that `python3` means
 sites = {}  # folder of packages: (mtime, the .pth files in it)
 stamps = None  # an array of Stamp
+usual = None  # (module path, [(folder, names that must not be in it)])
 FOLDER_MAX = 1000  # entries of one that is listed; in a larger one each name is looked for
 
 
@@ -88,16 +89,30 @@ def pth_files(folder):
     return {name: stamp(f"{folder}/{name}") for name in os.listdir(folder) if name.endswith(".pth")}
 
 
-def shadowed():
-    """A package of the same name in a folder that comes before the one we loaded from wins."""
+def remember_path():
+    """After surroundings.remember(), whose path most children have."""
+    global usual
+    usual = surroundings.known[2], ahead_of_homes(surroundings.known[2])
+
+
+def ahead_of_homes(path):
+    """Folders in which a package of the same name would win over the one that we loaded, and those names."""
     unseen = set(homes)
     base = os.path.dirname(os.__file__)
-    for folder in sys.path:
+    found = []
+    for folder in path:
         if folder.startswith(base) and "-packages" not in folder:
             continue  # Python's own
         unseen -= {name for name in unseen if homes[name] == folder}
         names = unseen if "-packages" in folder else unseen - early
-        found = first_in(folder or ".", names) if names else None
+        if names:
+            found.append((folder or ".", frozenset(names)))
+    return found
+
+
+def shadowed():
+    for folder, names in usual[1] if usual is not None and sys.path == usual[0] else ahead_of_homes(sys.path):
+        found = first_in(folder, names)
         if found:
             return f"{found} comes first"
     return None
@@ -105,6 +120,8 @@ def shadowed():
 
 def first_in(folder, names):
     there = list_folder(folder)
+    if there == []:
+        return None
     for name in names if there is None else names.intersection(entry.partition(".")[0] for entry in there):
         for path in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
             if os.path.exists(path):

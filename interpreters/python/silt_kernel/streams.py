@@ -37,14 +37,14 @@ def open_text(fd, name):
 
 class Streams:
     def __init__(self):
+        self.stdin = open(0, encoding="utf-8", errors="replace", closefd=False)
         self.texts = {1: open_text(1, "<stdout>"), 2: open_text(2, "<stderr>")}
         self.saved = {}
         self.marks = {}
         self.c_streams = unbuffer_c()
 
     def install(self):
-        sys.stdin = open(0, encoding="utf-8", errors="replace", closefd=False)
-        sys.__stdin__ = sys.stdin
+        sys.stdin = sys.__stdin__ = self.stdin
         sys.stdout = sys.__stdout__ = self.texts[1]
         sys.stderr = sys.__stderr__ = self.texts[2]
 

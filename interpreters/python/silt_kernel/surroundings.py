@@ -11,6 +11,9 @@ OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 known = None  # in a zygote's children: (HOME, site folders, module path) that it has found itself
 
 
+clock = None  # local_time() of a zygote
+
+
 class Refused(Exception):
     def __init__(self, code, why):
         super().__init__(why)
@@ -27,7 +30,8 @@ def enter(init):
 
 def remember():
     """In a zygote: the usual case is known before."""
-    global known
+    global clock, known
+    clock = local_time()
     known = os.environ.get("HOME"), site_folders(), module_path()
 
 
@@ -43,14 +47,26 @@ def known_path():
 
 
 def set_environment(env):
-    os.environ.clear()
+    wanted = {"MPLBACKEND": "Agg", **env}
     try:
-        for name, value in env.items():
-            os.environ[name] = value
+        for name in [name for name in os.environ if name not in wanted]:
+            del os.environ[name]
+        for name, value in wanted.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value
     except (TypeError, ValueError) as e:
         raise Refused("env", f"environment variable {name!r}: {e}") from None
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    time.tzset()
+    if "TZ" in env or clock != local_time():
+        time.tzset()
+
+
+def local_time():
+    """What says which time it is here, or None."""
+    try:
+        s = os.stat("/etc/localtime")
+    except OSError:
+        return None
+    return s.st_size, s.st_mtime_ns
 
 
 def change_folder(path):

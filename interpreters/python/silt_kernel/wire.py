@@ -7,13 +7,13 @@ import fcntl
 import json
 import os
 import select
-import socket
 import threading
+from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket  # without the enums of the module above it
 
 from .interrupts import Interrupts
 from .plain import plain
 
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 16
 # Out of the way of programs that close "all" descriptors, or expect the next file to be 3.
 HIGH_FD = 200
 
@@ -50,7 +50,7 @@ def move_high(fd):
 class Control:
     def __init__(self, fd):
         self.fd = move_high(fd)
-        self.socket = socket.socket(fileno=self.fd)
+        self.socket = socket(AF_UNIX, SOCK_STREAM, 0, self.fd)
         self.socket.setblocking(True)
         self.owner = os.getpid()
         self.interrupts = Interrupts()
@@ -121,7 +121,7 @@ class Control:
         poll.poll(timeout)
         with self.interrupts.held():
             try:
-                data = self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)
+                data = self.socket.recv(READ_SIZE, MSG_DONTWAIT)
             except BlockingIOError:
                 return True
             except OSError:

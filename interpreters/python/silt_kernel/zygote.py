@@ -4,13 +4,14 @@
 A zygote has one thread, runs no user code and holds no secret. Its children differ in what renew() resets.
 """
 import atexit
+import faulthandler
 import gc
 import importlib
 import os
 import sys
 import tempfile
 
-from . import blas, library, shell as shells, stamps, surroundings
+from . import blas, library, shell as shells, stamps, surroundings, twister
 from .streams import Streams
 
 PRELOADED = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "PIL.Image", "PIL.PngImagePlugin",
@@ -61,6 +62,9 @@ def prepare(warm):
     ready = Prepared(shell, streams, warm)
     if warm:
         surroundings.remember()
+        stamps.remember_path()
+        twister.find()
+        faulthandler.enable(2)  # as in every kernel
         gc.collect()
         gc.freeze()  # the collector of a child does not touch, and so not copy, what it shares
         library.collapse()
@@ -146,9 +150,7 @@ def renew():
     gc.enable()
     tempfile._name_sequence = None
     tempfile.tempdir = None
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(list(os.urandom(32)))
+    twister.shuffle()
     matplotlib = sys.modules.get("matplotlib")
     for name in ("get_configdir", "get_cachedir"):
         forget = getattr(getattr(matplotlib, name, None), "cache_clear", None)
