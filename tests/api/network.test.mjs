@@ -4,6 +4,8 @@ import '../lib/inside.mjs';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { HOST, Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
@@ -75,6 +77,18 @@ test('names are resolved as on any machine', async t => {
 test('many questions at once are all answered', async t => {
 	const box = await daemon.box(t);
 	assert.equal(await box.out('for i in $(seq 50); do getent ahostsv4 www.example.test > /tmp/a$i & done; wait; cat /tmp/a* | grep -c STREAM'), '50\n');
+});
+
+test('without a setting names are asked of the resolvers in resolv.conf', async t => {
+	const { 'network.resolvers': resolvers, ...flags } = FLAGS;
+	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-resolv-'));
+	t.after(() => fs.rmSync(folder, { recursive: true }));
+	fs.chmodSync(folder, 0o755);
+	fs.writeFileSync(`${folder}/resolv.conf`, resolvers.split(',').map(address => `nameserver ${address}\n`).join(''));
+	const preset = await startDaemon({ flags, through: ['unshare', '--mount', 'sh', '-c', `mount --bind ${folder}/resolv.conf /etc/resolv.conf && exec "$0" "$@"`] });
+	t.after(() => preset.stop());
+	const box = await preset.box();
+	assert.match(await box.out('getent ahostsv4 www.example.test'), new RegExp(`^${PUBLIC[4]} `));
 });
 
 test('a killed silt-proxy comes back and names are resolved again', async t => {
