@@ -2,7 +2,7 @@
 /* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
  * same run. One line of JSON per series on stdout; bench/run collects them.
  *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill|closed COUNT SPACING_MS
- *     silt-bench SERVER TOKEN_FILE pandas|frame|figure|javascript|typescript|spare|cell|jscell COUNT SPACING_MS  (code)
+ *     silt-bench SERVER TOKEN_FILE pandas|stale|frame|figure|javascript|typescript|spare|cell|jscell COUNT SPACING_MS  (code)
  *     silt-bench SERVER TOKEN_FILE contexts COUNT       (that many Python contexts at once, one sandbox)
  *     silt-bench SERVER TOKEN_FILE burst COUNT [COMMAND] (that many new ids at once)
  *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
@@ -278,17 +278,29 @@ static double time_code(int fd, const char *box, const char *body)
     exit(1);
 }
 
-/* In a sandbox that runs and has had no context; making and ending it is not timed. */
-static double time_first_code(int fd, size_t i, const char *body)
+/* In a sandbox that runs, where `before` was done and no context has been; making and ending it is not timed. */
+static double time_code_after(int fd, size_t i, const char *before, const char *body)
 {
     char box[64], path[128];
     (void)snprintf(box, sizeof(box), "b-%s-%zu", run_id, i);
     (void)snprintf(path, sizeof(path), "/sandboxes/%s/api/execute", box);
-    call(fd, "POST", path, "{\"command\":\"true\"}", 200);
+    call(fd, "POST", path, before, 200);
     double ms = time_code(fd, box, body);
     (void)snprintf(path, sizeof(path), "/v1/sandboxes/%s", box);
     call(fd, "DELETE", path, "", 200);
     return ms;
+}
+
+static double time_first_code(int fd, size_t i, const char *body)
+{
+    return time_code_after(fd, i, "{\"command\":\"true\"}", body);
+}
+
+/* The sandbox has another pandas than its image: no warm Python can be used. */
+static double time_stale(int fd, size_t i)
+{
+    return time_code_after(fd, i, "{\"command\":\"touch /usr/lib/python3/dist-packages/pandas/__init__.py\"}",
+                           "{\"code\":\"import pandas as pd; pd.Series([1]).sum()\"}");
 }
 
 static double time_pandas(int fd, size_t i)
@@ -366,7 +378,7 @@ static const struct series {
     {"process", time_process, true},  {"kill", time_kill, true},   {"closed", time_closed, false},
     {"pandas", time_pandas, false},   {"frame", time_frame, false}, {"figure", time_figure, false},
     {"javascript", time_javascript, false}, {"typescript", time_typescript, false},
-    {"spare", time_spare, true},
+    {"spare", time_spare, true},            {"stale", time_stale, false},
     {"cell", time_cell, true},        {"jscell", time_jscell, true},
 };
 
