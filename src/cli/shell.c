@@ -17,6 +17,7 @@
 enum {
     DETACH = 0x1d, /* Ctrl-] */
     TYPED_MAX = 1 << 20, /* waits to be sent: beyond it the keyboard is not read */
+    END_MS = 500,  /* between two Ctrl-D */
     TRIES = 8,     /* to come back after the connection broke, 1 s, 2 s, 4 s, ... apart */
     PATH_SIZE = 4096,
 };
@@ -137,6 +138,13 @@ static void detach(struct shell *s)
     s->state = DETACHED;
 }
 
+/* What was piped in has an end: so has the shell. A key that comes between two modes of a terminal is lost, so it is typed until it
+ * is heard. */
+static void type_end(struct shell *s)
+{
+    silt_cli_socket_send(&s->socket, SILT_WS_BINARY, SILT_LIT("\x04"));
+}
+
 static void on_typed(struct shell *s)
 {
     char bytes[4096];
@@ -144,8 +152,8 @@ static void on_typed(struct shell *s)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n <= 0) {
-        s->typed_all = true; /* what was piped in has an end: so has the shell */
-        silt_cli_socket_send(&s->socket, SILT_WS_BINARY, SILT_LIT("\x04"));
+        s->typed_all = true;
+        type_end(s);
         return;
     }
     const char *key = s->raw ? memchr(bytes, DETACH, (size_t)n) : NULL;
@@ -175,7 +183,10 @@ static void converse(struct shell *s)
         struct pollfd p[] = {{.fd = s->client.fd, .events = silt_cli_socket_wants(&s->socket)},
                              {.fd = s->signals, .events = POLLIN},
                              {.fd = reads ? STDIN_FILENO : -1, .events = POLLIN}};
-        if (poll(p, 3, -1) < 0)
+        int n = poll(p, 3, s->typed_all ? END_MS : -1);
+        if (n == 0)
+            type_end(s);
+        if (n <= 0)
             continue;
         if (p[0].revents != 0 && silt_cli_socket_move(&s->socket, p[0].revents) < 0)
             s->state = LOST;

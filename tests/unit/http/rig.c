@@ -270,6 +270,7 @@ void rig_start(void)
 
 void rig_stop(void)
 {
+    silt_buf_fini(&rig.taken);
     silt_http_server_free(rig.server);
     silt_loop_close(&rig.loop);
     rig = (struct rig){0};
