@@ -105,6 +105,7 @@ TEST(another_tree_under_the_same_digest_is_not_trusted)
     assert_int_equal(mkdirat(images, name, 0755), 0);
     vouch(images);
     silt_auto_fd kept = openat(images, name, O_PATH | O_CLOEXEC); /* its number is not given again */
+    assert_true(kept >= 0);
     assert_int_equal(silt_image_forget(images, digest, &e), 0);
     assert_int_equal(faccessat(images, mark, F_OK, 0), -1);
     assert_int_equal(mkdirat(images, ".staging-1", 0755), 0);
