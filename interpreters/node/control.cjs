@@ -96,6 +96,7 @@ module.exports = {
 	pause: native.pause,
 	shield: native.shield,
 	rest: native.rest,
+	forget: native.forget,
 	guard: native.guard,
 	write: native.write,
 	hush(on) {

@@ -35,13 +35,19 @@ function begin(message) {
 	control.send({ t: 'ready', version: process.versions.node });
 }
 
+/* Nothing runs: an interrupt that came is not for the next run. */
+function answer(id) {
+	control.forget();
+	control.send({ t: 'pong', id, ...(language ? require('./run.cjs').past() : undefined) });
+}
+
 function obey(message) {
 	if (message.t === 'init' && !language)
 		begin(message);
 	else if (message.t === 'run' && language)
 		return require('./run.cjs').start(message);
 	else if (message.t === 'ping')
-		control.send({ t: 'pong', id: message.id });
+		answer(message.id);
 	else if (message.t === 'quit')
 		return control.leave(0);
 	control.rest();

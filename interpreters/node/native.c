@@ -133,10 +133,11 @@ static void strike(void)
 static void ask(void)
 {
     char drain[64];
-    while (read(k.signal_read, drain, sizeof drain) > 0)
-        ;
+    bool any = false;
     pthread_mutex_lock(&k.lock);
-    bool idle = !k.busy && !k.waiting;
+    while (read(k.signal_read, drain, sizeof drain) > 0)
+        any = true; /* forget() may have been quicker */
+    bool idle = !any || (!k.busy && !k.waiting);
     if (!idle && k.interrupt == NONE)
         k.interrupt = ASKED;
     if (!idle && !k.stopped)
@@ -298,6 +299,20 @@ static napi_value pause_run(napi_env env, napi_callback_info info)
     (void)env, (void)info;
     pthread_mutex_lock(&k.lock);
     take_over();
+    pthread_mutex_unlock(&k.lock);
+    return NULL;
+}
+
+/* forget(): signals that have come mean nothing any more. What came before a line that this thread has taken is in
+ * the pipe: its handler has run. */
+static napi_value forget(napi_env env, napi_callback_info info)
+{
+    (void)env, (void)info;
+    char drain[64];
+    pthread_mutex_lock(&k.lock);
+    while (read(k.signal_read, drain, sizeof drain) > 0)
+        ;
+    k.interrupt = NONE;
     pthread_mutex_unlock(&k.lock);
     return NULL;
 }
@@ -525,7 +540,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
     } functions[] = {
         {"open", open_control}, {"send", send_line}, {"write", write_output}, {"call", call},
         {"watch", watch},       {"rest", rest},      {"guard", guard},        {"pause", pause_run},
-        {"shield", shield},     {"stop", stop},      {"unwind", unwind},
+        {"shield", shield},     {"stop", stop},      {"unwind", unwind},     {"forget", forget},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value f;

@@ -8,6 +8,7 @@ const uncurry = Function.prototype.bind.bind(Function.prototype.call);
 module.exports = {
 	parse: JSON.parse,
 	stringify: JSON.stringify,
+	now: Date.now,
 	setImmediate,
 	apply: Reflect.apply,
 	keys: Object.keys,

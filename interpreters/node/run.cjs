@@ -7,7 +7,7 @@
 // for SIGINT; each step begins by taking it back (pause), because the kernel's own code must not be stopped half-way.
 'use strict';
 
-const { then, resolve, setImmediate } = require('./own.cjs');
+const { then, resolve, setImmediate, now } = require('./own.cjs');
 const { send, call, watch, pause, rest, guard, balance, hush, onExitSay } = require('./control.cjs');
 const { evaluate, STOPPED } = require('./evaluate.cjs');
 const scope = require('./scope.cjs');
@@ -22,6 +22,7 @@ let language = 'javascript';
 let budget = BUDGET;
 let current = null;
 let count = 0;
+let used = 0; // when the last run ended
 let prepared = false;
 
 const trouble = () => require('./trouble.cjs');
@@ -29,6 +30,7 @@ const trouble = () => require('./trouble.cjs');
 function finish(run) {
 	run.over = true;
 	current = null;
+	used = now();
 	rest();
 	send({ t: 'done', id: run.id, count: run.count });
 	if (run.id === REHEARSAL)
@@ -212,7 +214,7 @@ function endRehearsal() {
 	hush(false);
 	scope.remember(undefined);
 	current = null;
-	count = 0;
+	count = used = 0;
 }
 
 /* A process that waits for its context: everything that can be done before, and a whole cell that nobody sees. */
@@ -225,4 +227,4 @@ function warm(expected) {
 	start({ id: REHEARSAL, code: '[1 + 1]' });
 }
 
-module.exports = { begin, start, interrupt, display, warm, budgetOf: () => budget };
+module.exports = { past: () => ({ count, used }), begin, start, interrupt, display, warm, budgetOf: () => budget };

@@ -218,7 +218,7 @@ static void on_worker_kill(const struct asked *q)
 
 static void on_ping(const struct asked *q)
 {
-    struct silt_say s = {.type = SILT_AGENT_PONG};
+    struct silt_say s = {.type = SILT_AGENT_PONG, .id = q->frame->id};
     silt_channel_say(&q->agent->channel, &s);
 }
 

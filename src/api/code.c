@@ -375,11 +375,11 @@ static void on_ended(struct silt_cell_sink *sink, const struct silt_cell_end *en
     silt_api_answer(let_go(j), 200, &b);
 }
 
-static void on_failed(struct silt_cell_sink *sink, const struct silt_error *e)
+static void on_failed(struct silt_cell_sink *sink, const struct silt_error *e, const struct silt_death *why)
 {
     struct job *j = silt_container_of(sink, struct job, sink);
     struct silt_death death = {.cause = "crash", .exit_code = -1};
-    struct silt_cell_end end = {.death = &death};
+    struct silt_cell_end end = {.death = why != NULL ? why : &death};
     (void)snprintf(death.message, sizeof(death.message), "%.*s", (int)sizeof(death.message) - 1, e->text);
     if (j->sse.begun) {
         explain(j, &end);

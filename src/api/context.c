@@ -43,6 +43,8 @@ void silt_context_refuse(struct silt_http_request *r, enum silt_language l, cons
         refuse_missing(r, l, e);
     else if (e->code == SILT_INVALID)
         silt_api_refuse_field(r, "cwd", e->text);
+    else if (e->code == SILT_CONFLICT) /* somebody deleted it */
+        silt_api_refuse(r, SILT_API_CONTEXT_NOT_FOUND, (silt_slice){NULL, 0}, "%s", e->text);
     else
         silt_api_refuse_error(r, e);
 }
@@ -70,7 +72,7 @@ static void add_context(struct silt_buf *b, const struct silt_context *x)
 {
     static const char *const states[] = {
         [SILT_CONTEXT_STARTING] = "starting", [SILT_CONTEXT_IDLE] = "idle", [SILT_CONTEXT_RUNNING] = "running",
-        [SILT_CONTEXT_UNSURE] = "running",    [SILT_CONTEXT_DEAD] = "dead",
+        [SILT_CONTEXT_UNSURE] = "running",    [SILT_CONTEXT_SETTLING] = "idle", [SILT_CONTEXT_DEAD] = "dead",
     };
     silt_json_key(b, SILT_LIT("language"));
     silt_json_string(b, silt_slice_of(silt_language_name(x->row.language)));

@@ -234,8 +234,10 @@ static void be_done(struct silt_context *c, struct silt_cell *x, uint32_t count)
 {
     c->row.count = count;
     c->row.used_ms = silt_clock_wall_ms();
-    c->interrupted = false;
-    silt_context_enter(c, SILT_CONTEXT_IDLE);
+    if (c->interrupted)
+        silt_context_settle(c);
+    else
+        silt_context_enter(c, SILT_CONTEXT_IDLE);
     end(x, count, NULL);
     silt_cell_begin_next(c);
 }
@@ -293,7 +295,7 @@ void silt_cell_end_all(struct silt_context *c, const struct silt_error *e)
     while ((x = silt_list_first(&c->cells, struct silt_cell, link)) != NULL) {
         struct silt_cell_sink *sink = finish(x);
         if (sink != NULL)
-            sink->failed(sink, e);
+            sink->failed(sink, e, c->death.cause[0] != 0 ? &c->death : NULL);
     }
 }
 

@@ -28,7 +28,8 @@ struct silt_cell_sink { /* borrowed: must outlive the run, or leave it */
     bool (*full)(struct silt_cell_sink *sink); /* then nothing comes until silt_cell_resume */
     /* Exactly one of these two, once, last. */
     void (*ended)(struct silt_cell_sink *sink, const struct silt_cell_end *end);
-    void (*failed)(struct silt_cell_sink *sink, const struct silt_error *e); /* it never began */
+    /* It never began. `death` is its context's, if that is why; else NULL. */
+    void (*failed)(struct silt_cell_sink *sink, const struct silt_error *e, const struct silt_death *death);
 };
 
 struct silt_cell;

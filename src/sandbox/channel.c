@@ -3,6 +3,7 @@
  * where they are used, and a turn of the loop takes a bounded number of frames. */
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/context.h"
 #include "sandbox/work.h"
 
 #include <errno.h>
@@ -97,7 +98,9 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
     case SILT_AGENT_NEED_HANDLES:
         silt_sandbox_on_need_handles(s, f->flags);
         break;
-    case SILT_AGENT_PONG: /* that something came is all it says */
+    case SILT_AGENT_PONG: /* without an id that something came is all it says */
+        silt_context_on_pong(s, f->id);
+        break;
     case SILT_AGENT_WELCOME:
     case SILT_AGENT_SAY_MAX:
         break;

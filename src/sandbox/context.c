@@ -18,6 +18,7 @@
 enum {
     START_MS = 60000,
     PONG_MS = 1000,   /* for one that runs nothing to say so */
+    SETTLE_MS = 2000, /* the same, after a run */
     SILENT_MS = 1000, /* from the end of the control socket to the end of the process */
     INTERRUPT_AGAIN_MS = 700, /* what it has to say of the first takes it a while */
     RESULT_MAX = 4 << 20, /* bytes of one format of a result */
@@ -101,7 +102,8 @@ static void be_unkept(struct silt_context *c)
 
 static bool listens(enum silt_context_state s)
 {
-    return s == SILT_CONTEXT_STARTING || s == SILT_CONTEXT_RUNNING || s == SILT_CONTEXT_UNSURE;
+    return s == SILT_CONTEXT_STARTING || s == SILT_CONTEXT_RUNNING || s == SILT_CONTEXT_UNSURE
+           || s == SILT_CONTEXT_SETTLING;
 }
 
 /* The only place that assigns it. What a former siltd's caller runs keeps the sandbox awake like any run. */
@@ -188,9 +190,18 @@ static void start_again(struct silt_context *c)
     be_gone(c);
 }
 
-/* Its process is gone, or never was: `e` says why to those who wait for it. */
-static void die(struct silt_context *c, const struct silt_error *e)
+/* What is told to those who waited for one that was deleted, however its process ended. */
+static void tell_deleted(const struct silt_context *c, struct silt_error *e)
 {
+    if (strcmp(c->death.cause, "deleted") == 0)
+        (void)silt_fail(e, SILT_CONFLICT, "Context %s was deleted", c->row.id);
+}
+
+/* Its process is gone, or never was: `why` is told to those who wait for it. */
+static void die(struct silt_context *c, const struct silt_error *why)
+{
+    struct silt_error told = *why, *e = &told;
+    tell_deleted(c, e);
     bool born = c->state != SILT_CONTEXT_STARTING;
     if (!born)
         silt_spare_end_all(c->sandbox); /* memory may have been short */
@@ -390,6 +401,48 @@ static void be_ready(struct silt_context *c)
     silt_cell_begin_next(c);
 }
 
+static void send_ping(struct silt_context *c)
+{
+    silt_auto_buf line = {0};
+    c->ping = c->sandbox->registry->next_cell++;
+    silt_buf_init(&line, INIT_MAX);
+    silt_kernel_say_ping(&line, c->ping);
+    silt_kernel_send(&c->kernel, &line);
+}
+
+/* First its agent says that the signal is sent, then the interpreter that it has nothing to do. */
+void silt_context_settle(struct silt_context *c)
+{
+    c->interrupted = false;
+    c->ping = 0;
+    silt_context_enter(c, SILT_CONTEXT_SETTLING);
+    silt_loop_after(c->sandbox->registry->loop, &c->deadline, SETTLE_MS);
+    if (c->exec != NULL)
+        silt_exec_ping(c->exec);
+    else
+        send_ping(c);
+}
+
+/* The store has them as they were when something else had to be written. */
+static void recall(struct silt_context *c, const struct silt_kernel_said *said)
+{
+    if (said->count > c->row.count)
+        c->row.count = said->count;
+    if (said->used_ms > c->row.used_ms && said->used_ms <= silt_clock_wall_ms())
+        c->row.used_ms = said->used_ms;
+}
+
+static void on_kernel_pong(struct silt_context *c, const struct silt_kernel_said *said)
+{
+    if (said->id != c->ping || (c->state != SILT_CONTEXT_UNSURE && c->state != SILT_CONTEXT_SETTLING))
+        return;
+    recall(c, said);
+    if (c->interrupted)
+        silt_context_settle(c);
+    else
+        be_ready(c);
+}
+
 static void end_process(struct silt_context *c)
 {
     if (c->exec != NULL)
@@ -419,8 +472,7 @@ static void on_said(struct silt_context *c, const struct silt_kernel_said *said)
         be_ready(c);
         return;
     case SILT_KERNEL_PONG:
-        if (c->state == SILT_CONTEXT_UNSURE && said->id == c->ping)
-            be_ready(c);
+        on_kernel_pong(c, said);
         return;
     case SILT_KERNEL_STALE: /* of a warm one: it leaves, and another is started */
         silt_log(SILT_LOG_DEBUG, "context.stale", "context=%s why=\"%.*s\"", c->row.id, (int)said->value.len,
@@ -491,6 +543,8 @@ static void on_deadline(struct silt_timer *t)
         silt_context_kill(c, "protocol", "the interpreter's control descriptor was closed");
     else if (c->state == SILT_CONTEXT_STARTING)
         silt_context_kill(c, "timeout", "the interpreter did not start in time");
+    else if (c->state == SILT_CONTEXT_SETTLING)
+        be_ready(c); /* something holds it up: the next run may be interrupted, too */
     else
         silt_cell_on_time(c);
 }
@@ -721,21 +775,24 @@ static struct silt_context *find_number(struct silt_sandbox *s, uint64_t number)
     return NULL;
 }
 
+void silt_context_on_pong(struct silt_sandbox *s, uint64_t number)
+{
+    struct silt_context *c = number != 0 ? find_number(s, number) : NULL;
+    if (c != NULL && c->state == SILT_CONTEXT_SETTLING && c->ping == 0)
+        send_ping(c);
+}
+
 /* Whether it is at work it says itself, when it is not. */
 void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS])
 {
     struct silt_context *c = find_number(s, number);
-    silt_auto_buf line = {0};
     if (c == NULL || c->ping != 0) {
         for (int i = 0; i < SILT_KERNEL_FDS; i++)
             (void)close(fds[i]);
         return;
     }
-    c->ping = s->registry->next_cell++;
     silt_kernel_adopt(&c->kernel, fds);
-    silt_buf_init(&line, INIT_MAX);
-    silt_kernel_say_ping(&line, c->ping);
-    silt_kernel_send(&c->kernel, &line);
+    send_ping(c);
     silt_context_enter(c, SILT_CONTEXT_UNSURE);
     int64_t left_ms = c->row.deadline_ms - silt_clock_wall_ms();
     if (c->row.deadline_ms > 0) /* the deadline stays written when its run has ended */

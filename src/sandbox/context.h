@@ -3,6 +3,8 @@
  * of siltd; it ends with its sandbox's processes.
  *
  *   STARTING --ready--> IDLE <--> RUNNING        UNSURE: of a former siltd; it may be running --pong--> IDLE
+ *   RUNNING, interrupted --done--> SETTLING --pong--> IDLE: the signal may still be on its way, and is not for
+ *                                             the next run
  *   any --its process ends--> DEAD (kept, so that the next caller learns why), or STARTING again */
 #pragma once
 
@@ -15,6 +17,7 @@ enum silt_context_state {
     SILT_CONTEXT_IDLE,
     SILT_CONTEXT_RUNNING,
     SILT_CONTEXT_UNSURE,
+    SILT_CONTEXT_SETTLING,
     SILT_CONTEXT_DEAD,
 };
 
@@ -55,7 +58,7 @@ struct silt_context {
     struct silt_link enders;   /* wait until it is gone */
     struct silt_timer deadline; /* of its start, of the run, of an interrupt */
     struct silt_death death;    /* why it is dead */
-    uint64_t ping;              /* UNSURE: what it was asked; 0: nothing yet */
+    uint64_t ping;              /* UNSURE, SETTLING: what it was asked; 0: nothing yet */
     bool interrupted;           /* the run was, and has not ended yet */
     int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */
@@ -113,7 +116,11 @@ void silt_context_settle_all(struct silt_sandbox *s);
 void silt_context_on_forked(struct silt_context *c, int32_t pid, const int *fds, int nfds);
 void silt_context_on_reaped(struct silt_context *c, const int32_t *status);
 
+void silt_context_on_pong(struct silt_sandbox *s, uint64_t number); /* for channel.c */
+
 /* For cell.c. */
+/* An interrupted run has ended: the next one begins when no signal can hit it any more. */
+void silt_context_settle(struct silt_context *c);
 void silt_context_save(struct silt_context *c);
 void silt_context_enter(struct silt_context *c, enum silt_context_state next);
 void silt_context_kill(struct silt_context *c, const char *cause, const char *message);

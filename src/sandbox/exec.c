@@ -302,6 +302,11 @@ void silt_exec_interrupt(struct silt_exec *x)
     tell_kill(x, &how);
 }
 
+void silt_exec_ping(struct silt_exec *x)
+{
+    tell(x, SILT_AGENT_PING, 0, (silt_slice){NULL, 0});
+}
+
 void silt_exec_follow(struct silt_exec *x, uint64_t position)
 {
     tell(x, SILT_AGENT_FOLLOW, 0, (silt_slice){(const char *)&position, sizeof(position)});

@@ -148,6 +148,17 @@ static int hear_error(struct silt_kernel_said *s, struct silt_error *e)
     return 0;
 }
 
+/* Both are for a siltd that does not know them any more. */
+static void hear_pong(struct silt_kernel_said *s)
+{
+    struct silt_error ignored;
+    int64_t count = 0;
+    if (get_number(s->body, SILT_LIT("count"), UINT32_MAX, &count, &ignored) == 0)
+        s->count = (uint32_t)count;
+    if (get_number(s->body, SILT_LIT("used"), INT64_MAX, &s->used_ms, &ignored) < 0)
+        s->used_ms = 0;
+}
+
 static int hear_rest(struct silt_kernel_said *s, struct silt_error *e)
 {
     int64_t number = 0;
@@ -176,8 +187,10 @@ static int hear_rest(struct silt_kernel_said *s, struct silt_error *e)
             return -1;
         s->status = (int32_t)number;
         return 0;
-    case SILT_KERNEL_READY:
     case SILT_KERNEL_PONG:
+        hear_pong(s);
+        return 0;
+    case SILT_KERNEL_READY:
     case SILT_KERNEL_WORD_MAX:
         return 0;
     }

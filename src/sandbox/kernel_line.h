@@ -34,7 +34,8 @@ enum silt_kernel_word {
 struct silt_kernel_said {
     enum silt_kernel_word word;
     uint64_t id;
-    uint32_t count;               /* DONE */
+    uint32_t count;               /* DONE; PONG: of runs so far, if it says so */
+    int64_t used_ms;              /* PONG: wall clock at the end of the last of them; 0: it does not say */
     int32_t status;               /* EXIT: 0..255 */
     bool main;                    /* RESULT: of the last expression */
     bool password;                /* INPUT */

@@ -171,9 +171,12 @@ void silt_sandbox_on_network(struct silt_sandbox *s)
     wake_waiters(s, NULL);
 }
 
+static void ask_handles(struct silt_sandbox *s);
+
 static void is_running(struct silt_sandbox *s)
 {
     enter(s, SILT_SANDBOX_RUNNING);
+    ask_handles(s);
     silt_network_on_running(s);
     if (!s->network.coming)
         silt_sandbox_on_network(s);
@@ -204,6 +207,7 @@ static void became_ready(struct silt_sandbox *s)
     struct silt_registry *r = s->registry;
     no_longer_coming(s);
     enter(s, SILT_SANDBOX_RUNNING);
+    ask_handles(s);
     silt_list_append(&r->ready, &s->ready_link);
     r->ready_count++;
     silt_sandbox_save(s);
@@ -268,6 +272,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
     silt_loop_after(s->registry->loop, &s->hello, BIRTH_DEADLINE_MS);
     s->fresh = false;
     s->handles = SILT_HANDLES_SOME;
+    s->handles_wanted = 0;
     s->row.started_ms = silt_clock_wall_ms();
     silt_id_random(s->row.incarnation, SILT_INCARNATION_SIZE - 1);
     if (s->row.id[0] == 0) {
@@ -687,12 +692,23 @@ static void on_handles(void *context, const struct silt_priv_answer *a, int *fds
         ask_claim(s); /* a ready one whose agent asked just before it was taken */
 }
 
-void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count)
+/* Its agent asks once and waits: what cannot be asked now is asked when it can. */
+static void ask_handles(struct silt_sandbox *s)
 {
+    uint32_t count = s->handles_wanted;
     if (s->handles != SILT_HANDLES_SOME || s->asks > 0 || s->state != SILT_SANDBOX_RUNNING || count == 0)
         return;
     s->handles = SILT_HANDLES_ASKED;
+    s->handles_wanted = 0;
     struct silt_priv_request q = {.op = SILT_PRIV_HANDLES, .slot = s->row.slot};
     q.body.count = count < HANDLES_AT_ONCE ? count : HANDLES_AT_ONCE;
     ask(s, &q, NULL, 0, on_handles);
+}
+
+void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count)
+{
+    if (s->handles != SILT_HANDLES_SOME)
+        return;
+    s->handles_wanted = count;
+    ask_handles(s);
 }

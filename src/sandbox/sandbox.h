@@ -90,6 +90,7 @@ struct silt_sandbox {
     uint32_t requests; /* in flight: not idle */
     uint32_t asks;     /* questions to silt-priv that change it and are not answered: at most one */
     enum silt_handles handles;
+    uint32_t handles_wanted; /* by its agent, while something else was asked */
     struct silt_timer idle;
     struct silt_timer hello; /* deadline of the agent's answer */
     struct silt_grave grave;

@@ -65,7 +65,7 @@ enum silt_agent_ask {
     SILT_AGENT_WORKER,      /* id: new worker. A descriptor rides along: its end of a pair as in
                                wire/worker.h. Answer: only FAILED; its end is seen on the pair */
     SILT_AGENT_WORKER_KILL, /* id: worker */
-    SILT_AGENT_PING,        /* Answer: PONG, at once */
+    SILT_AGENT_PING,        /* id: any. Answer: PONG with the same, at once, after all that was asked before */
     SILT_AGENT_ADOPT,       /* id: new exec. body: int32_t pid of a process of this namespace that somebody
                                outside has started and reaps; descriptors: its pidfd, then those of its
                                handle, which is nobody else's. From then on it is as an exec with
@@ -92,7 +92,7 @@ enum silt_agent_say {
     SILT_AGENT_NEED_HANDLES, /* flags: how many */
     SILT_AGENT_LOGGED,       /* id: exec. body: struct silt_agent_logged */
     SILT_AGENT_STDIN_TAKEN,  /* id: exec. body: uint64_t bytes that were taken; flags: SILT_STDIN_GONE */
-    SILT_AGENT_PONG,
+    SILT_AGENT_PONG,         /* id: of the PING */
     SILT_AGENT_SAY_MAX
 };
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { cell, context, open, run } from '../lib/code.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
+import { envelope } from '../lib/expect.mjs';
 import { events } from '../lib/sse.mjs';
 import { until } from '../lib/wait.mjs';
 
@@ -126,4 +127,109 @@ test('a new siltd goes by the run that is under way, not by the one before, and 
 	await run(box, asking, 'import time; time.sleep(2)');
 	await box.out('touch /tmp/go');
 	assert.equal((await run(box, free, 'y')).results[0].text, '12');
+});
+
+for (const [language, first, second] of [
+	['python', 'print("on", flush=True)\nimport time\ntime.sleep(0.3)', 'time.sleep(0.5)\n"fine"'],
+	['javascript', 'process.stdout.write("on"); await new Promise(done => setTimeout(done, 300))', 'for (const end = Date.now() + 500; Date.now() < end;); "fine"'],
+]) {
+	test(`${language}: an interrupt that comes too late for its run does not hit the next one`, async t => {
+		const box = await daemon.box(t);
+		const id = await context(box, { language });
+		const init = await box.init();
+		let next;
+		for await (const { data } of cell(box, id, first)) {
+			if (!data.text?.startsWith('on'))
+				continue;
+			next = run(box, id, second);
+			process.kill(init, 'SIGSTOP'); // who is to send the signal is busy, until the run has ended
+			setTimeout(() => process.kill(init, 'SIGCONT'), 1_000);
+			assert.equal((await daemon.api('POST', `/v1/sandboxes/${box.id}/contexts/${id}/interrupt`)).body.interrupted, true);
+		}
+		const { error, results } = await next;
+		assert.deepEqual([error, results[0]?.text], [null, "'fine'"]);
+		assert.equal((await daemon.api('GET', `/v1/sandboxes/${box.id}/contexts/${id}`)).body.executionCount, 2);
+	});
+}
+
+test('runs that wait in a context that is deleted are told that, and so is who created it', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box);
+	const path = `/v1/sandboxes/${box.id}/contexts/${id}`;
+	let streams, whole;
+	for await (const { data } of cell(box, id, 'print("on", flush=True)\nimport time\ntime.sleep(1000)')) {
+		if (data.type !== 'stdout')
+			assert.deepEqual([data.type, data.cause, data.contextTerminated], ['error', 'deleted', true]);
+		if (!data.text?.startsWith('on'))
+			continue;
+		streams = await Promise.all([open(box, id, '1'), open(box, id, '2')]);
+		whole = daemon.api('POST', `${path}/run`, { code: '3' });
+		assert.equal((await box.api('DELETE', `/api/contexts/${id}`)).status, 200);
+	}
+	for (const stream of streams)
+		for await (const { data } of events(stream))
+			assert.deepEqual([data.type, data.cause, data.contextTerminated], ['error', 'deleted', true]);
+	envelope(await whole, 404, 'CONTEXT_NOT_FOUND');
+	// A Python that never gets ready.
+	await box.out("printf '#!/bin/sh\\nexec sleep 1000\\n' > /usr/local/bin/python3; chmod +x /usr/local/bin/python3");
+	const creating = box.api('POST', '/api/contexts', { env_vars: { LANG: 'C' } }, { deadline: 60_000 });
+	const [starting] = await until('it in the list', async () => {
+		const { contexts } = (await box.api('GET', '/api/contexts')).body;
+		return contexts.length === 1 && contexts;
+	}, 30_000);
+	assert.equal(starting.state, 'starting');
+	assert.equal((await box.api('DELETE', `/api/contexts/${starting.id}`)).status, 200);
+	const answer = await creating;
+	envelope(answer, 404, 'CONTEXT_NOT_FOUND');
+	assert.match(answer.body.message, /was deleted/);
+});
+
+for (const language of ['python', 'javascript']) {
+	test(`${language}: how often and when a context was used last is true after a lost siltd`, async t => {
+		const box = await daemon.box(t);
+		const id = await context(box, { language });
+		for (let i = 0; i < 3; i++)
+			await run(box, id, '1');
+		const look = async () => (await daemon.api('GET', `/v1/sandboxes/${box.id}/contexts/${id}`)).body;
+		const before = await look();
+		const pid = daemon.siltd();
+		process.kill(pid, 'SIGKILL');
+		await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid), 15_000);
+		await daemon.healthy();
+		const after = await until('its answer', async () => {
+			const seen = await look();
+			return seen.state === 'idle' && seen;
+		}, 30_000);
+		assert.deepEqual([before.executionCount, after.executionCount, after.createdAt], [3, 3, before.createdAt]);
+		assert.ok(Math.abs(new Date(after.lastUsed) - new Date(before.lastUsed)) < 1_000, `${before.lastUsed}, then ${after.lastUsed}`);
+	});
+}
+
+test('a Python that was started for its context leaves no folder of its own', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box, { env_vars: { LANG: 'C.UTF-8' } }); // no warm one has that
+	assert.equal((await run(box, id, 'import os; [os.path.exists(p) for p in ("/nonexistent", "/root/.ipython")]')).results[0].text, '[False, False]');
+});
+
+test('many interrupts while a traceback is being made print nothing', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box);
+	const deep = 'def f(n):\n    if n: f(n - 1)\n    else:\n        print("on", flush=True)\n        while True: pass\n';
+	for (let i = 0; i < 3; i++) {
+		let over = false, stderr = '', last;
+		const ask = async () => {
+			while (!over)
+				await daemon.api('POST', `/v1/sandboxes/${box.id}/contexts/${id}/interrupt`);
+		};
+		let asking = [];
+		for await (const { data } of cell(box, id, `${deep}f(200)`)) {
+			if (data.text?.startsWith('on'))
+				asking = [ask(), ask()];
+			stderr += data.type === 'stderr' ? data.text : '';
+			last = data;
+		}
+		over = true;
+		await Promise.all(asking);
+		assert.deepEqual([last.ename, stderr], ['KeyboardInterrupt', '']);
+	}
 });

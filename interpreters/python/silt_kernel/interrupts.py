@@ -11,7 +11,16 @@ import threading
 from _signal import SIGINT, signal  # without the enums of the module above it
 
 
+class Again(BaseException):
+    """Instead of KeyboardInterrupt while a traceback is made: IPython would catch that one, and print it."""
+
+
+Again.__name__ = Again.__qualname__ = "KeyboardInterrupt"
+
+
 class Interrupts:
+    kind = KeyboardInterrupt
+
     def __init__(self):
         self.running = False
         self.pending = False
@@ -31,9 +40,10 @@ class Interrupts:
         if self.depth:
             self.pending = True
         else:
-            raise KeyboardInterrupt
+            raise self.kind
 
     def begin(self):
+        self.kind = KeyboardInterrupt
         self.pending = self.came = False
         self.running = True
 
@@ -55,4 +65,4 @@ class Interrupts:
         self.depth -= 1
         if self.pending and self.running and not self.depth:
             self.pending = False
-            raise KeyboardInterrupt
+            raise self.kind

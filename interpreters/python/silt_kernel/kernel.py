@@ -9,6 +9,7 @@ import platform
 import select
 import sys
 import threading
+import time
 from _signal import SIG_IGN, SIGPIPE, signal
 
 from . import blas, bundle, failure, figures, stamps, surroundings, zygote
@@ -33,6 +34,7 @@ class Kernel:
         self.run_id = None  # of the cell that runs
         self.results = 0
         self.count = 0
+        self.used = 0  # when the last run ended, in milliseconds
         self.error = None  # the message about the exception that ended the cell
         self.status = 1  # of SystemExit
         self.budget = RESULT_BUDGET
@@ -62,6 +64,7 @@ class Kernel:
         self.streams.install()
         self.streams.save()
         self.shell.sink = self.publish
+        self.shell.interrupts = self.interrupts
         self.shell.loop_runner = self.loop.run
         Questions(self).install()
         if not faulthandler.is_enabled():
@@ -91,7 +94,7 @@ class Kernel:
             if message is None or message.get("t") == "quit":
                 leave(0)
             if message.get("t") == "ping":
-                self.control.send({"t": "pong", "id": message.get("id")})
+                self.control.send({"t": "pong", "id": message.get("id"), "count": self.count, "used": self.used})
             if message.get("t") == "run" and isinstance(message.get("code"), str):
                 self.run_whole(message)
 
@@ -118,6 +121,7 @@ class Kernel:
             os._exit(0)  # a child that the cell forked came back with it
         self.tell(failed)
         run, self.run_id = self.run_id, None
+        self.used = time.time_ns() // 1000000
         self.streams.repair()
         self.control.send({"t": "done", "id": run, "count": self.count})
         if not self.blas_done:
@@ -135,7 +139,7 @@ class Kernel:
         except BaseException as e:  # mostly an interrupt that came between the cell and us
             failed = failed or e
         finally:
-            self.interrupts.end()
+            self.interrupts.running = False  # no call: one could be interrupted before it begins
             self.interrupts.install()
         return failed
 

@@ -5,6 +5,7 @@ import sys
 import warnings
 
 import IPython
+from IPython.core import interactiveshell
 from IPython.core.autocall import ExitAutocall
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
@@ -15,6 +16,7 @@ from traitlets import Type, observe
 from traitlets.config import Config
 
 from . import command, failure, figures, formats, plots
+from .interrupts import Again
 
 NOWHERE = "/nonexistent/ipython"
 SEQUENCE_MAX = 1000  # elements of a container that its text shows
@@ -100,12 +102,25 @@ class Shell(InteractiveShell):
     compiler_class = Type(Compiler)
     sink = None  # of the kernel: result(bundle, main)
     streams = None
+    interrupts = None
     held_traceback = None  # (exception, lines): shown, but not known yet to be the cell's own
     main_depth = 0  # above 0 while the last expression is shown
 
     def publish(self, bundle):
         if self.sink is not None:
             self.sink(bundle, self.main_depth > 0)
+
+    def showtraceback(self, *args, **options):
+        """Without an end of its own: an interrupt leaves it out."""
+        if self.interrupts is None:
+            return super().showtraceback(*args, **options)
+        try:
+            self.interrupts.kind = Again
+            super().showtraceback(*args, **options)
+        except Again:
+            pass
+        finally:
+            self.interrupts.kind = KeyboardInterrupt
 
     def _showtraceback(self, etype, evalue, stb):
         if self.held_traceback is not None and self.held_traceback[0] is not evalue:
@@ -184,7 +199,13 @@ def page(_, data, start=0, **__):
     print("\n".join(str(text).splitlines()[start:]))
 
 
+def without_database(_):
+    """What %store and bookmarks would keep between contexts, in the place of a folder on the disk."""
+    return {}
+
+
 def make(streams):
+    interactiveshell.PickleShareDB = without_database  # until IPython 8.6 there is no method to replace
     made = Shell.instance(config=settings())
     made.streams = streams
     atexit.unregister(made.atexit_operations)  # what it does is done by leave(), after the handlers of the user

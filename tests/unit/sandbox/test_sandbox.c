@@ -412,6 +412,25 @@ static void make_ready(struct silt_priv_request *q)
     h.registry.settings.ready = 0;
 }
 
+static void handles_that_are_needed_during_a_claim_are_asked_for_after_it(void **state)
+{
+    (void)state;
+    struct silt_priv_request q;
+    struct wait w = {.waiter = {.on_ready = on_ready}};
+    make_ready(&q);
+    silt_registry_use(&h.registry, SILT_LIT("a"), &w.waiter);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_CLAIM);
+    harness_say(&h, SILT_AGENT_NEED_HANDLES, 4, 0, NULL, 0);
+    harness_turn(&h);
+    harness_answer(&h, &q, true);
+    harness_turn(&h);
+    bool asked = false;
+    while (harness_asked(&h, &q))
+        asked = asked || (q.op == SILT_PRIV_HANDLES && q.body.count == 4);
+    assert_true(asked);
+}
+
 static void a_ready_one_that_dies_while_it_is_claimed_is_started_under_its_name(void **state)
 {
     struct silt_priv_request claim, q;
@@ -871,6 +890,7 @@ int main(void)
         T(a_destroyed_sandbox_stays_in_memory_until_its_last_request_is_over),
         T(a_destroy_waits_for_a_create_and_ends_who_waits),
         T(a_stop_waits_for_what_silt_priv_was_asked_before),
+        T(handles_that_are_needed_during_a_claim_are_asked_for_after_it),
         T(a_ready_one_that_dies_while_it_is_claimed_is_started_under_its_name),
         T(a_claim_that_was_cut_off_is_asked_again),
         T(a_nameless_one_that_could_not_be_destroyed_is_not_kept),
