@@ -38,7 +38,7 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net rm image token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -58,7 +58,7 @@ _silt() {
         mapfile -t COMPREPLY < <(compgen -W "create modify delete move_from move_to attrib" -- "$word")
         return
         ;;
-    --server | --session | --shell | --cwd | --env | --timeout | --label | --name | --user | --branch | --depth | --include | --exclude) return ;;
+    --server | --session | --shell | --cwd | --env | --timeout | --label | --name | --user | --token | --branch | --depth | --include | --exclude) return ;;
     esac
     local words="--server --token-file"
     case $command in
@@ -114,7 +114,8 @@ _silt() {
         *) words+=" --mode --allow --json $(_silt_ids)" ;;
         esac
         ;;
-    info) words+=" --json $(_silt_ids)" ;;
+    expose) words+=" --name --token --private --json $(_silt_ids)" ;;
+    info | ports | unexpose | open) words+=" --json $(_silt_ids)" ;;
     rm) words+=" $(_silt_ids)" ;;
     image)
         case $COMP_CWORD:${COMP_WORDS[2]} in

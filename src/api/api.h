@@ -176,6 +176,7 @@ SILT_HANDLER(silt_api_pty);
 SILT_HANDLER(silt_api_terminal_page);
 SILT_HANDLER(silt_api_terminal_login);
 SILT_HANDLER(silt_api_asset);
+SILT_HANDLER(silt_api_port_direct);
 SILT_HANDLER(silt_api_watch);
 SILT_HANDLER(silt_api_watch_check);
 SILT_HANDLER(silt_api_watch_native);

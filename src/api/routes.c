@@ -62,6 +62,7 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/ports", silt_api_port_expose, 0},
     {"DELETE", "/v1/sandboxes/{id}/ports/{port}", silt_api_port_unexpose, 0},
     {"POST", "/v1/sandboxes/{id}/ports/{port}/sign", silt_api_port_sign, 0},
+    {"*", "/v1/sandboxes/{id}/ports/{port}/{path*}", silt_api_port_direct, 0},
     {"POST", "/sandboxes/{id}/api/watch", silt_api_watch, 0},
     {"POST", "/sandboxes/{id}/api/watch/check", silt_api_watch_check, 0},
     {"POST", "/v1/sandboxes/{id}/watch", silt_api_watch_native, 0},

@@ -3,12 +3,21 @@
 
 #include <stdio.h>
 
+static bool takes_rest(silt_slice want)
+{
+    return want.len > 2 && want.data[0] == '{' && want.data[want.len - 2] == '*';
+}
+
 /* Segment by segment; "{name}" takes one that is not empty. */
 static bool fits(const char *pattern, silt_slice path, silt_slice args[SILT_ROUTE_ARGS_MAX])
 {
     silt_slice rest = silt_slice_of(pattern), want, got;
     size_t count = 0;
     while (silt_slice_split(&rest, '/', &want)) {
+        if (takes_rest(want) && path.data != NULL && count < SILT_ROUTE_ARGS_MAX) {
+            args[count] = path;
+            return true;
+        }
         if (!silt_slice_split(&path, '/', &got))
             return false;
         if (want.len == 0 || want.data[0] != '{') {
@@ -27,7 +36,7 @@ static bool fits(const char *pattern, silt_slice path, silt_slice args[SILT_ROUT
 static bool serves(const struct silt_route *route, silt_slice method)
 {
     silt_slice own = silt_slice_of(route->method);
-    return silt_slice_eq(own, method)
+    return silt_slice_eq(own, method) || silt_slice_eq(own, SILT_LIT("*"))
            || (silt_slice_eq(method, SILT_LIT("HEAD")) && silt_slice_eq(own, SILT_LIT("GET")));
 }
 

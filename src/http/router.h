@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* router: from method and raw path to a handler. Patterns are literal segments and {name} segments;
- * matching is on the raw, undecoded path; the first row that fits wins; HEAD fits rows of GET. */
+/* router: from method and raw path to a handler. Patterns are literal segments, {name} segments and, at
+ * the end, {name*}, which takes the rest, also an empty one; method "*" is any. Matching is on the raw, undecoded path; the first row that fits wins; HEAD fits rows of GET. */
 #pragma once
 
 #include "http/server.h"
