@@ -33,7 +33,7 @@ TEST(every_other_host_is_refused)
         "a.8000-abc-token.localhost:7459", ".localhost:7459",               "localhost:7459.localhost:7459",
         "8000_abc.localhost:7459",        "xlocalhost:7459",                "8000-abc-token.LOCALHOST:7459",
         "127.0.0.1:7459",                 "[::1]:7459",                     "8000-abc%2dtoken.localhost:7459",
-        "b\xc3\xbc" "cher.localhost:7459",
+        ("b\xc3\xbc" "cher.localhost:7459"),
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:7459"};
     for (size_t i = 0; i < SILT_COUNT(hosts); i++)
         if (read_request(&below, "/", hosts[i], "") != 400)
