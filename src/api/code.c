@@ -22,6 +22,7 @@ static const char *const formats[] = {"text",     "html",       "png",  "jpeg", 
 struct whole {
     struct silt_buf logs[2]; /* pieces as JSON strings, between commas */
     struct silt_buf results;
+    size_t counted; /* bytes of all three */
     bool cut;
 };
 
@@ -98,13 +99,15 @@ static void refuse_dead(struct silt_http_request *r, const struct silt_context *
 static struct silt_http_request *let_go(struct job *j)
 {
     struct silt_http_request *r = silt_sse_fini(&j->sse);
-    silt_sandbox_release(j->sandbox);
     silt_buf_fini(&j->error);
     if (j->whole != NULL) {
+        j->sandbox->answer_bytes -= j->whole->counted;
+        j->sandbox->registry->answer_bytes -= j->whole->counted;
         silt_buf_fini(&j->whole->logs[0]);
         silt_buf_fini(&j->whole->logs[1]);
         silt_buf_fini(&j->whole->results);
     }
+    silt_sandbox_release(j->sandbox);
     free(j->whole);
     free(j);
     return r;
@@ -152,17 +155,33 @@ static bool add_piece(struct job *j, struct silt_buf *b, int stream, silt_slice 
     return any;
 }
 
+/* What was added to `b` since stays if there is room for it; else the answer is cut. */
+static void keep(struct job *j, struct silt_buf *b, size_t before)
+{
+    struct silt_sandbox *s = j->sandbox;
+    size_t more = b->len - before;
+    if (b->broken || s->answer_bytes + more > SILT_ANSWERS_EACH_MAX
+        || s->registry->answer_bytes + more > SILT_ANSWERS_MAX) {
+        j->whole->cut = true;
+        b->len = before;
+        b->broken = false;
+        return;
+    }
+    s->answer_bytes += more;
+    s->registry->answer_bytes += more;
+    j->whole->counted += more;
+}
+
 static void keep_output(struct job *j, int stream, silt_slice bytes, bool end)
 {
     struct silt_buf *b = &j->whole->logs[stream - 1];
     size_t before = b->len;
     if (before > 0)
         silt_buf_add_byte(b, ',');
-    if (!add_piece(j, b, stream, bytes, end) || b->broken) {
-        j->whole->cut = j->whole->cut || b->broken;
+    if (add_piece(j, b, stream, bytes, end) || b->broken)
+        keep(j, b, before);
+    else
         b->len = before;
-        b->broken = false;
-    }
 }
 
 static void tell_output(struct job *j, int stream, silt_slice bytes, bool end)
@@ -221,11 +240,7 @@ static void on_result(struct silt_cell_sink *sink, const struct silt_kernel_said
     add_result(&b, said);
     silt_json_close(&b, '}');
     silt_buf_add(all, silt_buf_slice(&b));
-    if (!all->broken)
-        return;
-    all->len = before;
-    all->broken = false;
-    j->whole->cut = true;
+    keep(j, all, before);
 }
 
 static void add_error(struct silt_buf *b, silt_slice name, silt_slice value, const struct silt_json *traceback)

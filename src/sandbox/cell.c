@@ -79,6 +79,9 @@ static int check(const struct silt_context *c, silt_slice code, struct silt_erro
     if (code.len > SILT_UNSTARTED_MAX - r->unstarted_bytes)
         return silt_fail(e, SILT_LIMIT, "code and commands of %zu bytes wait to be started already",
                          r->unstarted_bytes);
+    if (c->sandbox->unsent_bytes > SILT_UNSENT_EACH_MAX || r->unsent_bytes > SILT_UNSENT_MAX)
+        return silt_fail(e, SILT_LIMIT, "code of %zu bytes waits for its interpreters in this sandbox already",
+                         c->sandbox->unsent_bytes);
     return 0;
 }
 

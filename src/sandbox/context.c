@@ -599,6 +599,7 @@ static struct silt_context *add(struct silt_sandbox *s)
     c->sink = (struct silt_exec_sink){.ended = on_ended, .failed = on_failed};
     c->deadline = (struct silt_timer){.on_time = on_deadline};
     c->kernel = (struct silt_kernel){.loop = s->registry->loop,
+                                     .unsent_sums = {&s->unsent_bytes, &s->registry->unsent_bytes},
                                      .lane = {.all = &s->registry->lanes, .user = &s->lanes},
                                      .on_output = on_output,
                                      .on_line = on_line,

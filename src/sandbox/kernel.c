@@ -165,6 +165,21 @@ static void take_bytes(struct silt_kernel *k, silt_slice bytes)
         keep_rest(k, bytes);
 }
 
+static void count_unsent(struct silt_kernel *k, size_t before)
+{
+    for (size_t i = 0; i < SILT_COUNT(k->unsent_sums); i++)
+        if (k->unsent_sums[i] != NULL)
+            *k->unsent_sums[i] += k->unsent.len - before; /* may be less: it wraps to the right sum */
+}
+
+static void drop_unsent(struct silt_kernel *k)
+{
+    size_t before = k->unsent.len;
+    silt_buf_fini(&k->unsent);
+    k->unsent_at = 0;
+    count_unsent(k, before);
+}
+
 static void send_unsent(struct silt_kernel *k)
 {
     int fd = k->ends[SILT_KERNEL_CONTROL].watch.fd;
@@ -179,10 +194,8 @@ static void send_unsent(struct silt_kernel *k)
         }
         k->unsent_at += (size_t)n;
     }
-    if (k->unsent_at == k->unsent.len) {
-        silt_buf_fini(&k->unsent);
-        k->unsent_at = 0;
-    }
+    if (k->unsent_at == k->unsent.len)
+        drop_unsent(k);
     settle(k);
 }
 
@@ -308,6 +321,7 @@ void silt_kernel_resume(struct silt_kernel *k)
 
 void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line)
 {
+    size_t before = k->unsent.len;
     if (k->unsent.len == 0) { /* the usual case: no copy */
         silt_buf_fini(&k->unsent);
         k->unsent = *line;
@@ -317,6 +331,7 @@ void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line)
         silt_buf_add(&k->unsent, silt_buf_slice(line));
         silt_buf_clear(line);
     }
+    count_unsent(k, before);
     if (k->unsent.broken)
         fail(k, "it does not read");
     else
@@ -345,6 +360,5 @@ void silt_kernel_close(struct silt_kernel *k)
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         close_end(k, i);
     drop_line(k);
-    silt_buf_fini(&k->unsent);
-    k->unsent_at = 0;
+    drop_unsent(k);
 }

@@ -37,6 +37,7 @@ struct silt_kernel {
     struct silt_buf line;   /* that has not ended */
     struct silt_buf unsent;
     size_t unsent_at;           /* what of it is sent */
+    size_t *unsent_sums[2];     /* borrowed: of its sandbox, and of all; may be NULL */
     struct silt_timer patience; /* with an unfinished line */
     struct silt_lane lane;      /* for a long line; while it waits for one nothing is read */
     bool listening;

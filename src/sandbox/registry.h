@@ -33,7 +33,13 @@ struct silt_registry_settings {
     struct silt_entrance_settings entrance;
 };
 
-enum { SILT_UNSTARTED_MAX = 256 << 20 }; /* bytes of commands and code that have not started */
+enum {
+    SILT_UNSTARTED_MAX = 256 << 20, /* bytes of commands and code that have not started */
+    SILT_UNSENT_EACH_MAX = 64 << 20, /* of code in one sandbox that its interpreters do not take */
+    SILT_UNSENT_MAX = 512 << 20,     /* in all of them */
+    SILT_ANSWERS_EACH_MAX = 128 << 20, /* of answers of one sandbox that are collected */
+    SILT_ANSWERS_MAX = 512 << 20,      /* of all */
+};
 
 struct silt_registry_counts {
     uint64_t created, destroyed, deaths, claims, cold_starts, execs, oom_kills;
@@ -65,6 +71,8 @@ struct silt_registry {
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands and code that wait to be started */
+    size_t unsent_bytes;    /* of code that interpreters have not taken yet */
+    size_t answer_bytes;    /* of answers that are collected until their code has ended */
     struct silt_lanes lanes; /* for long lines of interpreters */
     uint32_t open_logs;     /* of processes */
     uint64_t follow_turn;   /* sandbox/follow.c: the turn of the loop that follow_bytes are of */

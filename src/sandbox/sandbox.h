@@ -77,6 +77,7 @@ struct silt_sandbox {
     struct silt_link contexts; /* struct silt_context, in creation order */
     uint32_t context_count;
     struct silt_lane_user lanes;
+    size_t unsent_bytes, answer_bytes; /* as in the registry, of this one */
     struct silt_spares spares;
     struct silt_works work;
     struct silt_network network;

@@ -158,3 +158,32 @@ test('contexts that never end their lines hold up their own sandbox and no other
 	for (const response of open20)
 		response.destroy();
 });
+
+test('code that interpreters do not take has a bound for each sandbox', async t => {
+	const deaf = await pretend(t, 'sleep 1000');
+	const code = 'x'.repeat(15 << 20);
+	const responses = [];
+	for (let i = 0; i < 5; i++)
+		responses.push(await open(deaf, await context(deaf), code));
+	envelope(await deaf.api('POST', '/api/execute/code', { context_id: await context(deaf), code: '1' }), 429, 'LIMIT_REACHED');
+	assert.equal((await run(box, shared, '1')).results[0].text, '1');
+	for (const response of responses)
+		response.on('error', () => {}).destroy();
+});
+
+test('answers that are collected have a bound for each sandbox, and say that they are cut', async t => {
+	const busy = await daemon.box(t);
+	const code = n => `import os, time\nprint("x" * 30_000_000, end="", flush=True)\nopen("/tmp/at${n}", "w").close()\nwhile not os.path.exists("/tmp/go"): time.sleep(0.05)`;
+	const answers = [];
+	for (let n = 0; n < 5; n++) {
+		const id = await context(busy);
+		answers.push(daemon.api('POST', `/v1/sandboxes/${busy.id}/contexts/${id}/run`, { code: code(n) }, { deadline: 120_000 }));
+		await until('its output', async () => (await busy.run(`test -e /tmp/at${n}`)).exitCode === 0, 60_000);
+	}
+	await busy.out('touch /tmp/go');
+	const bodies = (await Promise.all(answers)).map(answer => answer.body);
+	const sizes = bodies.map(body => body.logs.stdout.reduce((sum, text) => sum + text.length, 0));
+	assert.deepEqual(bodies.map(body => [body.success, body.truncated]), [[true, false], [true, false], [true, false], [true, false], [true, true]]);
+	assert.ok(sizes.reduce((a, b) => a + b) <= 128 << 20, `${sizes}`);
+	assert.deepEqual(sizes.slice(0, 4), [30_000_000, 30_000_000, 30_000_000, 30_000_000]);
+});
