@@ -10,7 +10,7 @@ import { until } from '../lib/wait.mjs';
 
 let daemon, box;
 before(async () => {
-	daemon = await startDaemon();
+	daemon = await startDaemon({ flags: { 'preview.wait_ms': 120_000 } });
 	box = await daemon.box();
 	await serve(box, 8000);
 });
@@ -19,7 +19,7 @@ after(() => daemon?.stop());
 const at = (rest, port = 8000) => `/v1/sandboxes/${box.id}/ports/${port}${rest}`;
 
 test('a service is reached without being exposed, caged, and without our token', async () => {
-	const answer = await daemon.api('GET', at('/some/where?a=1&b'));
+	const answer = await daemon.api('GET', at('/some/where?a=1&b'), undefined, { deadline: 120_000 });
 	assert.equal(answer.status, 200, answer.raw.toString());
 	assert.equal(answer.body, 'hello from /some/where');
 	assert.match(answer.headers['content-security-policy'], /sandbox/);
@@ -48,6 +48,14 @@ test('an upgrade passes, and bytes go both ways', async () => {
 	raw.destroy();
 });
 
+test('a service on ::1 only is reached, too', async t => {
+	const other = await daemon.box(t, {});
+	if ((await other.run('grep -q 00000000000000000000000000000001 /proc/net/if_inet6')).exitCode !== 0)
+		return t.diagnostic('this machine has no IPv6');
+	await serve(other, 8010, { address: '::1' });
+	assert.equal((await daemon.api('GET', `/v1/sandboxes/${other.id}/ports/8010/six`, undefined, { deadline: 120_000 })).body, 'hello from /six');
+});
+
 test('without the token nobody gets in, and it does not count in a query or a cookie', async () => {
 	for (const [where, headers] of [[at('/'), {}], [`${at('/')}?token=${daemon.token}`, {}], [at('/'), { cookie: `token=${daemon.token}` }]])
 		refused(await daemon.api('GET', where, undefined, { token: false, headers }), 401, 'UNAUTHORIZED');
@@ -64,7 +72,7 @@ test('a request waits for a port that opens later, and wakes a sandbox that slee
 	const sleepy = await daemon.box(t, { sleepAfter: '1s' });
 	await sleepy.out('true');
 	await until('sleep', async () => (await sleepy.info()).state === 'stopped', 30_000);
-	const waiting = daemon.api('GET', `/v1/sandboxes/${sleepy.id}/ports/8000/late`, undefined, { deadline: 60_000 });
+	const waiting = daemon.api('GET', `/v1/sandboxes/${sleepy.id}/ports/8000/late`, undefined, { deadline: 120_000 });
 	await until('it wakes', async () => (await sleepy.info()).state === 'running', 30_000);
 	await serve(sleepy, 8000);
 	assert.equal((await waiting).body, 'hello from /late');
@@ -73,7 +81,7 @@ test('a request waits for a port that opens later, and wakes a sandbox that slee
 test('a destroyed sandbox answers nobody any more', async t => {
 	const gone = await daemon.box(t, {});
 	await serve(gone, 8000);
-	assert.equal((await daemon.api('GET', `/v1/sandboxes/${gone.id}/ports/8000/x`)).body, 'hello from /x');
+	assert.equal((await daemon.api('GET', `/v1/sandboxes/${gone.id}/ports/8000/x`, undefined, { deadline: 120_000 })).body, 'hello from /x');
 	await gone.destroy();
 	refused(await daemon.api('GET', `/v1/sandboxes/${gone.id}/ports/8000/x`), 404, 'SANDBOX_NOT_FOUND');
 });

@@ -10,13 +10,13 @@ const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND']
 let daemon, box, preview;
 
 before(async () => {
-	daemon = await startDaemon();
+	daemon = await startDaemon({ flags: { 'preview.wait_ms': 120_000 } });
 	box = await daemon.box();
 	await serve(box, 8000);
 	await serve(box, 8001);
 	preview = await expose(box, 8000, { token: 'thisisport8000' });
 	await expose(box, 8001, { token: 'thisisport8001' });
-	assert.equal((await preview.get('/')).status, 200);
+	assert.equal((await preview.get('/', { deadline: 120_000 })).status, 200);
 });
 after(async () => {
 	preview?.close();
@@ -40,7 +40,7 @@ test('a token opens its own port of its own sandbox, as long as that is exposed'
 	await serve(other, 8000);
 	const others = await expose(other, 8000, { token: 'thisisanother1' });
 	t.after(() => others.close());
-	assert.equal((await others.get('/')).status, 200);
+	assert.equal((await others.get('/', { deadline: 120_000 })).status, 200);
 	for (const [port, id, token] of [[8001, box.id, 'thisisport8000'], [8000, box.id, 'thisisport8001'], [8000, box.id, 'thisisanother1'], [8000, other.id, 'thisisport8000']])
 		assert.equal((await visit(label(port, id, token))).status, 404, `${port} ${token}`);
 	await daemon.api('DELETE', `/v1/sandboxes/${other.id}/ports/8000`);
