@@ -247,3 +247,21 @@ int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt
         return -1;
     return check(ret, e);
 }
+
+/* Names and addresses of loopback, with or without a port. */
+static bool is_local(const char *domain)
+{
+    silt_slice name = {domain, strcspn(domain, domain[0] == '[' ? "]" : ":")};
+    silt_slice local = SILT_LIT(".localhost");
+    bool below = name.len >= local.len
+                 && silt_slice_eq((silt_slice){name.data + name.len - local.len, local.len}, local);
+    return below || silt_slice_eq(name, SILT_LIT("localhost")) || silt_slice_eq(name, SILT_LIT("[::1"))
+           || silt_slice_starts(name, SILT_LIT("127."));
+}
+
+bool silt_config_previews_https(const struct silt_config *c)
+{
+    if (strcmp(c->preview_scheme, "auto") == 0)
+        return !is_local(c->preview_domain);
+    return strcmp(c->preview_scheme, "https") == 0;
+}

@@ -72,8 +72,6 @@ struct silt_config {
     uint32_t preview_silence_timeout_ms;
     uint32_t preview_total_timeout_s;
     uint64_t preview_bandwidth;
-    char preview_certificate[1024];
-    char preview_key[1024];
 
     bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
     bool help;      /* --help: the program prints silt_config_help and ends */
@@ -84,6 +82,9 @@ struct silt_config {
 /* Reads the file, the environment and the flags. The file may be missing unless --config or
  * SILT_CONFIG named it; an empty name means no file. *ret is 24 KB: keep it static. */
 int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt_error *e);
+
+/* Whether visitors of previews see https. */
+bool silt_config_previews_https(const struct silt_config *c);
 
 void silt_config_help(FILE *out);      /* the flags, one a paragraph */
 void silt_config_reference(FILE *out); /* docs/settings.md */

@@ -113,8 +113,8 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "Whether previews are also found by path, for places without wildcard DNS: "
      "/preview/ID/PORT/TOKEN/ on any host. All of them share one origin, so they get no cookies."},
     {"preview.scheme", SILT_ROW_CHOICE, "auto", 0, 0, "auto|http|https", FIELD(preview_scheme),
-     "How preview URLs begin. `auto`: http for localhost and addresses of loopback without a "
-     "certificate, else https."},
+     "How preview URLs begin. `auto`: http for localhost and addresses of loopback, else https. "
+     "silt-proxy itself speaks plain HTTP: for https a server with a certificate stands in front of it."},
     {"preview.short_tokens", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_short_tokens),
      "Whether callers may choose tokens of less than 8 characters, which can be guessed."},
     {"preview.old_form", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_old_form),
@@ -139,11 +139,6 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "likes."},
     {"preview.bandwidth", SILT_ROW_BYTES, "0", 0, 1ULL << 40, NULL, FIELD(preview_bandwidth),
      "Bytes a second that the previews of one sandbox pass in each direction; 0: as many as they can."},
-    {"preview.certificate", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(preview_certificate),
-     "File of the certificate, with its chain, that previews are served with; without it they are plain "
-     "HTTP. Read again when it changes."},
-    {"preview.key", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(preview_key),
-     "File of the certificate's key."},
 #undef FIELD
 };
 

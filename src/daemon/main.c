@@ -174,23 +174,10 @@ static bool is_on(const char *setting)
     return strcmp(setting, "on") == 0;
 }
 
-/* Names and addresses of loopback, with or without a port. */
-static bool is_local(const char *domain)
-{
-    silt_slice name = {domain, strcspn(domain, domain[0] == '[' ? "]" : ":")};
-    silt_slice local = SILT_LIT(".localhost");
-    bool below = name.len >= local.len
-                 && silt_slice_eq((silt_slice){name.data + name.len - local.len, local.len}, local);
-    return below || silt_slice_eq(name, SILT_LIT("localhost")) || silt_slice_eq(name, SILT_LIT("[::1"))
-           || silt_slice_starts(name, SILT_LIT("127."));
-}
-
 static void set_previews(struct silt_entrance_settings *s, const struct silt_config *c)
 {
-    bool plain = is_local(c->preview_domain) && c->preview_certificate[0] == 0;
-    bool chosen = strcmp(c->preview_scheme, "auto") != 0;
     *s = (struct silt_entrance_settings){.domain = c->preview_domain,
-                                         .https = chosen ? strcmp(c->preview_scheme, "https") == 0 : !plain,
+                                         .https = silt_config_previews_https(c),
                                          .short_tokens = is_on(c->preview_short_tokens),
                                          .old_form = is_on(c->preview_old_form),
                                          .paths = is_on(c->preview_paths),

@@ -85,6 +85,7 @@ static void set_up(struct preview *p, const struct silt_config *c)
                      .total_timeout_s = c->preview_total_timeout_s,
                      .connections = c->preview_connections,
                      .connections_all = c->preview_connections_all}};
+    p->visitors.tls = silt_config_previews_https(c); /* by whoever stands in front of us */
     silt_visitors_init(&p->visitors, count_files());
 }
 

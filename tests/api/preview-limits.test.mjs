@@ -107,7 +107,7 @@ test('one sandbox has so many requests at once, and the next is told so', async 
 });
 
 test('nobody waits for ever: for a port on which nobody listens, for a head, for a visitor who says nothing', async t => {
-	const hasty = await startDaemon({ flags: { 'preview.wait_ms': 500, 'http.head_timeout_ms': 2_000, 'preview.idle_timeout_ms': 2_000 } });
+	const hasty = await startDaemon({ flags: { 'preview.wait_ms': 500, 'preview.total_timeout_s': 2, 'preview.bandwidth': '1M', 'preview.scheme': 'https', 'http.head_timeout_ms': 2_000, 'preview.idle_timeout_ms': 2_000 } });
 	t.after(() => hasty.stop());
 	const empty = await hasty.box(undefined, {});
 	const nothing = await expose(empty, 8123);
@@ -120,6 +120,19 @@ test('nobody waits for ever: for a port on which nobody listens, for a head, for
 	assert.equal(page.status, 504);
 	assert.match(page.headers['content-type'], /^text\/html/);
 	assert.match(page.body, /port 8123[^]*ss -ltn/);
+	await serve(empty, 8124);
+	const slight = await expose(empty, 8124);
+	t.after(() => slight.close());
+	assert.match(slight.url.href, /^https:/);
+	const told = await until('the service', async () => {
+		const response = await slight.get('/echo', { agent: false });
+		return response.status === 200 && response;
+	}, WAIT);
+	assert.equal(told.body.headers['x-forwarded-proto'], 'https', 'a server with a certificate stands in front');
+	const tunnel = await slight.raw('GET /ws', 'Connection: Upgrade\r\nUpgrade: x\r\n');
+	await tunnel.received(/101/, WAIT);
+	assert.ok((await tunnel.answer(WAIT)).closed, 'its time is over');
+	await assert.rejects(slight.get('/big?mib=100', { agent: false }), /aborted|ECONNRESET|socket hang up/, 'a megabyte a second is not enough for that');
 	const slow = await nothing.raw();
 	slow.send('GET / HTTP/1.1\r\nHost:');
 	assert.equal((await slow.answer(WAIT)).status, 408);
