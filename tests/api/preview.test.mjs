@@ -229,6 +229,20 @@ test('a request waits until the service listens', async t => {
 	assert.equal((await within(WAIT, 'the answer', answer)).body, 'hello from /early-bird');
 });
 
+test("python's http.server shows its files, and nothing else answers on another port", async t => {
+	await box.out('mkdir -p /tmp/files && seq 100000 > /tmp/files/numbers.txt');
+	await box.run('cd /tmp/files && python3 -m http.server 8010 --bind 127.0.0.1 > /dev/null 2>&1', { background: true, sessionId: 'python' });
+	const files = await expose(box, 8010);
+	t.after(() => files.close());
+	const answer = await files.get('/numbers.txt');
+	assert.equal(answer.status, 200);
+	assert.equal(answer.body, Array.from({ length: 100_000 }, (_, i) => `${i + 1}\n`).join(''));
+	assert.match((await files.get('/')).body, /numbers\.txt/);
+	assert.equal((await files.get('/none')).status, 404);
+	const crossed = files.host.replace('8010', '8000');
+	assert.equal((await files.get('/', { headers: { host: crossed } })).body.code, 'PREVIEW_NOT_FOUND', 'a token is for its own port');
+});
+
 test('unknown names are all answered alike, and wake nobody', async t => {
 	const sleeper = await daemon.box(t, {});
 	const exposed = await expose(sleeper, 8002);
