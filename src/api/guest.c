@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/guest.h"
 
-static void refuse_plain(struct silt_http_request *r)
+static void refuse_other(struct silt_http_request *r)
 {
     silt_auto_buf b;
     silt_buf_init(&b, 4096);
@@ -12,17 +12,17 @@ static void refuse_plain(struct silt_http_request *r)
                     silt_buf_slice(&b));
 }
 
-bool silt_guest_may_enter(struct silt_http_request *r, int plain)
+bool silt_guest_may_enter(struct silt_http_request *r)
 {
     bool upgrade = r->head->upgrade;
     switch (silt_socket_judge(r)) {
     case SILT_SOCKET_FINE:
         return true;
     case SILT_SOCKET_NOT_ONE:
-        if (plain == 404 && !upgrade)
+        if (!upgrade)
             silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0}, "The requested endpoint was not found");
         else
-            refuse_plain(r);
+            refuse_other(r);
         return false;
     case SILT_SOCKET_BAD:
         silt_api_refuse(r, SILT_API_BAD_REQUEST, (silt_slice){NULL, 0}, "The WebSocket handshake is malformed");

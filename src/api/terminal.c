@@ -388,7 +388,7 @@ SILT_HANDLER(silt_api_pty)
         silt_api_refuse_field(r, "id", e.text);
         return;
     }
-    if (!silt_guest_may_enter(r, 404))
+    if (!silt_guest_may_enter(r))
         return;
     struct viewer *v = calloc(1, sizeof(*v));
     if (v == NULL)

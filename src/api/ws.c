@@ -323,7 +323,7 @@ SILT_HANDLER(silt_api_ws)
         silt_api_refuse_field(r, "id", e.text);
         return;
     }
-    if (!silt_guest_may_enter(r, 404))
+    if (!silt_guest_may_enter(r))
         return;
     struct line *l = calloc(1, sizeof(*l));
     if (l == NULL)
