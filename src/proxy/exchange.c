@@ -375,6 +375,7 @@ static void refuse(struct silt_visitor *v, int status)
 
 bool silt_exchange_begin(struct silt_visitor *v, struct silt_route *route, uint32_t flags)
 {
+    scratch.of = NULL; /* also a head that is not complete, or none, takes the place of the one before */
     int len = silt_http_parse(&scratch.head, silt_buf_slice(&v->in), false);
     if (len == 0)
         return false;

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Visitors by real sockets, with this test as siltd and as the service. */
+#include "unit/base/unit.h"
+#include "proxy/visitor.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+enum { TURNS = 8, NAMES_MAX = 8192, EACH_MAX = 64 };
+
+static struct rig {
+    struct silt_loop loop;
+    struct silt_talk talk;
+    struct silt_routes routes;
+    struct silt_visitors visitors;
+    struct sockaddr_in address;
+    int listener, siltd;
+    char heard[128 << 10];
+} rig;
+
+static void turn(void)
+{
+    struct silt_error e;
+    for (int i = 0; i < TURNS; i++)
+        assert_int_equal(silt_loop_turn(&rig.loop, 0, &e), 0);
+}
+
+static void on_drop(void *context, uint64_t route)
+{
+    (void)context;
+    silt_routes_drop_number(&rig.routes, route);
+}
+
+static void set_up(size_t files)
+{
+    struct silt_error e;
+    struct silt_talk_hooks hooks = {.on_drop = on_drop};
+    int pair[2];
+    socklen_t len = sizeof(rig.address);
+    memset(&rig, 0, sizeof(rig));
+    assert_int_equal(silt_loop_open(&rig.loop, &e), 0);
+    silt_talk_init(&rig.talk, &rig.loop, &hooks);
+    silt_routes_init(&rig.routes, &rig.loop, &rig.talk, 0);
+    rig.visitors = (struct silt_visitors){.loop = &rig.loop, .routes = &rig.routes, .talk = &rig.talk};
+    rig.visitors.settings = (struct silt_visitors_settings){.rule = {.domain = SILT_LIT("d:1"), .paths = true},
+                                                            .wait_ms = 30000,
+                                                            .head_timeout_ms = 30000,
+                                                            .idle_timeout_ms = 30000,
+                                                            .silence_timeout_ms = 60000,
+                                                            .connections = 100,
+                                                            .connections_all = 1000};
+    silt_visitors_init(&rig.visitors, files);
+    rig.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    rig.address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(rig.listener, (struct sockaddr *)&rig.address, len), 0);
+    assert_int_equal(listen(rig.listener, 100), 0);
+    assert_int_equal(getsockname(rig.listener, (struct sockaddr *)&rig.address, &len), 0);
+    silt_visitors_listen(&rig.visitors, rig.listener);
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, pair, &e), 0);
+    rig.siltd = pair[1];
+    silt_talk_replace(&rig.talk, pair[0]);
+    silt_talk_flush(&rig.talk);
+}
+
+/* Whatever is open goes with its visitors; routes are dropped. */
+static void tear_down(void)
+{
+    silt_list_each(it, &rig.visitors.list) silt_visitor_cut(silt_container_of(it, struct silt_visitor, link));
+    silt_list_each(it, &rig.routes.list) silt_route_drop(silt_container_of(it, struct silt_route, link));
+    silt_loop_forget(&rig.loop, &rig.visitors.listener);
+    silt_loop_forget(&rig.loop, &rig.talk.channel);
+    silt_close_fd(&rig.talk.channel.fd);
+    silt_close_fd(&rig.listener);
+    silt_close_fd(&rig.siltd);
+    silt_map_fini(&rig.routes.names);
+    silt_map_fini(&rig.routes.numbers);
+    silt_map_fini(&rig.routes.guests.map);
+    silt_map_fini(&rig.talk.serials);
+    silt_loop_close(&rig.loop);
+}
+
+/* Visitors */
+
+static int visit(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&rig.address, sizeof(rig.address)), 0);
+    turn();
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    turn();
+}
+
+static const char *hear(int fd)
+{
+    turn();
+    ssize_t n = recv(fd, rig.heard, sizeof(rig.heard) - 1, MSG_DONTWAIT);
+    rig.heard[n > 0 ? n : 0] = 0;
+    return rig.heard;
+}
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* siltd */
+
+/* The next FIND or DIAL; without: type 0. */
+static struct silt_preview_request next_ask(void)
+{
+    struct silt_error e;
+    for (;;) {
+        struct silt_preview_request q = {0};
+        struct silt_parcel in = {.data = &q, .len = sizeof(q)};
+        if (silt_fd_recv(rig.siltd, &in, &e) <= 0)
+            return (struct silt_preview_request){0};
+        if (q.type == SILT_PREVIEW_FIND || q.type == SILT_PREVIEW_DIAL)
+            return q;
+    }
+}
+
+static void answer(struct silt_preview_answer a, int fd)
+{
+    struct silt_error e;
+    struct silt_parcel out = {.data = &a, .len = sizeof(a), .fds = {fd}, .nfds = fd >= 0 ? 1 : 0};
+    assert_int_equal(silt_fd_send(rig.siltd, &out, &e), 0);
+    turn();
+}
+
+static void answer_find(uint32_t type, uint64_t route)
+{
+    struct silt_preview_request q = next_ask();
+    assert_int_equal(q.type, SILT_PREVIEW_FIND);
+    struct silt_preview_answer a = {.type = type, .serial = q.serial, .route = route};
+    a.body.route = (struct silt_preview_route){.sandbox = (uint32_t)route, .port = 8000};
+    answer(a, -1);
+}
+
+/* The service's end. */
+static int answer_dial(void)
+{
+    struct silt_error e;
+    int pair[2];
+    struct silt_preview_request q = next_ask();
+    assert_int_equal(q.type, SILT_PREVIEW_DIAL);
+    assert_int_equal(silt_fd_pair(SOCK_STREAM | SOCK_NONBLOCK, pair, &e), 0);
+    answer((struct silt_preview_answer){.type = SILT_PREVIEW_SOCKET, .serial = q.serial, .route = q.route}, pair[0]);
+    (void)close(pair[0]);
+    return pair[1];
+}
+
+TEST(a_head_that_is_not_complete_takes_nobody_elses_place)
+{
+    set_up(1000);
+    int mine = visit(), other = visit(), third = visit();
+    say(mine, "GET /mine HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+    say(other, "GET /stranger HTTP/1.1\r\nHost: b.d:1\r\nCookie: secret=1\r\n");
+    say(third, "GET /malformed HTTP/1.1\r\nHost: b.d:1\r\nCookie: secret=2\r\nContent-Length: x\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    int service = answer_dial();
+    const char *head = hear(service);
+    assert_true(starts(head, "GET /mine HTTP/1.1\r\n"));
+    assert_null(strstr(head, "secret"));
+    (void)close(mine);
+    (void)close(other);
+    (void)close(third);
+    (void)close(service);
+    tear_down();
+}
