@@ -316,13 +316,16 @@ static void on_find(struct silt_talk_ask *ask, const struct silt_preview_answer 
     enum silt_preview_say say = a->type == SILT_PREVIEW_LOCKED || a->type == SILT_PREVIEW_BUSY
                                     ? (enum silt_preview_say)a->type
                                     : SILT_PREVIEW_UNKNOWN;
-    answer_waits(n, say, 0);
-    if (n->route != NULL && say == SILT_PREVIEW_BUSY)
+    struct silt_route *route = n->route;
+    if (route == NULL)
+        (void)silt_map_remove(&n->all->names, name_key(n)); /* whoever asks for it from now on asks anew */
+    else if (say == SILT_PREVIEW_BUSY)
         silt_loop_after(n->all->loop, &n->again, FIND_AGAIN_MS);
-    else if (n->route != NULL)
-        silt_route_drop(n->route); /* the name goes with it */
-    else
+    answer_waits(n, say, 0);
+    if (route == NULL)
         forget_name(n);
+    else if (say != SILT_PREVIEW_BUSY)
+        silt_route_drop(route); /* the name goes with it */
 }
 
 static struct name *new_name(struct silt_routes *r, const struct silt_host *h)

@@ -173,3 +173,17 @@ TEST(a_head_that_is_not_complete_takes_nobody_elses_place)
     (void)close(service);
     tear_down();
 }
+
+TEST(an_unknown_name_may_be_asked_for_twice_in_a_row)
+{
+    set_up(1000);
+    int fd = visit();
+    say(fd, "GET /1 HTTP/1.1\r\nHost: a.d:1\r\n\r\nGET /2 HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_UNKNOWN, 0);
+    assert_true(starts(hear(fd), "HTTP/1.1 404 "));
+    answer_find(SILT_PREVIEW_UNKNOWN, 0);
+    assert_true(starts(hear(fd), "HTTP/1.1 404 "));
+    assert_int_equal(rig.routes.nnames, 0);
+    (void)close(fd);
+    tear_down();
+}
