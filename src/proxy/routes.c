@@ -9,6 +9,7 @@
 enum {
     NAMES_MAX = 8192,
     ROUTES_MAX = 4096, /* beyond it those that nobody uses go */
+    EACH_MAX = 64,     /* names of one route: each proof makes one, also of those that are over */
     QUIET_MS = 1000,   /* how long a route is called used after its last request: few notes for many requests */
     FIND_AGAIN_MS = 1000,
 };
@@ -83,11 +84,14 @@ static void forget_name(struct name *n)
     silt_loop_bury(r->loop, &n->grave);
 }
 
+/* Whoever is told may ask for something else at once, but routes stay while others are told of them. */
 static void answer_waits(struct name *n, enum silt_preview_say say, uint32_t lasts_s)
 {
+    struct silt_routes *r = n->all;
     struct silt_route *route = n->route;
     struct silt_link waits;
     silt_list_init(&waits);
+    r->telling++;
     silt_list_each(it, &n->waits)
     {
         silt_list_remove(it);
@@ -98,6 +102,7 @@ static void answer_waits(struct name *n, enum silt_preview_say say, uint32_t las
         silt_list_remove(&w->link);
         w->on_found(w, say, say == SILT_PREVIEW_ROUTE ? route : NULL, lasts_s);
     }
+    r->telling--;
 }
 
 /* Routes */
@@ -171,6 +176,8 @@ static void forget_route(struct silt_route *route)
 
 void silt_route_drop(struct silt_route *route)
 {
+    struct silt_routes *r = route->all;
+    r->telling++;
     lose_number(route);
     forget_names(route);
     while (!silt_list_empty(&route->users)) {
@@ -179,6 +186,7 @@ void silt_route_drop(struct silt_route *route)
         u->on_drop(u);
     }
     forget_route(route);
+    r->telling--;
 }
 
 void silt_routes_drop_number(struct silt_routes *r, uint64_t number)
@@ -249,10 +257,28 @@ static bool fill_find(struct silt_talk_ask *a, struct silt_preview_request *q)
     return true;
 }
 
+/* One name makes room for the next. */
+static void forget_oldest(struct silt_route *route)
+{
+    size_t count = 0;
+    silt_list_each(it, &route->names) count++;
+    silt_list_each(it, &route->names)
+    {
+        struct name *n = silt_container_of(it, struct name, link);
+        if (count < EACH_MAX)
+            return;
+        if (!silt_list_empty(&n->waits) || n->find.open)
+            continue;
+        forget_name(n);
+        count--;
+    }
+}
+
 static void lead_to(struct name *n, struct silt_route *route)
 {
     n->route = route;
     silt_list_remove(&n->link);
+    forget_oldest(route);
     silt_list_append(&route->names, &n->link);
 }
 
@@ -280,6 +306,7 @@ static void on_route(struct name *n, const struct silt_preview_answer *a)
     struct silt_routes *r = n->all;
     const struct silt_preview_route *told = &a->body.route;
     struct silt_route *route = silt_map_find(&r->numbers, number_key(&a->route));
+    n->until_ms = told->lasts_s > 0 ? silt_clock_ms() + (int64_t)told->lasts_s * 1000 : 0;
     if (n->route != NULL && route == NULL) {
         on_found_again(n, a);
         route = n->route;
@@ -293,7 +320,6 @@ static void on_route(struct name *n, const struct silt_preview_answer *a)
     route->flags = told->flags;
     route->port = told->port;
     lead_to(n, route);
-    n->until_ms = told->lasts_s > 0 ? silt_clock_ms() + (int64_t)told->lasts_s * 1000 : 0;
     answer_waits(n, SILT_PREVIEW_ROUTE, told->lasts_s);
     if (r->sweep.place == 0)
         silt_loop_after(r->loop, &r->sweep, QUIET_MS);
@@ -367,11 +393,16 @@ static struct name *known_name(struct silt_routes *r, const struct silt_host *h)
 /* Names that are being asked for have somebody who waits; the rest can be found again. */
 static void make_room(struct silt_routes *r)
 {
-    if (r->nnames < NAMES_MAX)
+    if (r->nnames < NAMES_MAX || r->telling > 0)
         return;
-    struct silt_route *route = silt_list_first(&r->list, struct silt_route, link);
-    if (route != NULL && route->using == 0)
+    silt_list_each(it, &r->list)
+    {
+        struct silt_route *route = silt_container_of(it, struct silt_route, link);
+        if (route->using > 0 || silt_list_empty(&route->names))
+            continue;
         forget_route(route);
+        return;
+    }
 }
 
 void silt_routes_find(struct silt_routes *r, const struct silt_host *h, struct silt_route_wait *w)

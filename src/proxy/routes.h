@@ -49,6 +49,7 @@ struct silt_routes {
     struct silt_guests guests;
     struct silt_link list;
     size_t count, nnames;
+    unsigned telling; /* those who wait or use: no route is forgotten to make room meanwhile */
     void (*close_idle)(struct silt_link *idle); /* of a route's idle ones */
     struct silt_timer sweep;
 };

@@ -187,3 +187,64 @@ TEST(an_unknown_name_may_be_asked_for_twice_in_a_row)
     (void)close(fd);
     tear_down();
 }
+
+static void ask_by_proof(int fd, unsigned route, unsigned proof)
+{
+    char text[256];
+    (void)snprintf(text, sizeof(text), "GET /?silt-proof=p%u HTTP/1.1\r\nHost: r%u.d:1\r\nAccept: text/html\r\n\r\n", proof, route);
+    say(fd, text);
+}
+
+TEST(proofs_without_end_leave_room_for_other_names)
+{
+    set_up(1000);
+    int holds = visit(), fd = visit();
+    ask_by_proof(fd, 1, 0);
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    (void)hear(fd);
+    say(holds, "GET /?silt-proof=p0 HTTP/1.1\r\nHost: r1.d:1\r\n\r\n");
+    int service = answer_dial();
+    for (unsigned i = 1; i <= NAMES_MAX; i++) {
+        ask_by_proof(fd, 1, i);
+        answer_find(SILT_PREVIEW_ROUTE, 1);
+        assert_true(starts(hear(fd), "HTTP/1.1 302 "));
+    }
+    assert_true(rig.routes.nnames <= EACH_MAX);
+    int other = visit();
+    say(other, "GET / HTTP/1.1\r\nHost: other.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_UNKNOWN, 0);
+    assert_true(starts(hear(other), "HTTP/1.1 404 "));
+    (void)close(fd);
+    (void)close(holds);
+    (void)close(other);
+    (void)close(service);
+    tear_down();
+}
+
+TEST(a_route_stays_while_those_who_waited_for_it_are_told)
+{
+    set_up(1000);
+    int fd = visit(), first = visit(), second = visit();
+    ask_by_proof(fd, 1, 0); /* the oldest route, and idle: it would make room */
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    for (unsigned i = 0; rig.routes.nnames < NAMES_MAX - 1; i++) {
+        ask_by_proof(fd, 2 + i / EACH_MAX, i);
+        answer_find(SILT_PREVIEW_ROUTE, 2 + i / EACH_MAX);
+        (void)hear(fd);
+    }
+    const char *both = "GET /?silt-proof=x HTTP/1.1\r\nHost: r1.d:1\r\nAccept: text/html\r\n\r\n"
+                       "GET / HTTP/1.1\r\nHost: unknown.d:1\r\n\r\n";
+    say(first, both);
+    say(second, "GET /?silt-proof=x HTTP/1.1\r\nHost: r1.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    const char *got = hear(first);
+    assert_true(starts(got, "HTTP/1.1 302 "));
+    assert_non_null(strstr(got, "HTTP/1.1 503 "));
+    int service = answer_dial();
+    assert_true(starts(hear(service), "GET / HTTP/1.1\r\n"));
+    (void)close(fd);
+    (void)close(first);
+    (void)close(second);
+    (void)close(service);
+    tear_down();
+}
