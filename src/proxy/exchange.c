@@ -262,12 +262,14 @@ static void go(struct silt_exchange *x, struct silt_route *route)
 
 static void on_route(struct silt_exchange *x, struct silt_route *route, uint32_t lasts_s)
 {
-    x->flags = route->flags;
     x->port = route->port;
     if (!parse_again(x)) {
         silt_exchange_page(x, SILT_PAGE_MALFORMED, NULL); /* it was fine before */
         return;
     }
+    x->flags = route->flags;
+    if (scratch.host.form == SILT_PREVIEW_PATH)
+        x->flags |= SILT_PREVIEW_CAGED; /* names by path share an origin, those by host have one each; both lead to the same route */
     bool private = (route->flags & SILT_PREVIEW_PRIVATE) != 0;
     if (scratch.host.signed_url && private)
         silt_heads_put_cookie(&x->cookie, &scratch.host, lasts_s, x->visitor->all->tls);

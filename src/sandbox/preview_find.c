@@ -124,7 +124,6 @@ static void answer(struct silt_preview *p, struct silt_entrance *x, const struct
     ret->route = x->row.route;
     ret->body.route = (struct silt_preview_route){
         .flags = (p->registry->settings.entrance.localhost_host ? SILT_PREVIEW_LOCALHOST : 0U)
-                 | (f->form == SILT_PREVIEW_PATH ? SILT_PREVIEW_CAGED : 0U)
                  | (x->row.locked ? SILT_PREVIEW_PRIVATE : 0U),
         .sandbox = x->sandbox->row.slot,
         .port = x->row.port,

@@ -188,6 +188,31 @@ TEST(an_unknown_name_may_be_asked_for_twice_in_a_row)
     tear_down();
 }
 
+TEST(whoever_comes_by_path_is_caged_and_nobody_else)
+{
+    const char *by_path = "GET /preview/a/8000/t/ HTTP/1.1\r\nHost: d:1\r\n\r\n", *by_host = "GET / HTTP/1.1\r\nHost: a.d:1\r\n\r\n";
+    const char *whats[] = {by_path, by_host, by_path, by_host};
+    set_up(1000);
+    int fd = visit(), service = -1;
+    for (size_t i = 0; i < SILT_COUNT(whats); i++) {
+        bool path = whats[i] == by_path;
+        say(fd, whats[i]);
+        if (i < 2)
+            answer_find(SILT_PREVIEW_ROUTE, 1);
+        if (i == 0)
+            service = answer_dial();
+        assert_true(starts(hear(service), "GET / HTTP/1.1\r\n"));
+        say(service, "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n");
+        const char *got = hear(fd);
+        assert_true(starts(got, "HTTP/1.1 200 OK\r\n"));
+        assert_int_equal(strstr(got, "Content-Security-Policy: sandbox") != NULL, path);
+        assert_int_equal(strstr(got, "Set-Cookie") != NULL, !path);
+    }
+    (void)close(fd);
+    (void)close(service);
+    tear_down();
+}
+
 static void ask_by_proof(int fd, unsigned route, unsigned proof)
 {
     char text[256];
