@@ -292,6 +292,7 @@ static void on_readable(struct silt_visitor *v)
         break;
     case SILT_VISITOR_PARTING:
         v->noisy = true;
+        silt_visitor_watch(v, false);
         break;
     case SILT_VISITOR_CLOSED:
         break;

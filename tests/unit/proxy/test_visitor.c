@@ -213,6 +213,32 @@ TEST(whoever_comes_by_path_is_caged_and_nobody_else)
     tear_down();
 }
 
+/* Until its reader, who does not read, and the kernel take no more. */
+static void fill(int fd)
+{
+    static const char much[64 << 10] = {0};
+    for (bool sent = true; sent; (void)poll(NULL, 0, 50)) { /* some of it leaves later, and makes room */
+        sent = false;
+        while (send(fd, much, sizeof(much), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+            sent = true;
+    }
+}
+
+TEST(bytes_behind_the_last_answer_do_not_keep_us_busy)
+{
+    set_up(1000);
+    int fd = visit();
+    struct silt_visitor *v = silt_container_of(rig.visitors.list.next, struct silt_visitor, link);
+    fill(v->watch.fd);
+    say(fd, "BAD\r\n\r\n");
+    assert_int_equal(v->state, SILT_VISITOR_PARTING);
+    say(fd, "more");
+    assert_int_equal(v->state, SILT_VISITOR_PARTING);
+    assert_int_equal(v->watch.events & EPOLLIN, 0);
+    (void)close(fd);
+    tear_down();
+}
+
 static void ask_by_proof(int fd, unsigned route, unsigned proof)
 {
     char text[256];
