@@ -213,18 +213,21 @@ static int take_head(struct silt_exchange *x, silt_slice *in)
     return 1;
 }
 
+static int cut(struct silt_exchange *x)
+{
+    silt_visitor_cut(x->visitor);
+    return -1;
+}
+
 /* -1: it is over. */
 static int put_down(struct silt_exchange *x, silt_slice data)
 {
     struct silt_visitor *v = x->visitor;
-    if (x->as == SILT_BODY_CHUNKED || v->out.len > 0) {
+    if (x->as == SILT_BODY_CHUNKED || v->out.len > 0)
         silt_body_put(x->as, &v->out, data);
-        return 0;
-    }
-    if (silt_visitor_send(v, data) == 0)
-        return 0;
-    silt_visitor_cut(v);
-    return -1;
+    else if (silt_visitor_send(v, data) < 0)
+        return cut(x);
+    return v->out.broken ? cut(x) : 0; /* it was filled by heads */
 }
 
 static int take_body(struct silt_exchange *x, silt_slice *in)
@@ -233,8 +236,7 @@ static int take_body(struct silt_exchange *x, silt_slice *in)
     for (;;) {
         switch (silt_body_next(&x->answer, in, &data)) {
         case SILT_HTTP_CHUNK_BAD:
-            silt_visitor_cut(x->visitor);
-            return -1;
+            return cut(x);
         case SILT_HTTP_CHUNK_MORE:
             return 0;
         case SILT_HTTP_CHUNK_DATA:
@@ -243,6 +245,8 @@ static int take_body(struct silt_exchange *x, silt_slice *in)
             break;
         case SILT_HTTP_CHUNK_END:
             silt_body_end(x->as, &x->visitor->out);
+            if (x->visitor->out.broken)
+                return cut(x);
             x->answer_done = true;
             return 0;
         }

@@ -299,3 +299,25 @@ TEST(a_route_stays_while_those_who_waited_for_it_are_told)
     (void)close(service);
     tear_down();
 }
+
+TEST(an_answer_that_does_not_fit_behind_its_hints_is_cut_not_shortened)
+{
+    static char text[60 << 10];
+    size_t len = 0;
+    set_up(1000);
+    int fd = visit();
+    say(fd, "GET /preview/a/8000/t/ HTTP/1.1\r\nHost: d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    int service = answer_dial();
+    for (int i = 0; i < 900; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "HTTP/1.1 103\r\n\r\n");
+    len += (size_t)snprintf(text + len, sizeof(text) - len, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n");
+    memset(text + len, 'x', 0x8000);
+    len += 0x8000;
+    assert_int_equal(send(service, text, len, MSG_NOSIGNAL), (ssize_t)len);
+    turn();
+    assert_int_equal(rig.visitors.count, 0);
+    (void)close(fd);
+    (void)close(service);
+    tear_down();
+}
