@@ -136,6 +136,8 @@ static void on_dialed(struct silt_talk_ask *a, const struct silt_preview_answer 
     case SILT_PREVIEW_SOCKET:
         if (*fd < 0)
             silt_exchange_page(x, SILT_PAGE_BROKEN, NULL);
+        else if (!silt_pool_has_room(&v->all->pool))
+            silt_exchange_page(x, SILT_PAGE_BUSY, NULL);
         else
             silt_pass_attach(x, silt_upstream_new(&v->all->pool, silt_take_fd(fd)), false);
         break;

@@ -19,6 +19,14 @@ static void hang_up(struct silt_talk *t)
     silt_close_fd(&t->channel.fd);
 }
 
+/* Nobody makes another channel while both ends live: the next silt-preview gets one. */
+static void give_up(struct silt_talk *t, const char *why)
+{
+    silt_log(SILT_LOG_ERROR, "preview.channel", "error=\"%s\"", why);
+    hang_up(t);
+    silt_loop_stop(t->loop);
+}
+
 /* false: not now. What a broken channel swallows is asked again on the next. */
 static bool send_request(struct silt_talk *t, struct silt_preview_request *q)
 {
@@ -57,7 +65,7 @@ static void tell(struct silt_talk *t, uint32_t type, uint32_t serial, uint64_t r
     if (t->channel.fd < 0)
         return; /* the next siltd knows nothing of it */
     if (t->told == SILT_TALK_TELL_MAX) {
-        hang_up(t); /* it has not read for long */
+        give_up(t, "siltd does not listen");
         return;
     }
     size_t at = (t->first + t->told++) % SILT_TALK_TELL_MAX;
@@ -175,9 +183,13 @@ static void on_channel(struct silt_watch *w, uint32_t events)
         int got = silt_fd_recv(w->fd, &p, &e);
         if (got < 0 && e.sys == EAGAIN)
             break;
-        if (got <= 0 || p.len != sizeof(n)) {
-            silt_parcel_close(&p);
+        if (got == 0 || (got < 0 && e.sys != 0)) {
             hang_up(t); /* silt-super sends a new one when there is a new siltd */
+            return;
+        }
+        if (got < 0 || p.len != sizeof(n)) {
+            silt_parcel_close(&p);
+            give_up(t, "a message is not whole");
             return;
         }
         n.body.text[sizeof(n.body.text) - 1] = 0;

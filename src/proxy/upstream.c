@@ -33,6 +33,7 @@ void silt_upstream_close(struct silt_upstream *u, bool reset)
         silt_flow_reset_at_close(u->watch.fd);
     silt_loop_forget(u->pool->loop, &u->watch);
     silt_close_fd(&u->watch.fd);
+    u->pool->open--;
     u->on_ready = NULL;
     silt_loop_bury(u->pool->loop, &u->grave);
 }
@@ -58,6 +59,7 @@ struct silt_upstream *silt_upstream_new(struct silt_pool *p, int fd)
     if (u == NULL)
         abort();
     u->pool = p;
+    p->open++;
     u->watch = (struct silt_watch){.fd = fd, .on_ready = on_ready};
     u->grave.free = free_upstream;
     silt_list_init(&u->link);
@@ -111,8 +113,15 @@ static void on_sweep(struct silt_timer *t)
         silt_loop_after(p->loop, &p->sweep, SWEEP_MS);
 }
 
-void silt_pool_init(struct silt_pool *p, struct silt_loop *loop)
+bool silt_pool_has_room(struct silt_pool *p)
 {
-    *p = (struct silt_pool){.loop = loop, .sweep = {.on_time = on_sweep}};
+    if (p->open >= p->max && !silt_list_empty(&p->idle))
+        silt_upstream_close(silt_list_first(&p->idle, struct silt_upstream, aged), false);
+    return p->open < p->max;
+}
+
+void silt_pool_init(struct silt_pool *p, struct silt_loop *loop, size_t max)
+{
+    *p = (struct silt_pool){.loop = loop, .max = max, .sweep = {.on_time = on_sweep}};
     silt_list_init(&p->idle);
 }

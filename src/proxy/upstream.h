@@ -19,11 +19,13 @@ struct silt_upstream {
 struct silt_pool {
     struct silt_loop *loop; /* borrowed */
     struct silt_link idle;
-    size_t count; /* idle */
+    size_t count;     /* idle */
+    size_t open, max; /* all of them; when there are no descriptors left, nothing of siltd can be heard any more */
     struct silt_timer sweep;
 };
 
-void silt_pool_init(struct silt_pool *p, struct silt_loop *loop);
+void silt_pool_init(struct silt_pool *p, struct silt_loop *loop, size_t max);
+bool silt_pool_has_room(struct silt_pool *p); /* for one more; an idle one makes room */
 /* Takes fd: non-blocking, connected or about to be. */
 struct silt_upstream *silt_upstream_new(struct silt_pool *p, int fd);
 void silt_upstream_close(struct silt_upstream *u, bool reset);

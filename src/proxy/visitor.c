@@ -383,11 +383,11 @@ static void on_connection(struct silt_watch *w, uint32_t events)
 void silt_visitors_init(struct silt_visitors *all, size_t files)
 {
     size_t most = files > SPARE_FILES ? files - SPARE_FILES : 0;
-    if (all->settings.connections_all > most)
-        all->settings.connections_all = most;
+    if (all->settings.connections_all > most / 4 * 3)
+        all->settings.connections_all = most / 4 * 3;
     all->pause.on_time = on_pause_over;
     silt_list_init(&all->list);
-    silt_pool_init(&all->pool, all->loop);
+    silt_pool_init(&all->pool, all->loop, most - all->settings.connections_all);
     silt_guesses_init(&all->guesses);
     all->routes->close_idle = silt_upstream_close_idle;
 }
@@ -400,6 +400,10 @@ void silt_visitors_listen(struct silt_visitors *all, int fd)
 
 void silt_visitors_hand(struct silt_visitors *all, int fd, silt_slice bytes, struct silt_route *route, uint32_t flags)
 {
+    if (all->count >= all->settings.connections_all) {
+        silt_close_fd(&fd);
+        return;
+    }
     struct silt_visitor *v = new_visitor(all, fd);
     socklen_t len = sizeof(v->from);
     (void)getpeername(fd, (struct sockaddr *)(void *)&v->from, &len);

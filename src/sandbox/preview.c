@@ -256,7 +256,7 @@ static bool hear(struct silt_preview *p)
         on_request(p, &q);
         return true;
     }
-    hang_up(p); /* gone, or out of its mind: silt-super sends another */
+    hang_up(p); /* gone, or out of its mind: the next one gets a new channel */
     return false;
 }
 

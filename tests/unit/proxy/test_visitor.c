@@ -321,3 +321,41 @@ TEST(an_answer_that_does_not_fit_behind_its_hints_is_cut_not_shortened)
     (void)close(service);
     tear_down();
 }
+
+TEST(sockets_into_sandboxes_leave_descriptors_for_siltd)
+{
+    enum { FILES = 256 + 16, SOCKETS = 4 };
+    int fds[SOCKETS + 1], services[SOCKETS];
+    set_up(FILES);
+    assert_int_equal(rig.visitors.settings.connections_all, 12);
+    for (int i = 0; i <= SOCKETS; i++) {
+        fds[i] = visit();
+        say(fds[i], "GET / HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+        if (i == 0)
+            answer_find(SILT_PREVIEW_ROUTE, 1);
+        if (i < SOCKETS)
+            services[i] = answer_dial();
+    }
+    (void)close(answer_dial());
+    assert_true(starts(hear(fds[SOCKETS]), "HTTP/1.1 503 "));
+    say(services[0], "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"); /* it is idle then, and of this route */
+    say(fds[SOCKETS], "GET /b HTTP/1.1\r\nHost: b.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 2);
+    int service = answer_dial();
+    assert_true(starts(hear(service), "GET /b HTTP/1.1\r\n"));
+    (void)close(service);
+    for (int i = 0; i <= SOCKETS; i++)
+        (void)close(fds[i]);
+    for (int i = 0; i < SOCKETS; i++)
+        (void)close(services[i]);
+    tear_down();
+}
+
+TEST(a_channel_that_is_not_understood_ends_the_program)
+{
+    set_up(1000);
+    assert_int_equal(send(rig.siltd, "what", 4, 0), 4);
+    turn();
+    assert_true(rig.loop.stopping);
+    tear_down();
+}
