@@ -174,12 +174,20 @@ void silt_heads_request(struct silt_buf *out, const struct silt_http_head *h, co
 
 /* Answers */
 
+/* By whatever browsers take for its name: with a Domain it would stand in the way of other previews' proofs. */
+static bool is_our_cookie(silt_slice set)
+{
+    silt_slice name;
+    return silt_slice_split(&set, '=', &name) && silt_slice_ieq(silt_slice_trim(name), SILT_LIT(SILT_HOST_PROOF));
+}
+
 static void put_answer_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
 {
     unsigned where = DOWN | ((a->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
     for (size_t i = 0; i < h->count; i++) {
         const struct silt_http_field *f = &h->fields[i];
-        if (!is_dropped(f->name, where) && !silt_heads_lists(h, SILT_LIT("connection"), f->name))
+        bool ours = silt_slice_ieq(f->name, SILT_LIT("set-cookie")) && is_our_cookie(f->value);
+        if (!ours && !is_dropped(f->name, where) && !silt_heads_lists(h, SILT_LIT("connection"), f->name))
             put_field(out, f->name, f->value);
     }
     if ((a->flags & SILT_PREVIEW_CAGED) != 0)

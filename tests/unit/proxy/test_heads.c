@@ -77,6 +77,14 @@ TEST(an_answer_is_framed_by_us)
     assert_text(silt_buf_slice(&close), "HTTP/1.1 200 \r\nConnection: close\r\n\r\n");
 }
 
+TEST(a_service_cannot_set_our_cookie)
+{
+    silt_auto_buf out = {0};
+    rewrite_answer("HTTP/1.1 200 OK\r\nSet-Cookie: silt-proof=x; Domain=d\r\nSet-Cookie: Silt-Proof =y\r\nSet-Cookie: silt-proofs=z\r\n\r\n",
+                   (struct silt_heads_answer){.as = SILT_BODY_NONE}, &out);
+    assert_text(silt_buf_slice(&out), "HTTP/1.1 200 OK\r\nSet-Cookie: silt-proofs=z\r\n\r\n");
+}
+
 TEST(a_caged_answer_has_no_cookies_and_no_say_over_the_origin)
 {
     silt_auto_buf out = {0};
