@@ -175,6 +175,8 @@ static void refuse_expose(struct silt_call *c, const struct silt_error *e)
     const struct wish *w = c->own;
     if (e->code == SILT_INVALID)
         silt_api_refuse_field(c->request, "token", e->text);
+    else if (e->code == SILT_GONE)
+        silt_api_refuse(c->request, SILT_API_SANDBOX_NOT_FOUND, (silt_slice){NULL, 0}, "The sandbox does not exist");
     else if (e->code == SILT_CONFLICT)
         refuse_port(c->request, SILT_API_PORT_IN_USE, w->options.port, e->text);
     else

@@ -207,6 +207,8 @@ int silt_entrance_expose(struct silt_sandbox *s, const struct silt_entrance_opti
 {
     struct silt_entrance *former = silt_entrance_find(s, o->port);
     *ret_former = 0;
+    if (s->state == SILT_SANDBOX_DESTROYING) /* its entrances are closed: this one nobody would close */
+        return silt_fail(e, SILT_GONE, "sandbox '%s' is being destroyed", s->row.id);
     if (o->token.data != NULL && check_token(s, o, e) < 0)
         return -1;
     if (former == NULL && count(s, true) >= SILT_ENTRANCES_MAX)

@@ -302,6 +302,28 @@ test('what ends with its port or its sandbox is cut, and another one is never an
 	assert.equal((await second.get('/')).status, 404);
 });
 
+test('nothing of a sandbox that is being destroyed is exposed', async t => {
+	const other = await daemon.box();
+	await serve(other, 8000);
+	const made = await expose(other, 8000);
+	t.after(() => made.close());
+	assert.equal((await made.get('/', { deadline: 120_000 })).status, 200);
+	const [pid] = daemon.programs('silt-preview');
+	const where = `/v1/sandboxes/${other.id}/ports`;
+	let ended = false;
+	process.kill(pid, 'SIGSTOP'); // it is asked to cut the visitors, and destroy waits for it
+	try {
+		const gone = other.destroy().then(() => { ended = true; });
+		await until('it is being destroyed', async () => (await daemon.api('GET', where)).body.count === 0, WAIT);
+		const late = await daemon.api('POST', where, { port: 8001 });
+		assert.ok(!ended);
+		assert.equal(late.status, 404, late.raw.toString());
+		await gone;
+	} finally {
+		process.kill(pid, 'SIGCONT');
+	}
+});
+
 test('siltd may die: what passes goes on, and new requests wait for the next', async () => {
 	const raw = await preview.raw('GET /ws', 'Connection: Upgrade\r\nUpgrade: x\r\n');
 	await raw.received(/101/, WAIT);
