@@ -89,7 +89,8 @@ int silt_preview_hand_over(struct silt_entrance *x, struct silt_preview_visitor 
     a.body.hand = (struct silt_preview_hand){
         .flags = v.flags, .sandbox = x->sandbox->row.slot, .bytes = v.bytes, .port = x->row.port};
     bool there = p->watch.fd >= 0;
-    x->told = x->found = there;
+    x->told = x->told || there;
+    x->found = there;
     silt_preview_say(p, &a, fds, 2);
     return there ? 0 : silt_fail(e, SILT_UNAVAILABLE, "silt-proxy is being restarted; try again");
 }

@@ -24,7 +24,7 @@ struct silt_preview {
     struct silt_map by_number;      /* struct silt_entrance */
     struct silt_map by_alias;       /* struct silt_sandbox */
     struct silt_link visits;        /* sandbox/visit.c: asks for sockets */
-    uint32_t visit_count;           /* of them that wait for their answers */
+    uint32_t visit_count;           /* of them, also of those that only silt-priv's answer holds */
     struct silt_link drops;
     char secret[SILT_SECRET_SIZE];
     uint64_t seed; /* of the buckets */

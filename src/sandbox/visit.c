@@ -43,6 +43,7 @@ static void free_visit(struct silt_grave *g)
 static void bury(struct visit *v)
 {
     silt_list_remove(&v->link);
+    v->preview->visit_count--;
     silt_loop_bury(v->preview->registry->loop, &v->grave);
 }
 
@@ -60,7 +61,6 @@ static void enter(struct visit *v, enum state next)
         silt_sandbox_release(v->entrance->sandbox);
     v->held = false;
     v->entrance->sandbox->visits--;
-    v->preview->visit_count--;
     v->entrance = NULL;
     if (!v->asked)
         bury(v);
