@@ -220,7 +220,7 @@ TEST(paths_and_the_old_form_are_settings)
     struct silt_entrance *x = simple();
     assert_int_equal(find_with(SILT_PREVIEW_PATH, "box/8000/sesameopen", "", &a), SILT_PREVIEW_ROUTE);
     assert_int_equal(a.route, x->row.route);
-    assert_int_equal(a.body.route.flags, SILT_PREVIEW_CAGED | SILT_PREVIEW_LOCALHOST);
+    assert_int_equal(a.body.route.flags, SILT_PREVIEW_LOCALHOST);
     assert_int_equal(find_with(SILT_PREVIEW_HOST, "box-8000", "", &a), SILT_PREVIEW_ROUTE);
     assert_int_equal(a.body.route.flags, SILT_PREVIEW_LOCALHOST);
     assert_int_equal(find("box-8001"), SILT_PREVIEW_UNKNOWN);
