@@ -21,10 +21,18 @@ const put = async (name, bytes) => (await daemon.api('PUT', `/v1/images/${name}?
 const started = () => daemon.log().match(/zygote\.(warm|lost)|nursery\.start/g)?.length ?? 0;
 
 /** As root does it, with the tar that was imported. */
-function trust(bytes) {
+function trust(bytes, env = process.env) {
 	const file = path.join(daemon.home, 'image.tar');
 	fs.writeFileSync(file, bytes);
-	return spawnSync(TRUST, [folder, file], { encoding: 'utf8' });
+	return spawnSync(TRUST, [folder, file], { encoding: 'utf8', env });
+}
+
+/** A tar in front of the real one: does something when it is to compare. */
+function withTar(script) {
+	const bin = fs.mkdtempSync(path.join(daemon.home, 'bin-'));
+	const real = spawnSync('sh', ['-c', 'command -v tar'], { encoding: 'utf8' }).stdout.trim();
+	fs.writeFileSync(path.join(bin, 'tar'), `#!/bin/sh\nif [ "$1" = --compare ]; then\n${script}\nfi\nexec ${real} "$@"\n`, { mode: 0o755 });
+	return { ...process.env, PATH: `${bin}:${process.env.PATH}` };
 }
 
 test('an imported image is not trusted, and gets no warm Python', async t => {
@@ -72,4 +80,26 @@ test('a tree that is not what root has packed is not vouched for', async () => {
 	const never = trust(skeletonTar({ never: { name: 'never', data: 'x' } }));
 	assert.match(never.stderr, /was not imported/);
 	assert.deepEqual(fs.readdirSync(folder).filter(name => name.startsWith('.trusted')), []);
+});
+
+test('a tree that is exchanged while it is compared is not vouched for', async () => {
+	const bytes = skeletonTar({ a: { name: 'a', data: 'x' }, swapped: { name: 'swapped', data: 'x' } });
+	const digest = await put('swapped', bytes);
+	const tree = path.join(folder, digest);
+	const good = path.join(daemon.home, 'good');
+	assert.equal(spawnSync('cp', ['-a', tree, good]).status, 0);
+	fs.writeFileSync(path.join(tree, 'a'), 'evil');
+	const done = trust(bytes, withTar(`mv ${tree} ${tree}.evil; mv ${good} ${tree}`));
+	assert.notEqual(done.status, 0, 'the one that was there first would have been trusted');
+	assert.match(done.stderr, /is not what is in/);
+	assert.equal(fs.existsSync(`${tree}.trusted`), false);
+	fs.rmSync(`${tree}.evil`, { recursive: true });
+});
+
+test('a comparison that broke off is none', async () => {
+	const bytes = skeletonTar({ broken: { name: 'broken', data: 'x' } });
+	const digest = await put('broken', bytes);
+	const done = trust(bytes, withTar('kill -9 $$'));
+	assert.notEqual(done.status, 0);
+	assert.equal(fs.existsSync(path.join(folder, `${digest}.trusted`)), false);
 });
