@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/login.h"
 #include "base/clock.h"
+#include "sandbox/preview.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
 
-#define NAME "silt-login"
 enum { SIGNATURE = 2 * 32, VALUE_SIZE = 128 };
 
 /* SECONDS-HEX: until when, and the proof. */
@@ -28,7 +28,7 @@ void silt_login_field(const struct silt_api *api, char ret[SILT_LOGIN_FIELD_SIZE
 {
     char value[VALUE_SIZE];
     make_value(api, (uint64_t)(silt_clock_wall_ms() / 1000) + SILT_LOGIN_S, value);
-    (void)snprintf(ret, SILT_LOGIN_FIELD_SIZE, "Set-Cookie: " NAME "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict\r\n", value,
+    (void)snprintf(ret, SILT_LOGIN_FIELD_SIZE, "Set-Cookie: " SILT_LOGIN_COOKIE "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict\r\n", value,
                    SILT_LOGIN_S);
 }
 
@@ -53,7 +53,7 @@ bool silt_login_has(const struct silt_api *api, const struct silt_http_request *
             continue;
         while (rest.len > 0 && silt_slice_split(&rest, ';', &pair)) {
             pair = silt_slice_trim(pair);
-            if (silt_slice_split(&pair, '=', &name) && silt_slice_eq(name, SILT_LIT(NAME)) && is_good(api, pair))
+            if (silt_slice_split(&pair, '=', &name) && silt_slice_eq(name, SILT_LIT(SILT_LOGIN_COOKIE)) && is_good(api, pair))
                 return true;
         }
     }

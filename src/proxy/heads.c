@@ -102,6 +102,12 @@ static void put_target(struct silt_buf *out, const struct silt_http_head *h, con
     }
 }
 
+/* Cookies know no ports: that of our own pages may come along, when they were opened under this name. */
+static bool is_ours(silt_slice cookie)
+{
+    return silt_host_is_proof(cookie) || silt_slice_starts(cookie, SILT_LIT(SILT_LOGIN_COOKIE "="));
+}
+
 /* All cookies but ours. */
 static void put_cookies(struct silt_buf *out, silt_slice value)
 {
@@ -109,7 +115,7 @@ static void put_cookies(struct silt_buf *out, silt_slice value)
     bool first = true;
     while (silt_slice_split(&value, ';', &one)) {
         one = silt_slice_trim(one);
-        if (one.len == 0 || silt_host_is_proof(one))
+        if (one.len == 0 || is_ours(one))
             continue;
         silt_buf_add(out, first ? SILT_LIT("Cookie: ") : SILT_LIT("; "));
         silt_buf_add(out, one);

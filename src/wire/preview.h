@@ -75,6 +75,8 @@ enum silt_preview_say {
     SILT_PREVIEW_SAY_MAX
 };
 
+#define SILT_LOGIN_COOKIE "silt-login" /* of siltd's own pages: never the service's */
+
 enum {
     SILT_PREVIEW_LOCALHOST = 1, /* the service is told `Host: localhost:PORT` */
     SILT_PREVIEW_CAGED = 2,     /* of HAND: answers carry `Content-Security-Policy: sandbox` and nosniff, cookies pass in neither direction.

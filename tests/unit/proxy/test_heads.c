@@ -47,12 +47,12 @@ TEST(what_is_said_to_the_next_hop_only_stays_there)
 TEST(our_cookie_is_not_the_services_and_a_caged_one_gets_none)
 {
     silt_auto_buf out = {0}, caged = {0}, none = {0};
-    const char *text = "GET / HTTP/1.1\r\nHost: x.d:1\r\nCookie: a=1;silt-proof=p; b=2\r\n\r\n";
+    const char *text = "GET / HTTP/1.1\r\nHost: x.d:1\r\nCookie: a=1;silt-proof=p; silt-login=1-f; b=2\r\n\r\n";
     rewrite_request(text, 0, false, &out);
     assert_text(silt_http_field(&again, SILT_LIT("cookie")), "a=1; b=2");
     rewrite_request(text, SILT_PREVIEW_CAGED, false, &caged);
     assert_null(silt_http_field(&again, SILT_LIT("cookie")).data);
-    rewrite_request("GET / HTTP/1.1\r\nHost: x.d:1\r\nCookie: silt-proof=p\r\n\r\n", 0, false, &none);
+    rewrite_request("GET / HTTP/1.1\r\nHost: x.d:1\r\nCookie: silt-login=1-f;silt-proof=p\r\n\r\n", 0, false, &none);
     assert_null(silt_http_field(&again, SILT_LIT("cookie")).data);
 }
 
