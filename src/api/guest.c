@@ -53,9 +53,8 @@ void silt_guest_leave(struct silt_guest *g, int code, silt_slice reason)
 
 void silt_api_part_with_guests(struct silt_api *api)
 {
-    silt_list_each(it, &api->guests)
-    {
-        struct silt_guest *g = silt_container_of(it, struct silt_guest, link);
+    struct silt_guest *g;
+    while ((g = silt_list_first(&api->guests, struct silt_guest, link)) != NULL) { /* one may take others along */
         g->on_parting(g);
         silt_guest_leave(g, SILT_WS_GOING, SILT_LIT("the daemon is stopping"));
     }

@@ -10,15 +10,21 @@
 enum {
     MESSAGE_MAX = 32 << 20,
     REQUESTS_MAX = 256,     /* at once, of one socket */
-    HELD_MAX = 64 << 20,    /* bytes of answers that are not whole yet, of one socket */
+    HELD_MAX = 64 << 20,    /* bytes of answers that are not whole, or not taken by the client, of one socket */
+    ALL_HELD_MAX = 256 << 20, /* of all sockets */
+    SMALL = 64 << 10,       /* an answer that has room beyond that */
 };
+
+static size_t all_held; /* of sockets that hold more than SILT_HTTP_MARK, as any connection may */
+static const char too_large[] = "The answer is larger than a socket holds now; ask for it by HTTP";
 
 struct line { /* one socket */
     struct silt_guest guest;
     struct silt_api *api; /* borrowed */
     struct silt_link asked;
     size_t count;
-    size_t held;
+    size_t held;  /* of answers that are not whole yet */
+    size_t noted; /* of it and of what the client has not taken, in all_held */
     struct silt_grave grave;
     char id[SILT_ID_MAX + 1]; /* of its sandbox */
 };
@@ -48,11 +54,32 @@ static void free_asked(struct silt_grave *g)
     free(a);
 }
 
+static size_t holds(const struct line *l)
+{
+    return l->held + silt_socket_pending(&l->guest.socket);
+}
+
+static void note(struct line *l, size_t bytes)
+{
+    size_t counts = bytes > SILT_HTTP_MARK ? bytes : 0;
+    all_held += counts - l->noted; /* may be less: it wraps to the right sum */
+    l->noted = counts;
+}
+
+static bool has_room(struct asked *a, size_t more)
+{
+    struct line *l = a->line;
+    note(l, holds(l));
+    return a->text.len + more <= SMALL || (more <= HELD_MAX && holds(l) + more <= HELD_MAX && all_held + more <= ALL_HELD_MAX);
+}
+
 static void forget(struct asked *a)
 {
-    struct silt_loop *loop = a->line->api->loop;
-    a->line->held -= a->text.len;
-    a->line->count--;
+    struct line *l = a->line;
+    struct silt_loop *loop = l->api->loop;
+    l->held -= a->text.len;
+    l->count--;
+    note(l, holds(l));
     silt_list_remove(&a->link);
     silt_loop_cancel(loop, &a->leave);
     silt_loop_bury(loop, &a->grave);
@@ -89,7 +116,11 @@ static silt_slice json_of(bool is_json, silt_slice body)
 static void on_reply(struct silt_http_inner_sink *s, int status, silt_slice type, silt_slice body)
 {
     struct asked *a = asked_of(s);
-    say_response(a, status, json_of(silt_slice_starts(type, SILT_LIT("application/json")), body));
+    silt_slice json = json_of(silt_slice_starts(type, SILT_LIT("application/json")), body);
+    if (has_room(a, json.len))
+        say_response(a, status, json);
+    else
+        say_error(a->line, a->id, "INTERNAL_ERROR", 500, too_large);
     forget(a);
 }
 
@@ -126,7 +157,7 @@ static void on_write(struct silt_http_inner_sink *s, silt_slice bytes)
     struct line *l = a->line;
     if (a->fate == FAILED)
         return;
-    if (bytes.len > HELD_MAX - l->held) {
+    if (!has_room(a, bytes.len)) {
         a->fate = FAILED;
         if (a->streams)
             silt_loop_after(l->api->loop, &a->leave, 0);
@@ -147,7 +178,6 @@ static size_t pending(const struct silt_http_inner_sink *s)
 
 static void say_end(struct asked *a, bool whole)
 {
-    static const char too_large[] = "The answer is larger than a socket holds; ask for it by HTTP";
     if (a->streams && (!whole || a->fate == FAILED))
         say_error(a->line, a->id, "STREAM_ERROR", 500, whole ? too_large : "The stream broke off");
     else if (!whole || a->fate == FAILED)
@@ -279,12 +309,15 @@ static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
 static void on_drain(struct silt_socket *s)
 {
     struct line *l = silt_container_of(s, struct line, guest.socket);
-    silt_list_each(it, &l->asked)
-    {
-        struct asked *a = silt_container_of(it, struct asked, link);
-        if (a->inner != NULL && silt_socket_pending(s) < SILT_HTTP_MARK)
-            silt_http_inner_drain(a->inner);
+    struct asked *a;
+    for (size_t left = l->count; left > 0 && silt_socket_pending(s) < SILT_HTTP_MARK; left--) {
+        if ((a = silt_list_first(&l->asked, struct asked, link)) == NULL)
+            break;
+        silt_list_remove(&a->link); /* who has had its turn is the last next time: one that never runs dry starves nobody */
+        silt_list_append(&l->asked, &a->link);
+        silt_http_inner_drain(a->inner);
     }
+    note(l, holds(l));
 }
 
 static void free_line(struct silt_grave *g)
@@ -295,12 +328,13 @@ static void free_line(struct silt_grave *g)
 /* Commands run on; nobody listens any more. */
 static void hang_up(struct line *l)
 {
-    silt_list_each(it, &l->asked)
-    {
-        struct asked *a = silt_container_of(it, struct asked, link);
-        silt_http_inner_leave(a->inner);
+    struct asked *a;
+    while ((a = silt_list_first(&l->asked, struct asked, link)) != NULL) { /* what one leaves may answer others */
+        struct silt_http_inner *inner = a->inner;
         forget(a);
+        silt_http_inner_leave(inner);
     }
+    note(l, 0);
     silt_list_remove(&l->guest.link);
     silt_loop_bury(l->api->loop, &l->grave);
 }

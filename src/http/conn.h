@@ -83,6 +83,8 @@ struct silt_http_exchange {
 enum {
     SILT_HTTP_READ_SIZE = 60 * 1024, /* what a handler passes on in one frame inside the machine */
     SILT_HTTP_SKIP_MAX = 64 * 1024,
+    SILT_HTTP_BODIES_MAX = 256 * 1024 * 1024, /* memory of bodies that are kept, all requests together */
+    SILT_HTTP_SMALL_BODY = 64 * 1024,         /* has room beyond that: a few large ones keep nobody else out */
 };
 
 struct silt_http_server {
@@ -97,7 +99,7 @@ struct silt_http_server {
     struct silt_link conns, todo;
     struct silt_http_exchange *spare;
     size_t spares;
-    uint64_t body_bytes;             /* memory of collected bodies, all connections */
+    uint64_t body_bytes;             /* memory of bodies that are kept, all requests */
     struct silt_http_conn *batching; /* borrowed; whose answers go to `batch` */
     struct silt_buf batch;           /* sent in one write when the bytes of a read are used up */
     struct silt_buf refusal;

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { ARENA_MAX = 192 * 1024 * 1024, TOO_LARGE = 413 };
+enum { ARENA_MAX = 192 * 1024 * 1024, TOO_LARGE = 413, TOO_MANY = 503 };
 
 struct silt_http_inner {
     struct silt_http_exchange exchange;
@@ -16,6 +16,8 @@ struct silt_http_inner {
     struct silt_timer again;            /* it was paused and is not any more */
     struct silt_grave grave;
     silt_slice body;                    /* of the arena: what is not delivered yet */
+    size_t counted;                     /* of it in server->body_bytes */
+    bool crowded;                       /* with it there are too many */
     bool delivered;                     /* up to the end */
     bool over;                          /* answered or left: buried */
 };
@@ -35,6 +37,7 @@ static void finish(struct silt_http_inner *i, int status)
     i->over = true;
     if (hooks->on_answered != NULL)
         hooks->on_answered(hooks->context, &x->request, status, silt_clock_us() - x->started_us);
+    i->server->body_bytes -= i->counted;
     silt_loop_cancel(i->server->loop, &i->again);
     silt_loop_bury(i->server->loop, &i->grave);
 }
@@ -73,6 +76,8 @@ void silt_http_inner_deliver(struct silt_http_inner *i)
         return;
     if (x->head.length > x->body_max) {
         refuse(i, TOO_LARGE);
+    } else if (i->crowded) {
+        refuse(i, TOO_MANY);
     } else if (x->wish == SILT_HTTP_CONSUME) {
         deliver_pieces(i);
     } else {
@@ -91,6 +96,16 @@ void silt_http_inner_resume(struct silt_http_inner *i)
 {
     if (!i->delivered && !i->over)
         silt_loop_after(i->server->loop, &i->again, 0);
+}
+
+/* The same ceiling as for the bodies of connections. */
+static void count_body(struct silt_http_inner *i)
+{
+    struct silt_http_server *s = i->server;
+    uint64_t more = i->body.len <= SILT_HTTP_SMALL_BODY ? SILT_HTTP_BODIES_MAX : 0;
+    i->counted = i->body.len;
+    s->body_bytes += i->counted;
+    i->crowded = s->body_bytes > SILT_HTTP_BODIES_MAX + more;
 }
 
 static int parse(struct silt_http_inner *i, silt_slice head, silt_slice body, struct silt_error *e)
@@ -123,10 +138,12 @@ struct silt_http_inner *silt_http_inner_new(struct silt_http_server *s, silt_sli
     x->request.head = &x->head;
     x->request.arena = &x->arena;
     x->started_us = silt_clock_us();
-    if (parse(i, head, body, e) == 0)
-        return i;
-    free_inner(&i->grave);
-    return NULL;
+    if (parse(i, head, body, e) < 0) {
+        free_inner(&i->grave);
+        return NULL;
+    }
+    count_body(i);
+    return i;
 }
 
 struct silt_http_request *silt_http_inner_request(struct silt_http_inner *i)

@@ -11,8 +11,6 @@
 
 enum {
     BODY_PROGRESS = 1024, /* bytes that count as progress of a body: drops of one do not */
-    BODIES_MAX = 256 * 1024 * 1024, /* memory of collected bodies, all connections together */
-    SMALL_BODY = 64 * 1024,         /* has room beyond that: a few large ones keep nobody else out */
 };
 
 static void rebase(silt_slice *s, const char *from, size_t len, const char *to)
@@ -102,8 +100,8 @@ static bool store(struct silt_http_exchange *x, silt_slice piece)
     silt_buf_add(&x->body, piece);
     s->body_bytes += x->body.cap - x->body_counted;
     x->body_counted = x->body.cap;
-    uint64_t more = x->body.cap <= SMALL_BODY ? BODIES_MAX : x->body_max;
-    return !x->body.broken && s->body_bytes <= BODIES_MAX + more;
+    uint64_t more = x->body.cap <= SILT_HTTP_SMALL_BODY ? SILT_HTTP_BODIES_MAX : x->body_max;
+    return !x->body.broken && s->body_bytes <= SILT_HTTP_BODIES_MAX + more;
 }
 
 static void deliver(struct silt_http_exchange *x, silt_slice piece, bool end)

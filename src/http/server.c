@@ -200,8 +200,8 @@ static void stop_listening(struct silt_http_server *s)
 
 static void cut_all(struct silt_http_server *s)
 {
-    silt_list_each(it, &s->conns)
-        silt_http_conn_lose(silt_container_of(it, struct silt_http_conn, link));
+    while (!silt_list_empty(&s->conns)) /* what one leaves may end others */
+        silt_http_conn_lose(silt_list_first(&s->conns, struct silt_http_conn, link));
 }
 
 static void on_drain_deadline(struct silt_timer *t)

@@ -213,6 +213,93 @@ test('a client that does not read holds its streams back, not the memory of the 
 	assert.equal(bytes, 12_000_000);
 });
 
+test('whole answers that nobody takes do not fill the memory of the daemon', async t => {
+	const box = await daemon.box(t);
+	const socket = await open(t, box);
+	const count = 16;
+	const ids = new Set();
+	socket.raw.pause();
+	for (let i = 0; i < count; i++)
+		ids.add(ask(socket, 'POST', '/api/execute', { command: `head -c 10000000 /dev/zero | tr "\\0" x; echo >> /tmp/ended`, sessionId: `s${i % 4}` }));
+	await until('all have ended', async () => await box.out('cat /tmp/ended 2>/dev/null | wc -l', { sessionId: 'look' }) === `${count}\n`, 120_000);
+	socket.raw.resume();
+	let bytes = 0, refused = 0;
+	for (let i = 0; i < count; i++) {
+		const message = await socket.json(60_000);
+		assert.ok(ids.delete(message.id));
+		bytes += message.body?.stdout.length ?? 0;
+		refused += message.type === 'error' && message.code === 'INTERNAL_ERROR' ? 1 : 0;
+	}
+	assert.ok(refused > 0 && bytes >= 10_000_000 && bytes < 90_000_000, `${refused} refused, ${bytes} bytes`);
+	const later = await answer(socket, ask(socket, 'POST', '/api/execute', { command: 'head -c 10000000 /dev/zero | tr "\\0" x' }));
+	assert.equal(later.body?.stdout.length, 10_000_000, 'there is room again');
+});
+
+test('bodies that wait count as those of HTTP do', async t => {
+	const box = await daemon.box(t);
+	const socket = await open(t, box);
+	const padding = 'x'.repeat(30 << 20);
+	const send = id => { // with a mask of zeros, which changes nothing
+		const text = JSON.stringify({ type: 'request', id, method: 'POST', path: '/api/execute', body: { command: 'sleep 1000', sessionId: id, padding } });
+		socket.raw.write(frame('text', '', { mask: Buffer.alloc(4), length: text.length }));
+		socket.raw.write(text);
+	};
+	for (let i = 0; i < 10; i++)
+		send(`b${i}`);
+	const refused = await socket.json(60_000);
+	assert.deepEqual([refused.id, refused.status, refused.body.code], ['b8', 503, 'LIMIT_REACHED']);
+	assert.equal((await socket.json(60_000)).id, 'b9');
+	assert.equal((await answer(socket, ask(socket, 'POST', '/api/execute', { command: 'echo small' }))).body.stdout, 'small\n');
+	socket.destroy();
+	await until('there is room again', async () => (await box.exec(`: ${padding.slice(0, 100_000)}`, { sessionId: 'after' })).status === 200, 30_000);
+});
+
+test('a stream that never runs dry does not starve the others of its socket', async t => {
+	const box = await daemon.box(t);
+	const socket = await open(t, box);
+	const words = ['first', 'second', 'third'];
+	const ids = words.map(word => ask(socket, 'POST', '/api/execute/stream', { command: `yes ${word}`, sessionId: word }));
+	const got = Object.fromEntries(ids.map(id => [id, 0]));
+	socket.raw.on('data', () => { // slower than any of them
+		socket.raw.pause();
+		setTimeout(() => socket.raw.resume(), 25);
+	});
+	for (let all = 0; Object.values(got).some(n => n < 1_000_000);) {
+		const message = await socket.json();
+		got[message.id] += message.data.length;
+		all += message.data.length;
+		assert.ok(all < 20_000_000, JSON.stringify(got));
+	}
+	for (const id of ids)
+		socket.send({ type: 'cancel', id });
+});
+
+const WORKERS = 'for p in /proc/[0-9]*; do n=${p#/proc/}; [ $n != 1 ] && [ "$(readlink $p/exe)" = "$(readlink /proc/1/exe)" ] && echo $n; done; true';
+
+test('a request that is left may answer another of the same socket', async t => {
+	const box = await daemon.box(t);
+	const siltd = daemon.siltd();
+	const pid = Number(await box.out('echo $$', { sessionId: 'dies' }));
+	for (const closing of ['closed', 'reset']) {
+		const socket = await open(t, box);
+		await answer(socket, ask(socket, 'POST', '/api/write', { path: '/tmp/f', content: 'x' }));
+		await box.out(`for w in $(${WORKERS}); do kill -STOP $w; done`, { sessionId: 'look' });
+		const shell = closing === 'closed' ? pid : Number(await box.out('echo $$', { sessionId: 'dies' }));
+		ask(socket, 'POST', '/api/read', { path: '/tmp/f', sessionId: 'dies' });
+		ask(socket, 'POST', '/api/execute', { command: 'echo never', sessionId: 'dies' });
+		ask(socket, 'POST', '/api/read', { path: '/tmp/f', sessionId: 'dies' });
+		assert.equal((await answer(socket, ask(socket, 'GET', '/api/ping'))).status, 200, 'all are under way');
+		await box.out(`kill -9 ${shell}`, { sessionId: 'look' });
+		await until('its shell is gone', async () => (await box.exec(`kill -0 ${shell}`, { sessionId: 'look' })).body.exitCode !== 0, 10_000);
+		if (closing === 'closed')
+			socket.raw.end(frame('close', Buffer.from([3, 232])));
+		else
+			socket.raw.resetAndDestroy();
+		assert.equal(await box.out('echo alive', { sessionId: 'dies' }), 'alive\n');
+	}
+	assert.equal(daemon.siltd(), siltd, 'the same siltd');
+});
+
 test('the global WebSocket of Node works with it', async t => {
 	const box = await daemon.box(t);
 	const socket = new WebSocket(`ws://${daemon.address}/sandboxes/${box.id}/ws`, { headers: { authorization: `Bearer ${daemon.token}` } });
