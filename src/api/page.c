@@ -50,7 +50,7 @@ static void on_form(struct silt_http_request *r)
     struct silt_api *api = silt_api_of(r);
     char cookie[SILT_LOGIN_FIELD_SIZE];
     silt_auto_buf fields;
-    silt_buf_init(&fields, 4096);
+    silt_buf_init(&fields, SILT_HTTP_HEAD_MAX + 4096);
     if (!silt_slice_eq_secret(typed_token(r), api->token)) {
         send_page(r, 401, text_of(silt_web_login, silt_web_login_size));
         return;

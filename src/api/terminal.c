@@ -176,7 +176,7 @@ static void on_over(struct silt_follow_sink *sink, uint64_t cursor)
 {
     struct viewer *v = viewer_of(sink);
     const struct silt_process *p = v->process;
-    int code = p->row.exit_code, signal = p->end.signal;
+    int code = p->row.exit_code, signal = p->row.signal; /* not p->end: that is as the agent told it */
     (void)cursor;
     v->follow = NULL;
     if (v->state == CATCHING_UP)

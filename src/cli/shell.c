@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt shell: this terminal becomes one of a sandbox. The shell inside runs on when we leave, and is found again. */
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/own.h"
 #include "cli/cli.h"
@@ -16,6 +17,7 @@
 
 enum {
     DETACH = 0x1d, /* Ctrl-] */
+    INTERRUPT = 3, /* Ctrl-C */
     TYPED_MAX = 1 << 20, /* waits to be sent: beyond it the keyboard is not read */
     END_MS = 500,  /* between two Ctrl-D */
     TRIES = 8,     /* to come back after the connection broke, 1 s, 2 s, 4 s, ... apart */
@@ -239,14 +241,28 @@ static int catch_signals(struct shell *s, struct silt_error *e)
     return 0;
 }
 
-/* 0: we are back; -1: it was in vain, or Ctrl-] or Ctrl-C was typed meanwhile. */
+/* False: Ctrl-] or Ctrl-C was typed meanwhile, or nobody can type any more. What else is typed is for nobody. */
+static bool wait_ms(int64_t ms)
+{
+    int64_t until_ms = silt_clock_ms() + ms, left_ms;
+    while ((left_ms = until_ms - silt_clock_ms()) > 0) {
+        struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+        char key = 0;
+        if (poll(&p, 1, (int)left_ms) <= 0)
+            continue;
+        ssize_t n = read(STDIN_FILENO, &key, 1);
+        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN) || key == DETACH || key == INTERRUPT)
+            return false;
+    }
+    return true;
+}
+
+/* 0: we are back; -1: it was in vain, or somebody left meanwhile. */
 static int come_back(struct shell *s)
 {
     for (int i = 0; i < TRIES; i++) {
-        struct pollfd p = {.fd = s->raw ? STDIN_FILENO : -1, .events = POLLIN};
-        char key = 0;
         (void)fprintf(stderr, "\r\nsilt: the connection broke; trying again in %d s (Ctrl-] leaves)\r\n", 1 << i);
-        if (poll(&p, 1, 1000 << i) > 0 && read(STDIN_FILENO, &key, 1) == 1 && (key == DETACH || key == 3))
+        if (!wait_ms(1000 << i))
             return silt_fail(&s->why, SILT_INTERRUPTED, "left while the connection was broken");
         if (attach(s, &s->why) == 0) {
             (void)show(SILT_LIT("\x1b[H\x1b[2J")); /* what was shown comes again */

@@ -451,6 +451,13 @@ static void end_process(struct silt_context *c)
         c->doomed = true;
 }
 
+static void be_stale(struct silt_context *c, const struct silt_kernel_said *said)
+{
+    char why[SILT_LOG_QUOTE_SIZE];
+    silt_log(SILT_LOG_DEBUG, "context.stale", "context=%s why=%s", c->row.id, silt_log_quote(said->value, why));
+    end_process(c);
+}
+
 static void could_not_start(struct silt_context *c, const struct silt_kernel_said *said)
 {
     struct silt_error e;
@@ -475,10 +482,8 @@ static void on_said(struct silt_context *c, const struct silt_kernel_said *said)
         on_kernel_pong(c, said);
         return;
     case SILT_KERNEL_STALE: /* of a warm one: it leaves, and another is started */
-        silt_log(SILT_LOG_DEBUG, "context.stale", "context=%s why=\"%.*s\"", c->row.id, (int)said->value.len,
-                 said->value.data);
         if (c->origin != SILT_CONTEXT_STARTED && c->state == SILT_CONTEXT_STARTING)
-            end_process(c);
+            be_stale(c, said);
         return;
     case SILT_KERNEL_FAILED:
         if (c->state == SILT_CONTEXT_STARTING)

@@ -85,6 +85,7 @@ test('a broken connection is taken up again', async t => {
 		await shell.sees(/\nmark\r\n/);
 		process.kill(own.siltd(), 'SIGKILL');
 		await shell.sees(/the connection broke/);
+		shell.type('typed meanwhile'); // is no reason to try at once, or less often
 		await own.healthy();
 		await shell.sees(/the connection broke[^]*\nmark\r\n/);
 		shell.type('echo "still $x"\n');

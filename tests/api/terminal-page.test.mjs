@@ -70,6 +70,14 @@ test('a login needs the token, and our own page', async t => {
 	}
 });
 
+test('a login leads back to where it was, however long that is', async t => {
+	const box = await daemon.box(t);
+	const target = `/sandboxes/${box.id}/terminal?session=${'s'.repeat(7000)}`;
+	const answer = await daemon.api('POST', target, form(daemon.token), { token: false, headers: { 'content-type': 'application/x-www-form-urlencoded', ...own() } });
+	assert.deepEqual([answer.status, answer.headers.location], [303, target]);
+	assert.equal(answer.headers['set-cookie'].length, 1);
+});
+
 test('the cookie opens pages and WebSockets of our own pages, and nothing else', async t => {
 	const box = await daemon.box(t);
 	const cookie = await login(box);
