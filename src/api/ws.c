@@ -263,8 +263,8 @@ static void take_request(struct line *l, const struct silt_ws_request *q)
     if (silt_ws_request_lay(q, l->id, &head, &body, &e) < 0
         || (a->inner = silt_http_inner_new(l->api->server, silt_buf_slice(&head), silt_buf_slice(&body), &a->sink, &e))
                == NULL) {
+        forget(a); /* first: what is said may end the socket, and with it all that it was asked */
         say_error(l, a->id, "INTERNAL_ERROR", 500, e.text);
-        forget(a);
         return;
     }
     route(a);
