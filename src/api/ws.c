@@ -306,17 +306,23 @@ static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
 
 /* ---- the socket ---- */
 
+/* Who has its turn is the last next time: one that never runs dry starves nobody. */
+static struct asked *put_last(struct line *l)
+{
+    struct asked *a = silt_container_of(l->asked.next, struct asked, link); /* there is one */
+    silt_list_remove(&a->link);
+    silt_list_append(&l->asked, &a->link);
+    return a;
+}
+
 static void on_drain(struct silt_socket *s)
 {
     struct line *l = silt_container_of(s, struct line, guest.socket);
-    struct asked *a;
-    for (size_t left = l->count; left > 0 && silt_socket_pending(s) < SILT_HTTP_MARK; left--) {
-        if ((a = silt_list_first(&l->asked, struct asked, link)) == NULL)
-            break;
-        silt_list_remove(&a->link); /* who has had its turn is the last next time: one that never runs dry starves nobody */
-        silt_list_append(&l->asked, &a->link);
-        silt_http_inner_drain(a->inner);
-    }
+    size_t left = l->count;
+    for (; left > 0 && !silt_list_empty(&l->asked) && silt_socket_pending(s) < SILT_HTTP_MARK; left--)
+        silt_http_inner_drain(put_last(l)->inner);
+    if (left == 0 && !silt_list_empty(&l->asked))
+        (void)put_last(l); /* all had theirs: another one begins next time */
     note(l, holds(l));
 }
 

@@ -172,7 +172,7 @@ void silt_http_lay_answer(struct silt_http_conn *c, struct silt_buf *b,
 /* Of a request without a connection of its own: inner.c. */
 void silt_http_inner_begin(struct silt_http_inner *i, int status, silt_slice type);
 void silt_http_inner_write(struct silt_http_inner *i, silt_slice bytes);
-size_t silt_http_inner_pending(const struct silt_http_inner *i);
+size_t silt_http_inner_pending(struct silt_http_inner *i);
 void silt_http_inner_reply(struct silt_http_inner *i, int status, silt_slice type, silt_slice body);
 void silt_http_inner_end(struct silt_http_inner *i, bool whole);
 void silt_http_inner_resume(struct silt_http_inner *i);

@@ -190,13 +190,15 @@ void silt_http_inner_write(struct silt_http_inner *i, silt_slice bytes)
 {
     if (bytes.len > 0)
         i->sink->write(i->sink, bytes);
-    if (silt_http_inner_pending(i) >= SILT_HTTP_MARK)
-        i->exchange.full = true;
+    (void)silt_http_inner_pending(i);
 }
 
-size_t silt_http_inner_pending(const struct silt_http_inner *i)
+/* Others may have filled what it is answered on: who hears of it waits for the drain all the same. */
+size_t silt_http_inner_pending(struct silt_http_inner *i)
 {
-    return i->sink->pending(i->sink);
+    size_t pending = i->sink->pending(i->sink);
+    i->exchange.full = i->exchange.full || pending >= SILT_HTTP_MARK;
+    return pending;
 }
 
 void silt_http_inner_end(struct silt_http_inner *i, bool whole)
