@@ -210,12 +210,14 @@ export class Daemon {
 		}, 30_000);
 	}
 
-	/** Waits until everything counted is again as in `before`; the difference is in the failure's message. */
+	/** Waits until everything counted is again as in `before`; the difference is in the failure's message. Of descriptors there may be fewer: questions of names were under way then. */
 	async settles(before, ms = 30_000) {
 		this.client.close();
 		let now;
 		await until('counters as before', () => {
 			now = this.counters();
+			if (now.descriptors.length === before.descriptors.length && now.descriptors.every((count, i) => count <= before.descriptors[i]))
+				now.descriptors = before.descriptors;
 			return JSON.stringify(now) === JSON.stringify(before);
 		}, ms).catch(() => assert.deepEqual(now, before));
 	}
