@@ -11,6 +11,8 @@ enum {
     CAGED = 4, /* not told to a visitor of a caged preview: it is about the whole origin */
 };
 
+enum { HOPS_MAX = 32 };
+
 static const struct drop {
     silt_slice name;
     unsigned where;
@@ -62,6 +64,37 @@ bool silt_heads_lists(const struct silt_http_head *h, silt_slice name, silt_slic
     for (size_t i = 0; i < h->count; i++)
         if (h->fields[i].name.len == name.len && silt_slice_ieq(h->fields[i].name, name)
             && silt_heads_has(h->fields[i].value, token))
+            return true;
+    return false;
+}
+
+/* The fields that are for the next hop only, as Connection says. */
+struct hops {
+    size_t count;
+    silt_slice names[HOPS_MAX];
+};
+
+/* -1: more than anybody has. Each field is looked up in it, so it must not be long. */
+static int read_hops(const struct silt_http_head *h, struct hops *ret)
+{
+    ret->count = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        silt_slice list = h->fields[i].value, item;
+        if (!silt_slice_ieq(h->fields[i].name, SILT_LIT("connection")))
+            continue;
+        while (silt_slice_split(&list, ',', &item)) {
+            if (ret->count == HOPS_MAX)
+                return -1;
+            ret->names[ret->count++] = silt_slice_trim(item);
+        }
+    }
+    return 0;
+}
+
+static bool is_hop(const struct hops *hops, silt_slice name)
+{
+    for (size_t i = 0; i < hops->count; i++)
+        if (silt_slice_ieq(hops->names[i], name))
             return true;
     return false;
 }
@@ -128,9 +161,14 @@ static void put_cookies(struct silt_buf *out, silt_slice value)
 static void put_request_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_visit *v)
 {
     unsigned where = UP | ((v->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
+    struct hops hops;
+    if (read_hops(h, &hops) < 0) {
+        out->broken = true;
+        return;
+    }
     for (size_t i = 0; i < h->count; i++) {
         const struct silt_http_field *f = &h->fields[i];
-        if (is_dropped(f->name, where) || silt_heads_lists(h, SILT_LIT("connection"), f->name))
+        if (is_dropped(f->name, where) || is_hop(&hops, f->name))
             continue;
         if (silt_slice_ieq(f->name, SILT_LIT("cookie")))
             put_cookies(out, f->value);
@@ -190,10 +228,15 @@ static bool is_our_cookie(silt_slice set)
 static void put_answer_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
 {
     unsigned where = DOWN | ((a->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
+    struct hops hops;
+    if (read_hops(h, &hops) < 0) {
+        out->broken = true;
+        return;
+    }
     for (size_t i = 0; i < h->count; i++) {
         const struct silt_http_field *f = &h->fields[i];
         bool ours = silt_slice_ieq(f->name, SILT_LIT("set-cookie")) && is_our_cookie(f->value);
-        if (!ours && !is_dropped(f->name, where) && !silt_heads_lists(h, SILT_LIT("connection"), f->name))
+        if (!ours && !is_dropped(f->name, where) && !is_hop(&hops, f->name))
             put_field(out, f->name, f->value);
     }
     if ((a->flags & SILT_PREVIEW_CAGED) != 0)

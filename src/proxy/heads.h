@@ -17,6 +17,7 @@ struct silt_heads_visit {
     bool upgrade; /* it is asked for */
 };
 
+/* Breaks `out` when Connection names more fields than anybody has; so does silt_heads_answer. */
 void silt_heads_request(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_visit *v);
 
 struct silt_heads_answer {

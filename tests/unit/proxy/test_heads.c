@@ -44,6 +44,26 @@ TEST(what_is_said_to_the_next_hop_only_stays_there)
                                       "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: x.d:1\r\nX-Forwarded-Proto: http\r\n\r\n");
 }
 
+TEST(connection_does_not_name_fields_without_end)
+{
+    silt_auto_buf text = {0}, out = {0}, back = {0};
+    struct silt_host host = {.path = SILT_LIT("/")};
+    struct silt_heads_visit visit = {.host = &host, .address = "192.0.2.7"};
+    struct silt_heads_answer answer = {.as = SILT_BODY_NONE};
+    silt_buf_init(&text, SILT_HTTP_HEAD_MAX);
+    silt_buf_init(&out, SILT_HEADS_MAX);
+    silt_buf_init(&back, SILT_HEADS_MAX);
+    silt_buf_add(&text, SILT_LIT("GET / HTTP/1.1\r\nHost: x.d:1\r\nConnection: a"));
+    for (int i = 0; i < 32; i++)
+        silt_buf_add(&text, SILT_LIT(",b"));
+    silt_buf_add(&text, SILT_LIT("\r\n\r\n"));
+    assert_int_equal(silt_http_parse(&head, silt_buf_slice(&text), false), (int)text.len);
+    silt_heads_request(&out, &head, &visit);
+    assert_true(out.broken);
+    silt_heads_answer(&back, &head, &answer);
+    assert_true(back.broken);
+}
+
 TEST(our_cookie_is_not_the_services_and_a_caged_one_gets_none)
 {
     silt_auto_buf out = {0}, caged = {0}, none = {0};
