@@ -120,7 +120,7 @@ static bool fill_dial(struct silt_talk_ask *a, struct silt_preview_request *q)
 {
     const struct silt_exchange *x = silt_container_of(a, struct silt_exchange, dial);
     int64_t left = left_ms(x);
-    if (x->route == NULL || x->route->number == 0)
+    if (x->route == NULL || !x->route->sure)
         return false; /* it is being found again */
     q->type = SILT_PREVIEW_DIAL;
     q->route = x->route->number;

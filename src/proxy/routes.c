@@ -21,7 +21,7 @@ struct name {
     struct silt_talk_ask find;
     struct silt_timer again;  /* a lost route, when siltd was busy */
     struct silt_grave grave;
-    struct silt_route *route; /* NULL: not found yet; with the number 0: to be found again */
+    struct silt_route *route; /* NULL: not found yet; one that is not sure: to be found again */
     int64_t until_ms;         /* 0: until it is dropped */
     size_t key_len;
     char key[1 + SILT_PREVIEW_NAME + SILT_PREVIEW_PROOF]; /* form, name, 0, proof */
@@ -117,6 +117,7 @@ static struct silt_route *new_route(struct silt_routes *r, uint64_t number, uint
     struct silt_route *route = alloc(sizeof(*route));
     route->all = r;
     route->number = number;
+    route->sure = true;
     route->guest = silt_guests_at(&r->guests, sandbox);
     route->grave.free = free_route;
     silt_list_init(&route->names);
@@ -134,7 +135,7 @@ static void lose_number(struct silt_route *route)
     if (route->number != 0)
         (void)silt_map_remove(&route->all->numbers, number_key(&route->number));
     route->number = 0;
-    route->told = false;
+    route->sure = route->told = false;
 }
 
 static void forget_idle(struct silt_route *route)
@@ -201,7 +202,7 @@ void silt_route_use(struct silt_route *route, struct silt_route_user *u)
 {
     silt_list_append(&route->users, &u->link);
     route->guest->using++;
-    if (route->using++ > 0 || route->told || route->number == 0)
+    if (route->using++ > 0 || route->told || !route->sure)
         return;
     route->told = true;
     silt_talk_use(route->all->talk, route->number, 1);
@@ -238,7 +239,7 @@ static void on_sweep(struct silt_timer *t)
             silt_talk_use(r->talk, route->number, 0);
         }
         again = again || !quiet;
-        if (quiet && (r->count > ROUTES_MAX || route->number == 0 || silt_list_empty(&route->names)))
+        if (quiet && (r->count > ROUTES_MAX || !route->sure || silt_list_empty(&route->names)))
             forget_route(route);
     }
     if (again)
@@ -282,44 +283,42 @@ static void lead_to(struct name *n, struct silt_route *route)
     silt_list_append(&route->names, &n->link);
 }
 
-/* A route that the last siltd gave a number, found again. */
-static void on_found_again(struct name *n, const struct silt_preview_answer *a)
+/* A number of a former siltd that leads elsewhere now (the clock went back) is nobody's. */
+static struct silt_route *find_route(struct silt_routes *r, uint64_t number, uint32_t sandbox, uint16_t port)
 {
-    struct silt_route *route = n->route;
-    if (route->guest->sandbox != a->body.route.sandbox) { /* numbers of sandboxes may be new ones, too */
-        struct silt_guest *old = route->guest;
-        route->guest = silt_guests_at(&n->all->guests, a->body.route.sandbox);
-        old->using -= route->using;
-        route->guest->using += route->using;
-        silt_guest_let_go(old);
-    }
-    route->number = a->route;
-    silt_map_put(&n->all->numbers, number_key(&route->number), route);
-    if (route->using > 0) {
-        route->told = true;
-        silt_talk_use(n->all->talk, route->number, 1);
-    }
+    struct silt_route *route = silt_map_find(&r->numbers, number_key(&number));
+    if (route == NULL || route->sure || (route->guest->sandbox == sandbox && route->port == port))
+        return route;
+    lose_number(route);
+    return NULL;
+}
+
+/* The next siltd knows it, too. */
+static void confirm(struct silt_route *route)
+{
+    if (route->sure)
+        return;
+    route->sure = true;
+    route->told = route->using > 0;
+    if (route->told)
+        silt_talk_use(route->all->talk, route->number, 1);
 }
 
 static void on_route(struct name *n, const struct silt_preview_answer *a)
 {
     struct silt_routes *r = n->all;
     const struct silt_preview_route *told = &a->body.route;
-    struct silt_route *route = silt_map_find(&r->numbers, number_key(&a->route));
+    struct silt_route *route = find_route(r, a->route, told->sandbox, told->port);
     n->until_ms = told->lasts_s > 0 ? silt_clock_ms() + (int64_t)told->lasts_s * 1000 : 0;
-    if (n->route != NULL && route == NULL) {
-        on_found_again(n, a);
-        route = n->route;
-    } else if (n->route != NULL) { /* another name led to it first: the lost one has no way back */
-        struct silt_route *lost = n->route;
-        lead_to(n, route);
-        silt_route_drop(lost);
-    } else if (route == NULL) {
+    struct silt_route *former = n->route;
+    if (route == NULL)
         route = new_route(r, a->route, told->sandbox);
-    }
     route->flags = told->flags;
     route->port = told->port;
     lead_to(n, route);
+    confirm(route);
+    if (former != NULL && former != route)
+        silt_route_drop(former); /* its number is of the past */
     answer_waits(n, SILT_PREVIEW_ROUTE, told->lasts_s);
     if (r->sweep.place == 0)
         silt_loop_after(r->loop, &r->sweep, QUIET_MS);
@@ -409,7 +408,7 @@ void silt_routes_find(struct silt_routes *r, const struct silt_host *h, struct s
 {
     struct name *n = known_name(r, h);
     silt_list_init(&w->link);
-    if (n != NULL && n->route != NULL && n->route->number != 0) {
+    if (n != NULL && n->route != NULL && n->route->sure) {
         int64_t left = n->until_ms > 0 ? (n->until_ms - silt_clock_ms()) / 1000 : 0;
         w->on_found(w, SILT_PREVIEW_ROUTE, n->route, left > 0 ? (uint32_t)left : 0);
         return;
@@ -439,7 +438,9 @@ void silt_routes_leave(struct silt_route_wait *w)
 
 struct silt_route *silt_routes_hand(struct silt_routes *r, const struct silt_preview_answer *a)
 {
-    struct silt_route *route = silt_map_find(&r->numbers, number_key(&a->route));
+    struct silt_route *route = find_route(r, a->route, a->body.hand.sandbox, a->body.hand.port);
+    if (route != NULL)
+        confirm(route);
     if (route != NULL || a->route == 0)
         return route;
     route = new_route(r, a->route, a->body.hand.sandbox);
@@ -455,7 +456,7 @@ struct silt_route *silt_routes_hand(struct silt_routes *r, const struct silt_pre
 static void renew(struct silt_route *route)
 {
     struct name *keeper = silt_list_first(&route->names, struct name, link);
-    lose_number(route);
+    route->sure = route->told = false;
     if (route->using == 0) {
         forget_route(route);
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* routes: what siltd told of previews. A name (what a visitor says, with a proof or without) leads to a route, which has a number while
- * the siltd that gave it lives; the routes of one sandbox share a guest, which has the limits.
+/* routes: what siltd told of previews. A name (what a visitor says, with a proof or without) leads to a route, which has a number;
+ * the routes of one sandbox share a guest, which has the limits.
  *
  * A new siltd knows no routes: those that nobody uses are forgotten, the others are found again by a name of theirs, and cut when there is
  * none any more. */
@@ -17,7 +17,8 @@ struct silt_route {
     struct silt_link names; /* that lead here */
     struct silt_link users; /* struct silt_route_user */
     struct silt_link idle;  /* sockets: struct silt_upstream */
-    uint64_t number;        /* 0: not known to this siltd */
+    uint64_t number;        /* 0: it is dropped */
+    bool sure;              /* this siltd knows the number; one of a former siltd can be dropped by it all the same */
     uint32_t flags;
     uint16_t port;
     unsigned using;   /* users */

@@ -8,8 +8,8 @@
  * neither wakes anything. Numbers are never given twice; that of an exposed port outlives siltd. From then on silt-proxy asks for sockets of that route (DIAL): siltd wakes the sandbox, waits for
  * the port to open, and answers with a socket that silt-priv connected inside.
  *
- * Asks that a dying channel left unanswered are asked again on the next one. A new siltd knows no routes: silt-proxy forgets
- * them all on a new channel, keeps its connections, and finds again. */
+ * Asks that a dying channel left unanswered are asked again on the next one. A new siltd has told of no routes: silt-proxy keeps
+ * those with connections, and finds them again before it asks for more sockets; it may be told to drop them meanwhile. */
 #pragma once
 
 #include <stdint.h>

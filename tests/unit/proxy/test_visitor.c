@@ -359,3 +359,59 @@ TEST(a_channel_that_is_not_understood_ends_the_program)
     assert_true(rig.loop.stopping);
     tear_down();
 }
+
+/* Another siltd. */
+static void replace_siltd(void)
+{
+    struct silt_error e;
+    int pair[2];
+    silt_close_fd(&rig.siltd);
+    turn();
+    assert_int_equal(silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, pair, &e), 0);
+    rig.siltd = pair[1];
+    silt_talk_replace(&rig.talk, pair[0]);
+    silt_routes_renew(&rig.routes);
+    silt_talk_flush(&rig.talk);
+    turn();
+}
+
+TEST(the_next_siltd_can_drop_what_the_last_one_told_of)
+{
+    set_up(1000);
+    int fd = visit();
+    say(fd, "GET / HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    int service = answer_dial();
+    replace_siltd();
+    answer((struct silt_preview_answer){.type = SILT_PREVIEW_DROP, .route = 1}, -1);
+    assert_true(starts(hear(fd), "HTTP/1.1 404 "));
+    (void)close(fd);
+    (void)close(service);
+    tear_down();
+}
+
+TEST(a_route_is_found_again_by_its_number_only)
+{
+    set_up(1000);
+    int fd = visit(), other = visit();
+    say(fd, "GET /1 HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    int service = answer_dial();
+    assert_true(starts(hear(service), "GET /1 "));
+    replace_siltd();
+    say(other, "GET /2 HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    int second = answer_dial();
+    assert_true(starts(hear(second), "GET /2 "));
+    say(service, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_true(starts(hear(fd), "HTTP/1.1 200 "));
+    replace_siltd();
+    answer_find(SILT_PREVIEW_ROUTE, 2);
+    assert_true(starts(hear(other), "HTTP/1.1 404 "));
+    assert_int_equal(rig.routes.count, 1);
+    (void)close(fd);
+    (void)close(other);
+    (void)close(service);
+    (void)close(second);
+    tear_down();
+}
