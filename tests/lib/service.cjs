@@ -16,6 +16,8 @@ const routes = {
 		request.on('data', piece => { hash.update(piece); length += piece.length; });
 		request.on('end', () => json(response, { method: request.method, url: request.url, headers: request.headers, raw: request.rawHeaders, length, sha256: hash.digest('hex'), requests, trailers: request.trailers }));
 	},
+	/** What was asked for since the last time. */
+	'/seen': (request, response) => json(response, seen.splice(0).slice(0, -1)),
 	'/count': (request, response) => json(response, { requests, gone }),
 	/** ?mib=N, with a length or (&chunked) without. */
 	'/big': (request, response, query) => {
@@ -80,7 +82,7 @@ const routes = {
 		setImmediate(() => request.socket.destroy());
 	},
 };
-const clocks = new Set(), held = [];
+const clocks = new Set(), held = [], seen = [];
 
 function json(response, value) {
 	response.setHeader('content-type', 'application/json');
@@ -89,6 +91,7 @@ function json(response, value) {
 
 const server = http.createServer((request, response) => {
 	requests++;
+	seen.push(`${request.method} ${request.url}`);
 	const url = new URL(request.url, 'http://service');
 	const route = routes[url.pathname];
 	if (route)
