@@ -35,6 +35,8 @@ static const struct {
     [SILT_REFUSED_ANSWER] = {"closed_answer", "the name's answer has an address that is closed"},
     [SILT_REFUSED_LIMIT] = {"too_many_connections", "the sandbox has too many connections"},
     [SILT_REFUSED_NO_POLICY] = {"no_policy", "the rules have not arrived yet"},
+    [SILT_REFUSED_BY_OTHER] = {"worker", "the worker that the container belongs to refused it"},
+    [SILT_REFUSED_NOBODY] = {"nobody", "the worker that the container belongs to is not there"},
     [SILT_REFUSED_SILENCE] = {"silence", "it said too little too late for us to tell"},
 };
 

@@ -14,6 +14,7 @@ const char *const silt_api_network_modes[SILT_NET_MODE_MAX] = {
     [SILT_NET_NONE] = "none",
     [SILT_NET_PUBLIC] = "public",
     [SILT_NET_ALLOW] = "allow",
+    [SILT_NET_CAPTIVE] = "captive",
 };
 
 static const char *code_of(const struct silt_error *e)
@@ -144,7 +145,7 @@ static bool read_mode(const struct silt_json *object, enum silt_net_mode *ret)
         object->type == SILT_JSON_OBJECT ? silt_json_get(object, SILT_LIT("mode")) : NULL;
     if (mode == NULL || mode->type != SILT_JSON_STRING)
         return false;
-    for (int i = SILT_NET_NONE; i < SILT_NET_MODE_MAX; i++)
+    for (int i = SILT_NET_NONE; i <= SILT_NET_ALLOW; i++) /* the engine socket alone makes captives */
         if (silt_slice_eq(mode->string, silt_slice_of(silt_api_network_modes[i]))) {
             *ret = (enum silt_net_mode)i;
             return true;

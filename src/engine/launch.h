@@ -24,7 +24,7 @@ struct silt_launch {
     uint32_t handles;
     const struct silt_net *net;
     int home_net; /* the caller's own network namespace */
-    bool resolver; /* it gets the stage's resolv.conf */
+    const char *resolver; /* file of the stage that is its resolv.conf; NULL: none */
     const struct silt_seccomp *seccomp;
     int init; /* the program */
     uint64_t shm_bytes;

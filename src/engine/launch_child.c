@@ -236,9 +236,9 @@ static int mount_usr(const struct silt_launch *l, int root, struct silt_error *e
 static int mount_resolver(const struct silt_launch *l, int root, struct silt_error *e)
 {
     silt_auto_fd at = -1, file = -1;
-    if (!l->resolver || silt_mnt_target_file(root, "etc/resolv.conf", &at, e) < 0)
+    if (l->resolver == NULL || silt_mnt_target_file(root, "etc/resolv.conf", &at, e) < 0)
         return 0;
-    if (silt_mnt_clone(AT_FDCWD, SILT_STAGE_RESOLV, &file, e) < 0)
+    if (silt_mnt_clone(AT_FDCWD, l->resolver, &file, e) < 0)
         return -1;
     return silt_mnt_attach(file, at, "", e);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/net.h"
 #include "base/fd.h"
+#include "engine/captive.h"
 #include "engine/cut.h"
 #include "engine/mnt.h"
 #include "engine/without.h"
@@ -108,9 +109,13 @@ static int raise_links(struct silt_net_gate *g, enum silt_net_mode mode, struct 
     if (silt_rtnl_open(&here, e) < 0)
         return -1;
     int done = silt_rtnl_raise(&here, LOOPBACK, e);
-    if (done == 0 && g->ns >= 0)
+    if (done == 0 && g->ns >= 0 && mode != SILT_NET_CAPTIVE)
         done = add_link(g, &here, mode, n, e);
     silt_rtnl_close(&here);
+    if (done == 0 && mode == SILT_NET_CAPTIVE) {
+        n->captive = true;
+        done = silt_captive_furnish(g->plan.ipv6, e);
+    }
     return done;
 }
 

@@ -11,6 +11,7 @@ struct silt_net {
     int ns;         /* -1: nothing here */
     int sysfs;      /* a detached mount of the sysfs that belongs to it */
     uint32_t index; /* of its link, at both ends; 0: it has none */
+    bool captive;   /* it leads nowhere but to silt-proxy's sockets inside (engine/captive.h) */
 };
 
 /* The way into the gate; each worker has its own. */

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { ANSWER_MS = 20000 };
+enum { ANSWER_MS = 20000, KILLED = 126 };
 
 static _Noreturn void be_nft(int in, int out)
 {
@@ -21,6 +23,30 @@ static _Noreturn void be_nft(int in, int out)
         && dup2(out, STDERR_FILENO) >= 0)
         (void)execvpe("nft", args, env);
     _exit(127);
+}
+
+/* A worker of silt-priv has its children reaped by the kernel, which forgets how they ended; so somebody stands in between whom
+ * the kernel does not reap (no signal tells of its end), and who waits like everyone. */
+static _Noreturn void attend_nft(int in, int out)
+{
+    int status = 0;
+    (void)signal(SIGCHLD, SIG_DFL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        be_nft(in, out);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    _exit(pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : KILLED);
+}
+
+static pid_t start_nft(int in, int out)
+{
+    pid_t pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, 0UL);
+    if (pid == 0)
+        attend_nft(in, out);
+    return pid;
 }
 
 /* It answers in some milliseconds, when the kernel does. */
@@ -33,7 +59,7 @@ static int await(pid_t pid, int *ret_status, struct silt_error *e)
         left = until - silt_clock_ms();
     if (p.revents == 0)
         (void)kill(pid, SIGKILL);
-    while (waitpid(pid, ret_status, 0) < 0)
+    while (waitpid(pid, ret_status, __WALL) < 0)
         if (errno != EINTR)
             return silt_fail_errno(e, "wait for nft");
     return 0;
@@ -60,11 +86,9 @@ int silt_nft_load(silt_slice text, struct silt_error *e)
         return -1;
     if (lseek(in, 0, SEEK_SET) < 0)
         return silt_fail_errno(e, "rewind the rules");
-    pid_t pid = fork();
+    pid_t pid = start_nft(in, out);
     if (pid < 0)
         return silt_fail_errno(e, "fork for nft");
-    if (pid == 0)
-        be_nft(in, out);
     if (await(pid, &status, e) < 0)
         return -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)

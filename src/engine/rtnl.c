@@ -195,6 +195,23 @@ int silt_rtnl_route(struct silt_rtnl *r, uint32_t index, const silt_ip *to, cons
     return 0;
 }
 
+int silt_rtnl_own_all(struct silt_rtnl *r, uint32_t index, const silt_ip *own, struct silt_error *e)
+{
+    union message m;
+    struct nlmsghdr *h = begin(&m, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
+    struct rtmsg *t = mnl_nlmsg_put_extra_header(h, sizeof(*t));
+    *t = (struct rtmsg){.rtm_family = (uint8_t)own->family,
+                        .rtm_table = RT_TABLE_MAIN,
+                        .rtm_protocol = RTPROT_STATIC,
+                        .rtm_scope = RT_SCOPE_HOST,
+                        .rtm_type = RTN_LOCAL};
+    (void)put_ip(h, RTA_PREFSRC, own);
+    mnl_attr_put_u32(h, RTA_OIF, index);
+    if (tell(r, h, e) < 0)
+        return silt_because(e, "make every address our own");
+    return 0;
+}
+
 int silt_rtnl_set_group(struct silt_rtnl *r, uint32_t index, uint32_t group, struct silt_error *e)
 {
     union message m;

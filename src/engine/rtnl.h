@@ -33,6 +33,8 @@ int silt_rtnl_address(struct silt_rtnl *r, uint32_t index, silt_ip ip, unsigned 
 /* `to` NULL: everything; `via` NULL: directly. */
 int silt_rtnl_route(struct silt_rtnl *r, uint32_t index, const silt_ip *to, const silt_ip *via,
                     struct silt_error *e);
+/* Every address is this device's (loopback's) own; what begins inside has the address `own`. */
+int silt_rtnl_own_all(struct silt_rtnl *r, uint32_t index, const silt_ip *own, struct silt_error *e);
 int silt_rtnl_set_group(struct silt_rtnl *r, uint32_t index, uint32_t group, struct silt_error *e);
 int silt_rtnl_raise(struct silt_rtnl *r, uint32_t index, struct silt_error *e);
 /* Waits some 20 ms inside the kernel: never where somebody waits for us. */

@@ -92,7 +92,8 @@ static int furnish(const struct silt_stage *s, int root, struct silt_error *e)
     for (size_t i = 0; i < SILT_COUNT(links); i++)
         if (symlinkat(links[i].to, root, links[i].name) < 0)
             return silt_fail_errno(e, "make link %s", links[i].name);
-    if (write_file(root, "mask", "", e) < 0 || write_file(root, "resolv.conf", s->resolver, e) < 0)
+    if (write_file(root, "mask", "", e) < 0 || write_file(root, "resolv.conf", s->resolver, e) < 0
+        || write_file(root, "public.conf", "nameserver 1.1.1.1\nnameserver 8.8.8.8\n", e) < 0)
         return -1;
     if (make_nodes(root, nodes, SILT_COUNT(nodes), e) < 0)
         return -1;

@@ -15,6 +15,7 @@
                                  */
 #define SILT_STAGE_MASK "/mask" /* covers files of them */
 #define SILT_STAGE_RESOLV "/resolv.conf"
+#define SILT_STAGE_PUBLIC_RESOLV "/public.conf" /* of captive ones: whom they ask does not matter */
 #define SILT_STAGE_NEW "/new"   /* a mount point for the moment */
 
 struct silt_stage {

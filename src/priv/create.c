@@ -5,12 +5,13 @@
 #include "engine/image.h"
 #include "engine/launch.h"
 #include "engine/rootfs.h"
+#include "engine/stage.h"
 #include "priv/end.h"
 #include "priv/janitor.h"
 
 #include <string.h>
 
-enum { HANDLES_MAX = 16 };
+enum { HANDLES_MAX = 16, CAPTIVES = 2 /* ready in each worker */ };
 
 static const uint64_t memory_least = 8ULL << 20, memory_most = 1ULL << 46;
 /* A start writes a little to the volume: overlayfs its work folder, we a note. A full one must wake
@@ -147,10 +148,23 @@ static int mount_root(struct making *m, struct silt_error *e)
     return 0;
 }
 
+/* The first of an instance waits for nft; from then on some are ready. */
+static int take_captive(struct making *m, struct silt_error *e)
+{
+    struct silt_priv_unit *u = m->unit;
+    u->captives_wanted = CAPTIVES;
+    if (u->ncaptives == 0)
+        return silt_net_make(&u->gate, SILT_NET_CAPTIVE, &m->net, e);
+    m->net = u->captives[--u->ncaptives];
+    return 0;
+}
+
 static int take_net(struct making *m, struct silt_error *e)
 {
     struct silt_priv_unit *u = m->unit;
     enum silt_net_mode mode = m->wanted->network;
+    if (mode == SILT_NET_CAPTIVE)
+        return take_captive(m, e);
     if (u->nnets == 0)
         return silt_net_make(&u->gate, mode == SILT_NET_DEFAULT ? SILT_NET_PUBLIC : mode, &m->net,
                              e);
@@ -160,15 +174,25 @@ static int take_net(struct making *m, struct silt_error *e)
     return silt_net_set_mode(&u->gate, &m->net, mode, e);
 }
 
-void silt_priv_refill(struct silt_priv_unit *u)
+static bool refill(struct silt_priv_unit *u, enum silt_net_mode mode, struct silt_net *pool,
+                   uint32_t *count)
 {
     struct silt_error e;
-    if (u->nnets >= u->nets_wanted)
-        return;
-    if (silt_net_make(&u->gate, SILT_NET_PUBLIC, &u->nets[u->nnets], &e) == 0)
-        u->nnets++;
-    else
-        silt_log(SILT_LOG_WARN, "priv.no_net", "error=\"%s\"", e.text);
+    if (silt_net_make(&u->gate, mode, &pool[*count], &e) == 0) {
+        (*count)++;
+        return true;
+    }
+    silt_log(SILT_LOG_WARN, "priv.no_net", "error=\"%s\"", e.text);
+    return false;
+}
+
+bool silt_priv_refill(struct silt_priv_unit *u)
+{
+    if (u->nnets < u->nets_wanted)
+        return refill(u, SILT_NET_PUBLIC, u->nets, &u->nnets);
+    if (u->ncaptives < u->captives_wanted)
+        return refill(u, SILT_NET_CAPTIVE, u->captives, &u->ncaptives);
+    return false;
 }
 
 static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
@@ -188,7 +212,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .handles = m->wanted->handles,
         .net = &m->net,
         .home_net = u->home_net,
-        .resolver = m->net.index != 0,
+        .resolver = m->net.captive ? SILT_STAGE_PUBLIC_RESOLV : m->net.index != 0 ? SILT_STAGE_RESOLV : NULL,
         .seccomp = &u->seccomp,
         .init = u->init,
         .shm_bytes = m->wanted->limits.memory_bytes / 2,

@@ -18,4 +18,4 @@ struct silt_priv_made {
 int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
                      int channel, struct silt_priv_made *ret, struct silt_error *e);
 /* Makes network namespaces ahead of time: one more, if one is missing. */
-void silt_priv_refill(struct silt_priv_unit *u);
+bool silt_priv_refill(struct silt_priv_unit *u);

@@ -2,6 +2,7 @@
 #include "priv/ops.h"
 #include "base/log.h"
 #include "engine/cage.h"
+#include "engine/captive.h"
 #include "engine/image.h"
 #include "engine/reach.h"
 #include "engine/without.h"
@@ -48,13 +49,19 @@ static int set_hostname(struct silt_priv_unit *u, int pidfd, const char *name, s
     return 0;
 }
 
+/* That is a matter of the namespace, and so of how it was made. */
+static int check_not_captive(uint32_t mode, struct silt_error *e)
+{
+    return mode == SILT_NET_CAPTIVE ? silt_fail(e, SILT_PROTOCOL, "a sandbox is not made captive later") : 0;
+}
+
 static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     const struct silt_priv_claim *c = &job->request.body.claim;
     uint32_t slot = job->request.slot;
     silt_auto_fd volume = -1, pidfd = -1;
     if ((!c->keep_limits && silt_priv_check_limits(&c->limits, e) < 0)
-        || silt_priv_check_network(c->network, e) < 0
+        || silt_priv_check_network(c->network, e) < 0 || check_not_captive(c->network, e) < 0
         || silt_priv_check_hostname(c->hostname, e) < 0)
         return -1;
     if (silt_volume_open(&u->volumes, slot, &volume, e) < 0)
@@ -84,7 +91,7 @@ static int run_network(struct silt_priv_unit *u, struct silt_priv_job *job, stru
 {
     uint32_t mode = job->request.body.network;
     silt_auto_fd pidfd = -1;
-    if (mode == SILT_NET_DEFAULT || silt_priv_check_network(mode, e) < 0)
+    if (mode == SILT_NET_DEFAULT || mode == SILT_NET_CAPTIVE || silt_priv_check_network(mode, e) < 0)
         return silt_fail(e, SILT_PROTOCOL, "network mode %u", mode);
     if (open_running(u, job->request.slot, &pidfd, e) < 0)
         return -1;
@@ -111,6 +118,14 @@ static int run_dial(struct silt_priv_unit *u, struct silt_priv_job *job, struct 
         return -1;
     give(job, fd);
     return 0;
+}
+
+static int run_capture(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    silt_auto_fd pidfd = -1;
+    if (open_running(u, job->request.slot, &pidfd, e) < 0)
+        return -1;
+    return silt_captive_open(u->home_net, pidfd, u->gate.plan.ipv6, job->out.fds, &job->out.nfds, e);
 }
 
 static int run_stop(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -268,6 +283,7 @@ static const struct op {
     [SILT_PRIV_CONTEXT] = {"warm context of", 3, silt_priv_run_context},
     [SILT_PRIV_REAP] = {"ended context of", 0, silt_priv_run_reap},
     [SILT_PRIV_DIAL] = {"dial into", 0, run_dial},
+    [SILT_PRIV_CAPTURE] = {"capture", 0, run_capture},
 };
 
 static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)

@@ -9,7 +9,7 @@
 #include "engine/seccomp.h"
 #include "engine/volume.h"
 
-enum { SILT_PRIV_NETS_MAX = 64 };
+enum { SILT_PRIV_NETS_MAX = 64, SILT_PRIV_CAPTIVES_MAX = 8 };
 
 struct silt_priv_unit {
     uint32_t ids_base, ids_images;
@@ -27,6 +27,8 @@ struct silt_priv_unit {
     int later;                                /* to be closed when the answer is out; -1: nothing */
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
     uint32_t nnets, nets_wanted;
+    struct silt_net captives[SILT_PRIV_CAPTIVES_MAX]; /* the same, captive ones */
+    uint32_t ncaptives, captives_wanted;
 };
 
 /* `programs` is the folder of silt-init and silt-fetch. Sets the stage: afterwards the machine's

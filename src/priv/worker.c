@@ -16,12 +16,8 @@ static bool await(int siltd, short events, int wait_ms)
 /* Between requests, never while one waits. */
 static void prepare(struct silt_priv_unit *u, int siltd)
 {
-    while (u->nnets < u->nets_wanted && !await(siltd, POLLIN, 0)) {
-        uint32_t before = u->nnets;
-        silt_priv_refill(u);
-        if (u->nnets == before)
-            return;
-    }
+    while (!await(siltd, POLLIN, 0) && silt_priv_refill(u))
+        ;
 }
 
 static int send_answer(int siltd, const struct silt_parcel *out)

@@ -191,6 +191,14 @@ static void on_request(struct silt_egress *g, const struct silt_egress_request *
     case SILT_EGRESS_SYNC:
         on_sync(g);
         return;
+    case SILT_EGRESS_CAPTURE:
+    case SILT_EGRESS_AUTHORITY: {
+        struct silt_egress_note n = {.type = SILT_EGRESS_REJECTED};
+        answer(g, q, &n);
+        return;
+    }
+    case SILT_EGRESS_UNTRUST:
+        return;
     case SILT_EGRESS_ASK_MAX:
         break;
     }

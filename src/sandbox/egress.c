@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/capture.h"
 #include "sandbox/rule.h"
 #include "sandbox/sandbox.h"
 
@@ -21,7 +22,9 @@ enum {
 struct item {
     struct silt_link link;
     struct silt_egress_request request;
-    uint32_t slot; /* SET: whose rules, read when it is sent */
+    uint32_t slot; /* SET, CAPTURE: whose rules, read when it is sent */
+    int fds[SILT_FDS_MAX]; /* CAPTURE: sockets */
+    int nfds;
 };
 
 struct wait {
@@ -41,12 +44,19 @@ static silt_slice key_of(const uint32_t *link)
 
 /* What is said */
 
+static void free_item(struct item *i)
+{
+    while (i->nfds > 0)
+        silt_close_fd(&i->fds[--i->nfds]);
+    free(i);
+}
+
 static void drop_queue(struct silt_egress *x)
 {
     while (!silt_list_empty(&x->queue)) {
         struct item *i = silt_list_first(&x->queue, struct item, link);
         silt_list_remove(&i->link);
-        free(i);
+        free_item(i);
     }
     x->queued = 0;
 }
@@ -70,15 +80,23 @@ static int rules_in_memory(const struct silt_sandbox *s, int *ret_fd, uint32_t *
     return 0;
 }
 
+/* NULL: nobody wants it any more. */
+static struct silt_sandbox *whose(const struct silt_egress *x, const struct item *i)
+{
+    struct silt_sandbox *s = x->registry->by_slot[i->slot];
+    bool wanted = s != NULL && s->network.end.link == i->request.link
+                  && s->network.generation == i->request.generation;
+    return wanted ? s : NULL;
+}
+
 /* 0: sent, or of no use any more; -1: later. */
 static int send_set(struct silt_egress *x, struct item *i, struct silt_error *e)
 {
-    struct silt_sandbox *s = x->registry->by_slot[i->slot];
+    struct silt_sandbox *s = whose(x, i);
     struct silt_parcel out = {.data = &i->request, .len = sizeof(i->request), .nfds = 1};
-    if (s == NULL || s->network.end.link != i->request.link
-        || s->network.generation != i->request.generation)
-        return 0;
     silt_auto_fd fd = -1;
+    if (s == NULL)
+        return 0;
     if (rules_in_memory(s, &fd, &i->request.set.rules, e) < 0) {
         silt_network_on_applied(s, i->request.generation, e);
         return 0;
@@ -87,11 +105,41 @@ static int send_set(struct silt_egress *x, struct item *i, struct silt_error *e)
     return silt_fd_send(x->watch.fd, &out, e);
 }
 
+static int send_capture(struct silt_egress *x, struct item *i, struct silt_error *e)
+{
+    struct silt_sandbox *s = whose(x, i);
+    struct silt_parcel out = {.data = &i->request, .len = sizeof(i->request), .nfds = 1 + i->nfds};
+    silt_auto_fd fd = -1;
+    if (s == NULL)
+        return 0;
+    if (silt_captures_describe(x->registry->captures, s->row.allow, &i->request, &fd, e) < 0) {
+        silt_network_on_applied(s, i->request.generation, e);
+        return 0;
+    }
+    out.fds[0] = fd;
+    memcpy(out.fds + 1, i->fds, sizeof(int) * (size_t)i->nfds);
+    return silt_fd_send(x->watch.fd, &out, e);
+}
+
+static int send_authority(struct silt_egress *x, struct item *i, struct silt_error *e)
+{
+    struct silt_parcel out = {.data = &i->request, .len = sizeof(i->request)};
+    silt_auto_fd fd = -1;
+    if (silt_captures_authority(x->registry->captures, i->request.authority, &fd) == 0)
+        out.fds[out.nfds++] = fd;
+    return silt_fd_send(x->watch.fd, &out, e);
+}
+
 static int send_item(struct silt_egress *x, struct item *i, struct silt_error *e)
 {
     struct silt_parcel out = {.data = &i->request, .len = sizeof(i->request)};
-    return i->request.type == SILT_EGRESS_SET ? send_set(x, i, e)
-                                              : silt_fd_send(x->watch.fd, &out, e);
+    if (i->request.type == SILT_EGRESS_SET)
+        return send_set(x, i, e);
+    if (i->request.type == SILT_EGRESS_CAPTURE)
+        return send_capture(x, i, e);
+    if (i->request.type == SILT_EGRESS_AUTHORITY)
+        return send_authority(x, i, e);
+    return silt_fd_send(x->watch.fd, &out, e);
 }
 
 /* A channel that is gone says so by EPOLLHUP. */
@@ -110,7 +158,7 @@ static void pump(struct silt_egress *x)
             break;
         }
         x->queued--;
-        free(i);
+        free_item(i);
     }
     if (x->watch.fd >= 0)
         silt_loop_watch(x->registry->loop, &x->watch, events);
@@ -135,6 +183,19 @@ static void queue_set(struct silt_sandbox *s)
     i->slot = s->row.slot;
 }
 
+static struct item *queue_capture(struct silt_sandbox *s)
+{
+    struct item *i =
+        queue(s->registry->egress, SILT_EGRESS_CAPTURE, s->network.end.link, s->network.generation);
+    i->slot = s->row.slot;
+    return i;
+}
+
+static void queue_authority(struct silt_egress *x, uint32_t type, uint64_t number)
+{
+    queue(x, type, 0, number)->request.authority = number;
+}
+
 /* All there is to say about one sandbox. */
 static void introduce(struct silt_sandbox *s)
 {
@@ -148,6 +209,8 @@ static void introduce(struct silt_sandbox *s)
     (void)queue(x, SILT_EGRESS_COUNT, end->link, end->barrier);
     if (s->row.network == SILT_NET_ALLOW && s->network.generation != 0)
         queue_set(s);
+    if (s->row.network == SILT_NET_CAPTIVE && s->network.generation != 0)
+        (void)queue_capture(s);
 }
 
 static void introduce_all(struct silt_egress *x)
@@ -155,6 +218,7 @@ static void introduce_all(struct silt_egress *x)
     size_t at = 0;
     struct silt_sandbox *s;
     drop_queue(x);
+    silt_captures_introduce(x->registry->captures);
     while ((s = silt_map_next(&x->by_link, &at)) != NULL)
         introduce(s);
     silt_loop_after(x->registry->loop, &x->sync, SYNC_MS);
@@ -244,6 +308,8 @@ static void on_note(struct silt_egress *x, struct silt_egress_note *note)
     case SILT_EGRESS_REJECTED:
         if (s != NULL)
             on_rejected(s, note);
+        else if (note->link == 0)
+            silt_captures_on_authority(x->registry->captures, note->generation, NULL);
         return;
     case SILT_EGRESS_COUNTS:
         on_counts(x, s, note);
@@ -251,6 +317,13 @@ static void on_note(struct silt_egress *x, struct silt_egress_note *note)
     case SILT_EGRESS_REFUSED:
         if (s != NULL)
             on_refused(s, note);
+        return;
+    case SILT_EGRESS_LISTENLESS:
+        if (s != NULL)
+            silt_network_on_listenless(s, note->generation);
+        return;
+    case SILT_EGRESS_IS_AUTHORITY:
+        silt_captures_on_authority(x->registry->captures, note->generation, &note->body.authority);
         return;
     case SILT_EGRESS_SAY_MAX:
         break;
@@ -386,6 +459,36 @@ void silt_egress_set(struct silt_sandbox *s)
     if (s->network.end.link == 0 || x->watch.fd < 0)
         return;
     queue_set(s);
+    say(x);
+}
+
+void silt_egress_capture(struct silt_sandbox *s, int *fds, int nfds)
+{
+    struct silt_egress *x = s->registry->egress;
+    if (s->network.end.link != 0 && x->watch.fd >= 0) {
+        struct item *i = queue_capture(s);
+        for (; i->nfds < nfds; i->nfds++)
+            i->fds[i->nfds] = silt_take_fd(&fds[i->nfds]);
+        say(x);
+    }
+    for (int i = 0; i < nfds; i++) /* there is nobody to have them */
+        silt_close_fd(&fds[i]);
+}
+
+void silt_egress_authority(struct silt_egress *x, uint64_t number, bool later)
+{
+    if (x->watch.fd < 0)
+        return;
+    queue_authority(x, SILT_EGRESS_AUTHORITY, number);
+    if (!later)
+        say(x);
+}
+
+void silt_egress_untrust(struct silt_egress *x, uint64_t number)
+{
+    if (x->watch.fd < 0)
+        return;
+    queue_authority(x, SILT_EGRESS_UNTRUST, number);
     say(x);
 }
 

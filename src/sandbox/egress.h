@@ -38,6 +38,12 @@ void silt_egress_connect(struct silt_egress *x,
 void silt_egress_begin(struct silt_sandbox *s, uint32_t link, bool fresh);
 /* ... and no longer: its policy, connections and counters go. Fine when it had none. */
 void silt_egress_end(struct silt_sandbox *s);
+/* Captive: where its way out leads, as its capture says, in the generation s->network.generation: silt_network_on_applied or
+ * silt_network_on_listenless tells. Takes the sockets; without any: silt-proxy has them. */
+void silt_egress_capture(struct silt_sandbox *s, int *fds, int nfds);
+/* silt_captures_on_authority tells. */
+void silt_egress_authority(struct silt_egress *x, uint64_t number, bool later); /* later: somebody else says it all */
+void silt_egress_untrust(struct silt_egress *x, uint64_t number);
 /* What the sandbox's row allows, as the generation s->network.generation: silt_network_on_applied
  * tells. A silt-proxy that comes later is told by itself. */
 void silt_egress_set(struct silt_sandbox *s);

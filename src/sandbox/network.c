@@ -109,8 +109,11 @@ static void undo(struct silt_sandbox *s)
     take_back(s);
     n->unsaved = true;
     silt_sandbox_save(s);
-    n->generation = s->row.network == SILT_NET_ALLOW ? silt_registry_number(s->registry) : 0;
-    if (n->generation != 0)
+    bool captive = s->row.network == SILT_NET_CAPTIVE;
+    n->generation = captive || s->row.network == SILT_NET_ALLOW ? silt_registry_number(s->registry) : 0;
+    if (captive)
+        silt_egress_capture(s, NULL, 0);
+    else if (n->generation != 0)
         silt_egress_set(s);
     else if (was_told)
         silt_egress_leave(s, false);
@@ -246,7 +249,7 @@ void silt_network_on_applied(struct silt_sandbox *s, uint64_t generation,
         return;
     if (e == NULL)
         n->end.heard = true;
-    bool turned = n->in_force == SILT_NET_ALLOW;
+    bool turned = n->in_force == SILT_NET_ALLOW || s->row.network == SILT_NET_CAPTIVE;
     if (n->step == SILT_NETWORK_SETTING && (e != NULL || turned))
         done(s, e);
     else if (n->step == SILT_NETWORK_SETTING
@@ -289,10 +292,68 @@ static void turn(struct silt_sandbox *s, enum silt_net_mode mode)
     put_question(s, SILT_PRIV_NETWORK, mode, on_turned);
 }
 
+/* Captive: silt-proxy gets its sockets, which silt-priv makes inside, and where they lead to. */
+
+static void make_sockets(struct silt_sandbox *s);
+
+static void hand_over(struct silt_sandbox *s, int *fds, int nfds)
+{
+    enter(s, SILT_NETWORK_SETTING);
+    s->network.generation = silt_registry_number(s->registry);
+    silt_egress_capture(s, fds, nfds);
+}
+
+static void on_sockets(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = asker(context);
+    end_ask(context);
+    if (s != NULL && a->ok) {
+        s->network.deaf = false;
+        hand_over(s, fds, nfds);
+        return;
+    }
+    for (int i = 0; i < nfds; i++)
+        silt_close_fd(&fds[i]);
+    if (s == NULL)
+        return;
+    if (is_interrupted(a))
+        make_sockets(s);
+    else
+        done(s, &a->body.error);
+}
+
+static void make_sockets(struct silt_sandbox *s)
+{
+    enter(s, SILT_NETWORK_TURNING);
+    put_question(s, SILT_PRIV_CAPTURE, SILT_NET_CAPTIVE, on_sockets);
+}
+
+void silt_network_on_listenless(struct silt_sandbox *s, uint64_t generation)
+{
+    struct silt_network *n = &s->network;
+    bool waits = n->step == SILT_NETWORK_SETTING || n->step == SILT_NETWORK_RESTING;
+    if (s->row.network == SILT_NET_CAPTIVE && generation == n->generation && waits && is_up(s))
+        make_sockets(s);
+}
+
+static void capture(struct silt_sandbox *s)
+{
+    if (!s->network.linked)
+        silt_egress_begin(s, SILT_EGRESS_CAPTIVE | s->row.slot, false);
+    s->network.linked = true;
+    s->network.in_force = SILT_NET_CAPTIVE;
+    if (s->network.deaf)
+        make_sockets(s);
+    else
+        hand_over(s, NULL, 0);
+}
+
 /* Brings about what the row says. */
 static void apply(struct silt_sandbox *s)
 {
-    if (!s->network.linked)
+    if (s->row.network == SILT_NET_CAPTIVE)
+        capture(s);
+    else if (!s->network.linked)
         learn(s);
     else if (s->row.network == SILT_NET_DEFAULT)
         done(s, NULL);
@@ -345,8 +406,14 @@ static void pump(struct silt_sandbox *s)
 
 void silt_network_change(struct silt_sandbox *s, struct silt_network_change *c)
 {
+    struct silt_error e;
     c->network = &s->network;
     silt_list_init(&c->link);
+    if ((s->row.network == SILT_NET_CAPTIVE) != (c->mode == SILT_NET_CAPTIVE)) {
+        (void)silt_fail(&e, SILT_CONFLICT, "a container's network is that of its sidecar, for life");
+        finish(c, &e);
+        return;
+    }
     silt_list_append(&s->network.changes, &c->link);
     pump(s);
 }
@@ -377,7 +444,8 @@ void silt_network_on_created(struct silt_sandbox *s, uint32_t link)
 {
     s->network.linked = true;
     s->network.in_force = born_in(s);
-    silt_egress_begin(s, link, true);
+    s->network.deaf = s->row.network == SILT_NET_CAPTIVE;
+    silt_egress_begin(s, s->network.deaf ? SILT_EGRESS_CAPTIVE | s->row.slot : link, true);
 }
 
 void silt_network_on_claimed(struct silt_sandbox *s)
@@ -388,7 +456,7 @@ void silt_network_on_claimed(struct silt_sandbox *s)
 
 void silt_network_on_running(struct silt_sandbox *s)
 {
-    if (s->row.network == SILT_NET_ALLOW)
+    if (s->row.network == SILT_NET_ALLOW || s->row.network == SILT_NET_CAPTIVE)
         s->network.stale = s->network.coming = true;
     pump(s);
 }
@@ -402,7 +470,7 @@ void silt_network_on_ended(struct silt_sandbox *s)
     (void)silt_fail(&e, SILT_GONE, "the sandbox is being destroyed");
     enter(s, SILT_NETWORK_RESTING);
     silt_egress_end(s);
-    n->linked = n->stale = n->coming = false;
+    n->linked = n->stale = n->coming = n->deaf = false;
     n->in_force = SILT_NET_DEFAULT;
     n->generation = 0;
     forget_before(n);

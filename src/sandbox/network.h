@@ -25,7 +25,7 @@ enum silt_network_step {
     SILT_NETWORK_RESTING,
     SILT_NETWORK_LEARNING, /* silt-priv is asked for the link's number */
     SILT_NETWORK_SETTING,  /* silt-proxy gets the rules */
-    SILT_NETWORK_TURNING,  /* silt-priv changes the mode */
+    SILT_NETWORK_TURNING,  /* silt-priv changes the mode; captive: makes sockets inside */
 };
 
 struct silt_network { /* in each sandbox */
@@ -42,6 +42,7 @@ struct silt_network { /* in each sandbox */
     bool demanded;               /* by whoever created it: without a network it is not made */
     bool unsaved;                /* the rules are not in the store yet */
     enum silt_net_mode in_force; /* of the link; SILT_NET_DEFAULT: not known */
+    bool deaf;                   /* captive: no silt-proxy has got sockets of this run's yet */
     bool linked;                 /* the link's number is known: end.link, 0: it has none */
     uint64_t generation;         /* of the rules that silt-proxy shall have; 0: none */
     struct silt_egress_end end;
@@ -53,7 +54,7 @@ struct silt_network_change {
     struct silt_link link;
     struct silt_network *network; /* of the sandbox */
     enum silt_net_mode mode;
-    char *allow; /* taken; NULL but in mode allow */
+    char *allow; /* taken; NULL but in mode allow, and captive */
     /* Once; NULL: it is in force (or will be, when the sandbox starts). An error: all is as before.
      */
     void (*on_done)(struct silt_network_change *c, const struct silt_error *e);
@@ -82,6 +83,9 @@ void silt_network_on_ended(struct silt_sandbox *s); /* stopped or destroyed */
 /* silt-proxy has the rules of this generation, or has not. */
 void silt_network_on_applied(struct silt_sandbox *s, uint64_t generation,
                              const struct silt_error *e);
+
+/* captive: silt-proxy has no sockets of it. */
+void silt_network_on_listenless(struct silt_sandbox *s, uint64_t generation);
 
 /* The callback comes exactly once. Without counters: SILT_UNAVAILABLE, this machine has no network
  * for sandboxes; or another failure; or no error: it does not run. */

@@ -4,6 +4,8 @@
 #include "sandbox/rule.h"
 #include "sandbox/sandbox.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int silt_registry_set_network(struct silt_registry_settings *s,
@@ -36,6 +38,13 @@ void silt_network_choose(struct silt_sandbox *s, const struct silt_sandbox_optio
     const struct silt_registry_settings *settings = &s->registry->settings;
     s->network.demanded = o->network == SILT_NET_PUBLIC || o->network == SILT_NET_ALLOW;
     s->row.network = o->network != SILT_NET_DEFAULT ? o->network : settings->network;
+    if (s->row.network == SILT_NET_CAPTIVE) {
+        char number[24];
+        (void)snprintf(number, sizeof(number), "%" PRIu64, o->capture);
+        s->row.allow = strdup(number);
+        s->network.unsaved = true;
+        return;
+    }
     if (s->row.network != SILT_NET_ALLOW)
         return;
     if (o->network == SILT_NET_ALLOW)

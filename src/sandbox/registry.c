@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/capture.h"
 #include "sandbox/context.h"
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
@@ -199,7 +200,8 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     silt_slice image = o->image.len > 0 ? o->image : silt_slice_of(r->settings.image);
     if (silt_network_check(r, o, e) < 0)
         return -1;
-    struct silt_sandbox *s = o->ephemeral ? NULL : take_ready(r, image);
+    bool special = o->ephemeral || o->network == SILT_NET_CAPTIVE; /* none of the ready ones is like that */
+    struct silt_sandbox *s = special ? NULL : take_ready(r, image);
     bool claimed = s != NULL;
     if (!claimed && new_sandbox(r, image, &s, e) < 0)
         return -1;
@@ -400,7 +402,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
         || silt_store_each_process(r->store, load_process, r, e) < 0
         || silt_store_each_context(r->store, load_context, r, e) < 0
         || silt_store_secret(r->store, "preview", r->preview->secret, e) < 0
-        || silt_store_each_port(r->store, load_port, r, e) < 0)
+        || silt_store_each_port(r->store, load_port, r, e) < 0 || silt_captures_open(r, e) < 0)
         return -1;
     return 0;
 }
@@ -552,6 +554,7 @@ void silt_registry_close(struct silt_registry *r)
     silt_images_forget(r);
     silt_network_forget_asks(r);
     silt_egress_free(r->egress);
+    silt_captures_free(r->captures);
     silt_preview_free(r->preview);
     free(r->by_slot);
     silt_map_fini(&r->by_id);

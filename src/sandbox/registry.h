@@ -53,6 +53,7 @@ struct silt_registry {
     struct silt_worker *worker;  /* borrowed */
     int super;                   /* borrowed: channel to silt-super */
     struct silt_egress *egress;  /* channel to silt-proxy */
+    struct silt_captures *captures;
     struct silt_preview *preview; /* another to its role preview */
     struct silt_registry_settings settings;
     struct silt_priv_limits default_limits; /* of settings.type */
@@ -101,6 +102,7 @@ struct silt_sandbox_options {
     bool ephemeral;
     enum silt_net_mode network;
     silt_slice allow; /* rules, one a line; with mode allow */
+    uint64_t capture; /* with mode captive: the number of its capture (sandbox/capture.h) */
 };
 
 /* Waits until a sandbox runs. Embedded in the request; silt_waiter_leave when that goes. */

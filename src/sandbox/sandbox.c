@@ -247,7 +247,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
         s->registry->cold_starts -= s->row.id[0] != 0;
         return;
     }
-    if (a->ok)
+    if (a->ok && s->row.network != SILT_NET_CAPTIVE) /* that one needs no link */
         s->registry->without_network = a->link == 0;
     bool lacking = s->fresh && s->network.demanded && s->registry->without_network;
     if (pidfd < 0 || lacking) {

@@ -40,6 +40,9 @@ static const char *const migrations[] = {
     " token TEXT NOT NULL, locked INTEGER NOT NULL, exposed_ms INTEGER NOT NULL, PRIMARY KEY(slot, port))"
     " WITHOUT ROWID;"
     "CREATE TABLE alias(slot INTEGER PRIMARY KEY, alias TEXT NOT NULL);",
+
+    "CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL, internet INTEGER NOT NULL,"
+    " hostnames TEXT);",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -60,6 +63,9 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_EACH_PORT] = "SELECT * FROM port ORDER BY slot, port",
     [SILT_DB_PUT_ALIAS] = "INSERT OR REPLACE INTO alias VALUES(?,?)",
     [SILT_DB_REMOVE_ALIAS] = "DELETE FROM alias WHERE slot=?",
+    [SILT_DB_PUT_CAPTURE] = "INSERT OR REPLACE INTO capture VALUES(?,?,?,?)",
+    [SILT_DB_REMOVE_CAPTURE] = "DELETE FROM capture WHERE number=?",
+    [SILT_DB_EACH_CAPTURE] = "SELECT * FROM capture",
     [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
     [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
     [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",

@@ -38,7 +38,7 @@ struct silt_sandbox_row {
     bool host_usr;
     bool ephemeral;
     enum silt_net_mode network;
-    char *allow; /* rules of mode allow, one a line; owned, may be NULL */
+    char *allow; /* rules of mode allow, one a line; in mode captive the number of its capture; owned, may be NULL */
     char alias[SILT_ALIAS_SIZE]; /* what stands for the id in host names; empty: it has none */
     bool running; /* as far as we know: checked against silt-super's descriptors at start */
     char type[SILT_TYPE_SIZE]; /* empty: own numbers */
@@ -120,6 +120,14 @@ struct silt_port_row {
     int64_t exposed_ms;
 };
 
+/* Where the way out of captive sandboxes leads (sandbox/capture.h). */
+struct silt_capture_row {
+    uint64_t number;
+    uint16_t port; /* 0: not known */
+    bool internet;
+    char *hostnames; /* globs, one a line; owned, may be NULL */
+};
+
 struct silt_image_row {
     char name[SILT_IMAGE_NAME_SIZE];
     uint8_t digest[SILT_DIGEST_SIZE];
@@ -168,6 +176,12 @@ int silt_store_remove_ports(struct silt_store *s, uint32_t slot, struct silt_err
 int silt_store_put_alias(struct silt_store *s, const struct silt_sandbox_row *row, struct silt_error *e);
 /* A random text that is made once and never changes. */
 int silt_store_secret(struct silt_store *s, const char *name, char ret[SILT_SECRET_SIZE], struct silt_error *e);
+
+/* The row is the callee's: it frees or keeps its text. */
+int silt_store_each_capture(struct silt_store *s, void (*each)(void *context, struct silt_capture_row *row),
+                            void *context, struct silt_error *e);
+int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *row, struct silt_error *e);
+int silt_store_remove_capture(struct silt_store *s, uint64_t number, struct silt_error *e);
 
 int silt_store_each_image(struct silt_store *s,
                           void (*each)(void *context, const struct silt_image_row *row), void *context,

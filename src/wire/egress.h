@@ -7,7 +7,11 @@
  * A link that is in mode `allow` reaches nothing before its policy is set: policy and mode may be put in any
  * order. silt-proxy knows from the gate, and not from siltd, which links are in that mode.
  *
- * On a new channel siltd SETs the policies of all sandboxes that have one, then says SYNC: links that it did
+ * A sandbox in mode captive has no link: its number is SILT_EGRESS_CAPTIVE and its slot. silt-proxy listens inside, offers each connection to
+ * the program that listens at 127.0.0.1:port, and does what that says (engine-api: CONNECT). Its authority signs for the servers that
+ * this program wants to be taken for; several sandboxes, one after the other, may have the same one.
+ *
+ * On a new channel siltd GIVEs the authorities it has, SETs the policies of all sandboxes that have one, then says SYNC: links that it did
  * not name are forgotten. Without siltd the proxy goes on with what it has. */
 #pragma once
 
@@ -16,7 +20,11 @@
 enum {
     SILT_EGRESS_RULES_MAX = 2048, /* twice those of the API: a name without ports is two */
     SILT_EGRESS_NAME = 254, /* a name with its terminator */
+    SILT_EGRESS_GLOBS_MAX = 64 << 10, /* bytes */
+    SILT_EGRESS_PEM_MAX = 1024, /* of a certificate, of a key */
 };
+
+#define SILT_EGRESS_CAPTIVE (UINT32_C(1) << 31)
 
 /* What may be reached. Names: lower case ASCII, labels of letters, digits, - and _ with single dots between them, no dot at the end
  * (an internationalized name in its xn-- form). */
@@ -47,6 +55,12 @@ enum silt_egress_ask {
     SILT_EGRESS_CUT,     /* its mode is `none` now: the policy goes, connections too. No answer */
     SILT_EGRESS_COUNT,   /* Answer: COUNTS, also of a link in another mode */
     SILT_EGRESS_SYNC,    /* see above. No answer */
+    SILT_EGRESS_CAPTURE, /* body.capture; descriptors: a memory file with the globs, then the sockets of SILT_PRIV_CAPTURE, or none: those
+                            it has. In force at once and as a whole; connections stay. Answer: APPLIED, LISTENLESS
+                            or REJECTED. DROP ends it */
+    SILT_EGRESS_AUTHORITY, /* `authority`; with a descriptor, a memory file with a struct silt_egress_authority: that one, unless there
+                            is one of this number. Made when there is none. Answer: IS_AUTHORITY, or REJECTED */
+    SILT_EGRESS_UNTRUST, /* `authority` goes. No answer */
     SILT_EGRESS_ASK_MAX
 };
 
@@ -55,12 +69,27 @@ struct silt_egress_set {
     uint32_t connections; /* most at a time; 0: no limit but that of the gate */
 };
 
+struct silt_egress_capture {
+    uint16_t port;       /* on 127.0.0.1; 0: not known yet */
+    uint8_t internet;    /* names that no glob has are asked for */
+    uint8_t unused;
+    uint32_t globs_len;  /* of what is in the memory file: names that are answered for, one a line, lower case; * is anything */
+};
+
+/* A certificate and its key, in PEM. */
+struct silt_egress_authority {
+    uint32_t certificate_len, key_len;
+    char certificate[SILT_EGRESS_PEM_MAX], key[SILT_EGRESS_PEM_MAX];
+};
+
 /* siltd -> silt-proxy */
 struct silt_egress_request {
     uint32_t type;       /* enum silt_egress_ask */
     uint32_t link;
     uint64_t generation; /* SET, COUNT: comes back in the answer; siltd's choice */
+    uint64_t authority;  /* CAPTURE, AUTHORITY, UNTRUST: its number, siltd's choice */
     struct silt_egress_set set;
+    struct silt_egress_capture capture;
 };
 
 enum silt_egress_say {
@@ -68,6 +97,8 @@ enum silt_egress_say {
     SILT_EGRESS_REJECTED, /* reason in body.text: not a policy, or no memory for it */
     SILT_EGRESS_COUNTS,   /* body.counts */
     SILT_EGRESS_REFUSED,  /* body.refusal, unasked. At most some a second of each link; never waits for siltd */
+    SILT_EGRESS_LISTENLESS, /* to a CAPTURE without sockets: it has none of that number. Nothing has changed */
+    SILT_EGRESS_IS_AUTHORITY, /* body.authority */
     SILT_EGRESS_SAY_MAX
 };
 
@@ -97,6 +128,8 @@ enum silt_egress_reason {
     SILT_REFUSED_LIMIT,    /* too many connections */
     SILT_REFUSED_NO_POLICY,/* mode allow, and its policy has not arrived (again) yet */
     SILT_REFUSED_SILENCE,  /* said too little too late for us to tell */
+    SILT_REFUSED_BY_OTHER, /* mode captive: by whoever it was offered to */
+    SILT_REFUSED_NOBODY,   /* mode captive: nobody is there to offer it to, or nobody understands what is said there */
     SILT_REFUSED_REASON_MAX
 };
 
@@ -127,6 +160,7 @@ struct silt_egress_note {
     union {
         struct silt_egress_counts counts;
         struct silt_egress_refusal refusal;
+        struct silt_egress_authority authority;
         char text[128];
     } body;
 };

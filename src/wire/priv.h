@@ -45,6 +45,9 @@ enum silt_priv_op {
     SILT_PRIV_DIAL,         /* body.port, of a running sandbox. Answer: one socket inside, non-blocking, connected
                                to that port or about to be; SILT_UNAVAILABLE with sys == ECONNREFUSED: nobody
                                listens there */
+    SILT_PRIV_CAPTURE,      /* of a running sandbox in mode captive. Answer: sockets inside that its way out leads to, in the order of
+                               enum silt_captive_socket, of IPv4 and, where there is IPv6, again; SILT_CONFLICT: somebody
+                               listens there already */
     SILT_PRIV_OP_MAX
 };
 
@@ -54,7 +57,15 @@ enum silt_net_mode {
     SILT_NET_NONE,    /* nothing but loopback */
     SILT_NET_PUBLIC,  /* the internet; not the host, not its networks, not other sandboxes */
     SILT_NET_ALLOW,   /* what its policy names, through silt-proxy (wire/egress.h); nothing before that is set */
+    SILT_NET_CAPTIVE, /* no link: whatever leaves goes to silt-proxy's sockets inside, which offers it to another program (wire/egress.h) */
     SILT_NET_MODE_MAX
+};
+
+/* What CAPTURE answers with, of each family. All have IP_TRANSPARENT: their own address is where the other side wanted to go. */
+enum silt_captive_socket {
+    SILT_CAPTIVE_TCP, /* listens; every connection that does not go to the sandbox itself */
+    SILT_CAPTIVE_DNS, /* UDP; every question to port 53, whoever was asked */
+    SILT_CAPTIVE_SOCKET_MAX
 };
 
 enum {

@@ -291,7 +291,7 @@ static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     put_box(s, 1, "old");
     silt_store_close(s);
-    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; PRAGMA user_version=4");
+    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; DROP TABLE capture; PRAGMA user_version=4");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     struct seen seen = {0};
     assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
