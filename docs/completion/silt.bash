@@ -38,14 +38,14 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
         [ "${COMP_WORDS[i]}" != -- ] || return
     done
     case $previous in
-    --token-file)
+    --token-file | --folder)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -117,6 +117,9 @@ _silt() {
     expose) words+=" --name --token --private --json $(_silt_ids)" ;;
     info | ports | unexpose | open) words+=" --json $(_silt_ids)" ;;
     rm) words+=" $(_silt_ids)" ;;
+    tls)
+        [ "$COMP_CWORD" -ne 2 ] && words="--folder --print-ca" || words=dev
+        ;;
     image)
         case $COMP_CWORD:${COMP_WORDS[2]} in
         2:*) words="ls build rm" ;;

@@ -69,4 +69,5 @@ int silt_cli_unexpose(int argc, char **argv);
 int silt_cli_ports(int argc, char **argv);
 int silt_cli_open(int argc, char **argv);
 int silt_cli_image(int argc, char **argv);
+int silt_cli_tls(int argc, char **argv);
 int silt_cli_doctor(int argc, char **argv);

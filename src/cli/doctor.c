@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt doctor: looks at this machine and says what is missing and how to get it. Changes nothing.
  */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -21,6 +22,7 @@ enum {
     KERNEL_MINOR = 19,
     PIDS_WISH = 65536, ALL_FILES_WISH = 1 << 25,
     FILE_MAX = 256 * 1024,
+    CERTIFICATE_WISH_S = 14 * 86400,
 };
 
 static const uint64_t disk_least = 2ULL << 30, disk_wish = 10ULL << 30;
@@ -389,6 +391,39 @@ static struct finding check_network(const struct silt_config *c)
     return found(OK, "", "nftables");
 }
 
+/* Certificates: silt-super writes down what became of the files. */
+
+static struct finding check_used(const char *line)
+{
+    char until[SILT_ISO_SIZE], *name;
+    int64_t until_s = strtoll(line, &name, 10), left_s = until_s - silt_clock_wall_ms() / 1000;
+    silt_clock_iso(until_s * 1000, until);
+    int len = (int)strcspn(name, "\n");
+    if (left_s < 0)
+        return found(FAIL, "Renew it; the daemon takes the new one within seconds.", "ended %s:%.*s", until, len, name);
+    if (strstr(name, "(not for previews)") != NULL)
+        return found(WARN, "It should be for *. and the setting preview.domain.", "until %s:%.*s", until, len, name);
+    if (left_s < CERTIFICATE_WISH_S)
+        return found(WARN, "Renew it; the daemon takes the new one within seconds.", "ends %s:%.*s", until, len, name);
+    return found(OK, "", "until %s:%.*s", until, len, name);
+}
+
+static struct finding check_certificate(const struct silt_config *c)
+{
+    char path[PATH_MAX + 32];
+    if (c->preview_certificate[0] == 0)
+        return found(OK, "", "none: previews by plain HTTP");
+    (void)snprintf(path, sizeof(path), "%s/preview-certificate", c->run);
+    silt_auto_free char *text = file_text(path);
+    const char *refused = strstr(text, "refused ");
+    if (refused != NULL)
+        return found(FAIL, "Correct the files; the daemon looks again within seconds.", "%.*s%s", (int)strcspn(refused, "\n"), refused,
+                     refused == text ? "" : " (the one before is used)");
+    if (strncmp(text, "used ", 5) != 0)
+        return found(OK, "", "%s, told more of while the daemon runs", c->preview_certificate);
+    return check_used(text + 5);
+}
+
 static const struct check {
     const char *name;
     struct finding (*run)(const struct silt_config *c);
@@ -401,7 +436,8 @@ static const struct check {
     {"disk space", check_disk},        {"open files", check_files},
     {"files of all", check_all_files},
     {"process ids", check_pids},       {"user ids", check_ids},
-    {"network", check_network},        {"daemon", check_daemon},
+    {"network", check_network},        {"certificate", check_certificate},
+    {"daemon", check_daemon},
 };
 
 static void print_finding(const char *name, const struct finding *f)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt: the command line. An HTTP client of the daemon and nothing more, except `image build`,
- * which runs a recipe as root first. */
+ * which runs a recipe as root first, and `tls dev`, which makes files of this machine. */
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -75,6 +75,7 @@ static const struct command {
     {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},
     {"image", "ls [--json] | build NAME [--refresh] | rm NAME",
      "images; build makes base or host from its recipe (as root)", silt_cli_image},
+    {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, and tell how to trust it (as root)", silt_cli_tls},
     {"token", "", "print the API token", run_token},
     {"doctor", "", "check this machine and say what is missing", silt_cli_doctor},
     {"version", "", "print the version", run_version},

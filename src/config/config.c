@@ -2,6 +2,7 @@
 #include "config/config.h"
 #include "base/id.h"
 #include "base/own.h"
+#include "base/prefix.h"
 #include "config/row.h"
 
 #include <errno.h>
@@ -218,6 +219,14 @@ static int check_ids(const struct silt_config *c, struct silt_error *e)
     return 0;
 }
 
+static int check_fronts(const struct silt_config *c, struct silt_error *e)
+{
+    struct silt_prefix_list ignored;
+    if (silt_prefix_list_parse(silt_slice_of(c->fronts), &ignored, e) < 0)
+        return silt_because(e, "setting fronts");
+    return 0;
+}
+
 static int check(struct silt_config *c, struct silt_error *e)
 {
     for (const char *p = c->instance; *p != 0; p++)
@@ -231,7 +240,9 @@ static int check(struct silt_config *c, struct silt_error *e)
         if (n < 0 || (size_t)n >= sizeof(c->images))
             return silt_fail(e, SILT_INVALID, "setting state: path too long");
     }
-    return check_ids(c, e);
+    if ((c->preview_certificate[0] == 0) != (c->preview_key[0] == 0))
+        return silt_fail(e, SILT_INVALID, "settings preview.certificate and preview.key: one without the other");
+    return check_fronts(c, e) < 0 ? -1 : check_ids(c, e);
 }
 
 int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt_error *e)
@@ -262,6 +273,6 @@ static bool is_local(const char *domain)
 bool silt_config_previews_https(const struct silt_config *c)
 {
     if (strcmp(c->preview_scheme, "auto") == 0)
-        return !is_local(c->preview_domain);
+        return c->preview_certificate[0] != 0 || !is_local(c->preview_domain);
     return strcmp(c->preview_scheme, "https") == 0;
 }

@@ -57,9 +57,12 @@ struct silt_config {
     uint32_t http_head_timeout_ms;
     uint32_t http_body_timeout_ms;
     uint32_t http_idle_timeout_ms;
+    char fronts[1024];
     char git_local_remotes[4]; /* on, off */
     char preview_listen[64]; /* off: no previews */
-    char preview_domain[128]; /* silt-super fills it in (localhost:PORT) when not set */
+    char preview_domain[128]; /* silt-super fills it in ([silt.]localhost:PORT) when not set */
+    char preview_certificate[PATH_MAX]; /* "": none, plain HTTP */
+    char preview_key[PATH_MAX];
     char preview_paths[4];    /* on, off */
     char preview_scheme[8];   /* auto, http, https */
     char preview_short_tokens[4];
@@ -80,7 +83,7 @@ struct silt_config {
 };
 
 /* Reads the file, the environment and the flags. The file may be missing unless --config or
- * SILT_CONFIG named it; an empty name means no file. *ret is 24 KB: keep it static. */
+ * SILT_CONFIG named it; an empty name means no file. *ret is 40 KB: keep it static. */
 int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt_error *e);
 
 /* Whether visitors of previews see https. */

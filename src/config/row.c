@@ -100,6 +100,9 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      FIELD(http_body_timeout_ms), "How long a sender may be silent inside a body."},
     {"http.idle_timeout_ms", SILT_ROW_NUMBER, "255000", 100, 86400000, NULL,
      FIELD(http_idle_timeout_ms), "How long a connection may be idle between requests."},
+    {"fronts", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(fronts),
+     "Addresses or networks of servers that stand in front of previews, like 127.0.0.1, ::1, with commas. They alone are believed who a "
+     "visitor is (`X-Forwarded-For`) and how it came (`X-Forwarded-Proto`); of everybody else both are ignored."},
     {"git.local_remotes", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(git_local_remotes),
      "Whether a checkout takes `file://` and absolute paths of the sandbox as repositories, as "
      "tests do."},
@@ -108,13 +111,18 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "there are none."},
     {"preview.domain", SILT_ROW_TEXT, "", 0, 127, NULL, FIELD(preview_domain),
      "What preview hosts end in, with its port unless that is the usual one; `localhost:PORT` when not "
-     "set, which browsers open without DNS."},
+     "set, which browsers open without DNS; with a certificate `silt.localhost:PORT`, because no browser takes one for all of `localhost`."},
+    {"preview.certificate", SILT_ROW_PATH, "", 0, 0, NULL, FIELD(preview_certificate),
+     "File (PEM) with the certificate of previews, and behind it those that vouch for it: a wildcard for `preview.domain`. When set, "
+     "`preview.listen` speaks TLS, and sends plain requests there. Read again when it changes; `silt tls dev` makes one for this machine."},
+    {"preview.key", SILT_ROW_PATH, "", 0, 0, NULL, FIELD(preview_key),
+     "File (PEM) with its private key. Root reads it; nobody else should be able to."},
     {"preview.paths", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_paths),
      "Whether previews are also found by path, for places without wildcard DNS: "
      "/preview/ID/PORT/TOKEN/ on any host. All of them share one origin, so they get no cookies."},
     {"preview.scheme", SILT_ROW_CHOICE, "auto", 0, 0, "auto|http|https", FIELD(preview_scheme),
-     "How preview URLs begin. `auto`: http for localhost and addresses of loopback, else https. "
-     "silt-proxy itself speaks plain HTTP: for https a server with a certificate stands in front of it."},
+     "How preview URLs begin. `auto`: https with a certificate of ours; without one http for localhost and addresses of loopback, else https, "
+     "by a server with a certificate that stands in front of silt-proxy."},
     {"preview.short_tokens", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_short_tokens),
      "Whether callers may choose tokens of less than 8 characters, which can be guessed."},
     {"preview.old_form", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(preview_old_form),
@@ -186,7 +194,8 @@ static int number_of(const struct silt_row *r, silt_slice text, uint64_t *ret, s
 static int set_text(const struct silt_row *r, struct silt_config *c, silt_slice text,
                     struct silt_error *e)
 {
-    if (r->kind == SILT_ROW_PATH && (text.len == 0 || text.data[0] != '/'))
+    bool unset = text.len == 0 && r->preset[0] == 0;
+    if (r->kind == SILT_ROW_PATH && !unset && (text.len == 0 || text.data[0] != '/'))
         return silt_fail(e, SILT_INVALID, "not an absolute path");
     if (r->kind == SILT_ROW_TEXT && (text.len < r->min || text.len > r->max))
         return silt_fail(e, SILT_INVALID, "has %zu bytes, not %d to %d", text.len, (int)r->min,

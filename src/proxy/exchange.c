@@ -233,12 +233,12 @@ static void write_head(struct silt_exchange *x)
 {
     struct silt_visitor *v = x->visitor;
     char address[INET6_ADDRSTRLEN];
-    silt_visitor_address(v, address);
+    silt_visitor_address(&x->from, address);
     struct silt_heads_visit visit = {.host = &scratch.host,
                                      .address = address,
                                      .flags = x->flags,
                                      .port = x->port,
-                                     .tls = v->all->tls,
+                                     .tls = x->tls,
                                      .upgrade = x->upgrade};
     silt_heads_request(&x->head, &scratch.head, &visit);
     scratch.of = NULL;
@@ -274,7 +274,7 @@ static void on_route(struct silt_exchange *x, struct silt_route *route, uint32_t
         x->flags |= SILT_PREVIEW_CAGED; /* names by path share an origin, those by host have one each; both lead to the same route */
     bool private = (route->flags & SILT_PREVIEW_PRIVATE) != 0;
     if (scratch.host.signed_url && private)
-        silt_heads_put_cookie(&x->cookie, &scratch.host, lasts_s, x->visitor->all->tls);
+        silt_heads_put_cookie(&x->cookie, &scratch.host, lasts_s, x->tls);
     bool navigates = x->repeatable && x->html && !x->upgrade && scratch.host.signed_url;
     if (navigates || scratch.host.unfinished)
         move(x);
@@ -293,20 +293,32 @@ static void on_found(struct silt_route_wait *w, enum silt_preview_say say, struc
     } else if (say == SILT_PREVIEW_BUSY) {
         silt_exchange_page(x, SILT_PAGE_BUSY, NULL);
     } else {
-        silt_guesses_wrong(&v->all->guesses, (const struct sockaddr *)(const void *)&v->from, v->all->loop->now_ms);
+        silt_guesses_wrong(&v->all->guesses, (const struct sockaddr *)(const void *)&x->from, v->all->loop->now_ms);
         silt_exchange_page(x, SILT_PAGE_UNKNOWN, NULL);
     }
     if (!x->at_once) /* else whoever asked settles */
         silt_visitor_settle(v);
 }
 
+/* To the same place by https. */
+static void lift(struct silt_exchange *x)
+{
+    struct silt_visitor *v = x->visitor;
+    v->last = v->last || !x->request_done;
+    struct silt_page_lift l = {.host = scratch.head.host, .target = scratch.head.target, .close = v->last, .old = x->keeps};
+    silt_page_write_lift(&v->out, &l);
+    end(x, false);
+}
+
 static void find(struct silt_exchange *x)
 {
     struct silt_visitors *all = x->visitor->all;
-    const struct sockaddr *who = (const struct sockaddr *)(const void *)&x->visitor->from;
+    const struct sockaddr *who = (const struct sockaddr *)(const void *)&x->from;
     int status = silt_host_read(&all->settings.rule, &scratch.head, &scratch.host);
     if (status != 0)
         silt_exchange_page(x, status == 404 ? SILT_PAGE_UNKNOWN : SILT_PAGE_MALFORMED, NULL);
+    else if (x->visitor->bare && !silt_front_is(&all->fronts, &x->visitor->from))
+        lift(x);
     else if (!silt_guesses_may(&all->guesses, who, all->loop->now_ms) && !silt_routes_knows(all->routes, &scratch.host))
         silt_exchange_page(x, SILT_PAGE_GUESSING, NULL);
     else {
@@ -369,6 +381,18 @@ static struct silt_exchange *new_exchange(struct silt_visitor *v, const struct s
     return x;
 }
 
+/* Who it is and how it came. A front knows better than its connection tells. */
+static void look_behind(struct silt_exchange *x, const struct silt_http_head *h)
+{
+    const struct silt_visitor *v = x->visitor;
+    x->from = v->from;
+    x->tls = v->veil != NULL || v->all->tls;
+    if (!silt_front_is(&v->all->fronts, &v->from))
+        return;
+    silt_front_visitor(&v->all->fronts, h, &x->from);
+    x->tls = silt_front_is_tls(h, x->tls);
+}
+
 static void refuse(struct silt_visitor *v, int status)
 {
     struct silt_page page = {.kind = SILT_PAGE_MALFORMED, .status = status, .close = true};
@@ -389,6 +413,7 @@ bool silt_exchange_begin(struct silt_visitor *v, struct silt_route *route, uint3
     }
     struct silt_exchange *x = new_exchange(v, &scratch.head);
     v->exchange = x;
+    look_behind(x, &scratch.head);
     v->last = v->last || scratch.head.close;
     x->head_len = (uint16_t)len;
     scratch.of = x;

@@ -17,6 +17,8 @@ struct silt_exchange {
     struct silt_visitor *visitor; /* borrowed */
     struct silt_grave grave;
     enum silt_exchange_stage stage;
+    struct sockaddr_in6 from; /* the visitor, whoever stood between us */
+    bool tls;                 /* it came by https */
     struct silt_route *route; /* while it is used; borrowed */
     struct silt_route_wait wait;
     struct silt_route_user user;

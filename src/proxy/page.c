@@ -139,3 +139,12 @@ void silt_page_write_move(struct silt_buf *out, const struct silt_page_move *m)
     }
     put_connection(out, m->close, m->old);
 }
+
+void silt_page_write_lift(struct silt_buf *out, const struct silt_page_lift *l)
+{
+    silt_buf_add(out, SILT_LIT("HTTP/1.1 308 Permanent Redirect\r\nLocation: https://"));
+    silt_buf_add(out, l->host);
+    silt_buf_add(out, l->target);
+    silt_buf_add(out, SILT_LIT("\r\nContent-Length: 0\r\nCache-Control: no-store\r\n"));
+    put_connection(out, l->close, l->old);
+}

@@ -40,5 +40,11 @@ struct silt_page_move {
     silt_slice cookie;
     bool close, old;
 };
+struct silt_page_lift {
+    silt_slice host, target;
+    bool close, old;
+};
+/* A 308 to https. */
+void silt_page_write_lift(struct silt_buf *out, const struct silt_page_lift *l);
 /* A 302 that keeps no trace of the proof. */
 void silt_page_write_move(struct silt_buf *out, const struct silt_page_move *m);

@@ -18,6 +18,8 @@ struct preview {
     struct silt_talk talk;
     struct silt_routes routes;
     struct silt_visitors visitors;
+    char domain[128]; /* without a port */
+    bool listens;
 };
 
 static void on_drop(void *context, uint64_t route)
@@ -42,6 +44,77 @@ static void on_hand(void *context, const struct silt_preview_answer *n, int fds[
     silt_visitors_hand(&p->visitors, silt_take_fd(&fds[0]), (silt_slice){said, bytes}, route, n->body.hand.flags);
 }
 
+/* Certificates */
+
+/* The whole file; the key goes this way too, so nothing of it stays behind. */
+static int read_pem(int fd, struct silt_buf *out, struct silt_error *e)
+{
+    char *room = silt_buf_room(out, SILT_TLS_PEM_MAX);
+    ssize_t n = room != NULL ? pread(fd, room, SILT_TLS_PEM_MAX, 0) : -1;
+    if (n < 0)
+        return silt_fail_errno(e, "read");
+    out->len = (size_t)n;
+    return 0;
+}
+
+static void wipe(struct silt_buf *b)
+{
+    if (b->cap > 0)
+        explicit_bzero(b->data, b->cap);
+    silt_buf_fini(b);
+}
+
+static int load_identity(const int fds[2], struct silt_tls_identity **ret, struct silt_error *e)
+{
+    struct silt_buf certificate, key;
+    silt_buf_init(&certificate, SILT_TLS_PEM_MAX);
+    silt_buf_init(&key, SILT_TLS_PEM_MAX);
+    int got = read_pem(fds[0], &certificate, e);
+    if (got == 0)
+        got = read_pem(fds[1], &key, e);
+    if (got == 0)
+        got = silt_tls_identity_new(silt_buf_slice(&certificate), silt_buf_slice(&key), ret, e);
+    silt_buf_fini(&certificate);
+    wipe(&key);
+    return got;
+}
+
+static void report(struct preview *p, struct silt_super_told *told)
+{
+    struct silt_parcel out = {.data = told, .len = sizeof(*told)};
+    struct silt_error ignored;
+    told->type = SILT_SUPER_CERTIFICATE;
+    (void)silt_fd_send(p->super.fd, &out, &ignored);
+}
+
+/* New connections use it; those that are open keep what they began with. */
+static void use_identity(struct preview *p, struct silt_tls_identity *i)
+{
+    struct silt_super_told told = {.used = 1, .until_s = silt_tls_identity_until_s(i)};
+    char name[SILT_TLS_NAME_MAX], host[sizeof(p->domain) + 8];
+    silt_tls_identity_name(i, name);
+    (void)snprintf(host, sizeof(host), "preview.%s", p->domain);
+    (void)snprintf(told.text, sizeof(told.text), "%.200s%s", name, silt_tls_identity_is_for(i, host) ? "" : " (not for previews)");
+    silt_tls_identity_free(p->visitors.identity);
+    p->visitors.identity = i;
+    report(p, &told);
+}
+
+static void on_certificate(struct preview *p, const struct silt_parcel *in)
+{
+    struct silt_tls_identity *i = NULL;
+    struct silt_error e = {0};
+    if (in->nfds == 2 && load_identity(in->fds, &i, &e) == 0) {
+        use_identity(p, i);
+    } else if (in->nfds == 2) {
+        struct silt_super_told told = {.used = 0};
+        (void)snprintf(told.text, sizeof(told.text), "%.250s", e.text);
+        report(p, &told);
+    }
+    if (p->listens && p->visitors.listener.fd < 0)
+        silt_visitors_listen(&p->visitors, SILT_SUPER_FD_PREVIEW);
+}
+
 static void on_super(struct silt_watch *w, uint32_t events)
 {
     struct preview *p = silt_container_of(w, struct preview, super);
@@ -57,6 +130,8 @@ static void on_super(struct silt_watch *w, uint32_t events)
         silt_routes_renew(&p->routes);
         silt_talk_flush(&p->talk);
     }
+    if (got > 0 && in.len == sizeof(note) && note.type == SILT_SUPER_CERTIFICATE)
+        on_certificate(p, &in);
     silt_parcel_close(&in);
     if (got <= 0)
         silt_loop_stop(&p->loop); /* it is gone */
@@ -68,7 +143,7 @@ static size_t count_files(void)
     return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 0 : (size_t)files.rlim_cur;
 }
 
-static void set_up(struct preview *p, const struct silt_config *c)
+static int set_up(struct preview *p, const struct silt_config *c, struct silt_error *e)
 {
     struct silt_talk_hooks hooks = {.on_drop = on_drop, .on_hand = on_hand, .context = p};
     silt_talk_init(&p->talk, &p->loop, &hooks);
@@ -86,21 +161,26 @@ static void set_up(struct preview *p, const struct silt_config *c)
                      .connections = c->preview_connections,
                      .connections_all = c->preview_connections_all}};
     p->visitors.tls = silt_config_previews_https(c); /* by whoever stands in front of us */
+    p->visitors.veiled = c->preview_certificate[0] != 0;
+    p->visitors.listener.fd = -1;
+    (void)snprintf(p->domain, sizeof(p->domain), "%.*s", (int)strcspn(c->preview_domain, ":"), c->preview_domain);
     silt_visitors_init(&p->visitors, count_files());
+    return silt_prefix_list_parse(silt_slice_of(c->fronts), &p->visitors.fronts, e);
 }
 
 int silt_preview_run(const struct silt_config *c, struct silt_error *e)
 {
     static struct preview p;
-    bool listens = fcntl(SILT_SUPER_FD_PREVIEW, F_GETFD) >= 0; /* before anything else gets this number */
+    p.listens = fcntl(SILT_SUPER_FD_PREVIEW, F_GETFD) >= 0; /* before anything else gets this number */
     (void)prctl(PR_SET_NAME, "silt-preview", 0, 0, 0);
     if (silt_loop_open(&p.loop, e) < 0 || silt_fd_nonblock(SILT_SUPER_FD_CHANNEL, e) < 0
-        || (listens && silt_fd_nonblock(SILT_SUPER_FD_PREVIEW, e) < 0))
+        || (p.listens && silt_fd_nonblock(SILT_SUPER_FD_PREVIEW, e) < 0))
         return -1;
     p.super = (struct silt_watch){.fd = SILT_SUPER_FD_CHANNEL, .on_ready = on_super};
     silt_loop_watch(&p.loop, &p.super, EPOLLIN);
-    set_up(&p, c);
-    if (listens)
+    if (set_up(&p, c, e) < 0)
+        return -1;
+    if (p.listens && !p.visitors.veiled) /* else when there is a certificate */
         silt_visitors_listen(&p.visitors, SILT_SUPER_FD_PREVIEW);
     if (silt_preview_confine(e) < 0)
         return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/visitor.h"
 #include "proxy/flow.h"
+#include "proxy/veil.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,26 +35,41 @@ size_t silt_visitor_piece(const struct silt_visitors *all)
 
 ssize_t silt_visitor_recv(struct silt_visitor *v, size_t room)
 {
+    if (v->veil != NULL)
+        return silt_veil_recv(v->veil, silt_visitor_room, room);
     return recv(v->watch.fd, silt_visitor_room, room, MSG_DONTWAIT);
 }
 
 int silt_visitor_flush(struct silt_visitor *v)
 {
     uint64_t ignored = 0;
+    if (v->veil != NULL)
+        return silt_veil_flush(v->veil);
     return silt_flow_flush(v->watch.fd, &v->out, &ignored);
 }
 
 int silt_visitor_send(struct silt_visitor *v, silt_slice bytes)
 {
     uint64_t ignored = 0;
-    if (silt_flow_forward(v->watch.fd, &v->out, bytes, &ignored) < 0)
+    if (v->veil != NULL)
+        silt_buf_add(&v->out, bytes);
+    if (v->veil != NULL ? silt_veil_flush(v->veil) < 0 : silt_flow_forward(v->watch.fd, &v->out, bytes, &ignored) < 0)
         return -1;
     return v->out.broken ? -1 : 0;
 }
 
 void silt_visitor_shut(struct silt_visitor *v)
 {
-    (void)shutdown(v->watch.fd, SHUT_WR);
+    if (v->veil != NULL)
+        silt_veil_shut(v->veil);
+    else
+        (void)shutdown(v->watch.fd, SHUT_WR);
+}
+
+/* For the socket to take. */
+static bool waits(const struct silt_visitor *v)
+{
+    return v->out.len > 0 || (v->veil != NULL && silt_veil_waits(v->veil));
 }
 
 void silt_visitor_watch(struct silt_visitor *v, bool reads)
@@ -61,19 +77,21 @@ void silt_visitor_watch(struct silt_visitor *v, bool reads)
     if (reads)
         v->noisy = false;
     uint32_t events = reads || !v->noisy ? EPOLLIN : 0;
-    if (v->out.len > 0)
+    if (waits(v))
         events |= EPOLLOUT;
+    if (reads && v->veil != NULL)
+        silt_veil_wants(v->veil);
     silt_loop_watch(v->all->loop, &v->watch, events != 0 ? events : (uint32_t)EPOLLET); /* still told of errors */
 }
 
-void silt_visitor_address(const struct silt_visitor *v, char out[INET6_ADDRSTRLEN])
+void silt_visitor_address(const struct sockaddr_in6 *from, char out[INET6_ADDRSTRLEN])
 {
-    const void *address = &v->from.sin6_addr;
-    int family = v->from.sin6_family;
+    const void *address = &from->sin6_addr;
+    int family = from->sin6_family;
     if (family == AF_INET) {
-        address = &((const struct sockaddr_in *)(const void *)&v->from)->sin_addr;
-    } else if (IN6_IS_ADDR_V4MAPPED(&v->from.sin6_addr)) {
-        address = &v->from.sin6_addr.s6_addr[12];
+        address = &((const struct sockaddr_in *)(const void *)from)->sin_addr;
+    } else if (IN6_IS_ADDR_V4MAPPED(&from->sin6_addr)) {
+        address = &from->sin6_addr.s6_addr[12];
         family = AF_INET;
     }
     if (inet_ntop(family, address, out, INET6_ADDRSTRLEN) == NULL)
@@ -105,6 +123,7 @@ static void on_late(struct silt_visitor *v)
     case SILT_VISITOR_BUSY:
         silt_exchange_on_late(v);
         break;
+    case SILT_VISITOR_HELLO:
     case SILT_VISITOR_IDLE:
     case SILT_VISITOR_LINGER:
         enter(v, SILT_VISITOR_CLOSED);
@@ -136,6 +155,7 @@ static void free_visitor(struct silt_grave *g)
     struct silt_visitor *v = silt_container_of(g, struct silt_visitor, grave);
     silt_buf_fini(&v->in);
     silt_buf_fini(&v->out);
+    silt_veil_free(v->veil);
     free(v);
 }
 
@@ -147,6 +167,8 @@ static void close_visitor(struct silt_visitor *v)
     silt_loop_forget(v->all->loop, &v->watch);
     silt_close_fd(&v->watch.fd);
     silt_loop_cancel(v->all->loop, &v->timer);
+    if (v->veil != NULL)
+        silt_veil_stop(v->veil);
     silt_list_remove(&v->link);
     v->all->count--;
     silt_loop_bury(v->all->loop, &v->grave);
@@ -179,6 +201,7 @@ static void enter(struct silt_visitor *v, enum silt_visitor_state next)
     case SILT_VISITOR_IDLE:
         silt_visitor_deadline(v, v->all->settings.idle_timeout_ms);
         break;
+    case SILT_VISITOR_HELLO:
     case SILT_VISITOR_HEAD:
         silt_visitor_deadline(v, v->all->settings.head_timeout_ms);
         break;
@@ -242,7 +265,7 @@ void silt_visitor_settle(struct silt_visitor *v)
     }
     if (v->state == SILT_VISITOR_BUSY) {
         silt_exchange_settle(v);
-    } else if (v->state == SILT_VISITOR_IDLE || v->state == SILT_VISITOR_HEAD) {
+    } else if (v->state <= SILT_VISITOR_HEAD) {
         shrink(&v->in);
         shrink(&v->out);
         silt_visitor_watch(v, v->out.len == 0);
@@ -251,12 +274,34 @@ void silt_visitor_settle(struct silt_visitor *v)
 
 /* Events */
 
+/* The first byte tells; it stays where it is. */
+static void read_hello(struct silt_visitor *v)
+{
+    char first;
+    ssize_t n = recv(v->watch.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0 || (first == SILT_TLS_FIRST && v->all->identity == NULL)) {
+        enter(v, SILT_VISITOR_CLOSED);
+    } else if (first == SILT_TLS_FIRST) {
+        v->veil = silt_veil_new(v, v->all->identity);
+    } else {
+        v->bare = true;
+        enter(v, SILT_VISITOR_IDLE);
+    }
+}
+
 static void read_head(struct silt_visitor *v)
 {
     ssize_t n = silt_visitor_recv(v, silt_visitor_piece(v->all));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    int why = errno;
+    if (v->state == SILT_VISITOR_HELLO && silt_veil_is_up(v->veil))
+        enter(v, SILT_VISITOR_IDLE);
+    if (n < 0 && (why == EAGAIN || why == EINTR))
         return;
-    if (n < 0) {
+    if (n < 0 && why == EPROTO) {
+        enter(v, SILT_VISITOR_LINGER); /* it is told what is wrong */
+    } else if (n < 0) {
         silt_visitor_cut(v);
     } else if (n == 0) {
         enter(v, SILT_VISITOR_CLOSED);
@@ -276,7 +321,13 @@ static void read_rest(struct silt_visitor *v)
 
 static void on_readable(struct silt_visitor *v)
 {
+    if (v->state == SILT_VISITOR_HELLO && v->veil == NULL)
+        read_hello(v);
     switch (v->state) {
+    case SILT_VISITOR_HELLO:
+        if (v->veil != NULL)
+            read_head(v);
+        break;
     case SILT_VISITOR_IDLE:
     case SILT_VISITOR_HEAD:
         if (v->out.len == 0)
@@ -318,7 +369,7 @@ static void on_ready(struct silt_watch *w, uint32_t events)
         silt_visitor_cut(v);
         return;
     }
-    if ((events & EPOLLOUT) != 0 && v->out.len > 0)
+    if ((events & EPOLLOUT) != 0 && waits(v))
         on_writable(v);
     if (v->state != SILT_VISITOR_CLOSED && (events & (EPOLLIN | EPOLLHUP)) != 0)
         on_readable(v);
@@ -376,6 +427,8 @@ static void on_connection(struct silt_watch *w, uint32_t events)
         }
         struct silt_visitor *v = new_visitor(all, fd);
         v->from = from;
+        if (all->veiled)
+            enter(v, SILT_VISITOR_HELLO);
         silt_visitor_watch(v, true);
     }
 }

@@ -6,14 +6,15 @@
  * came before, so memory is bounded. A connection that is idle owns nothing but its struct. */
 #pragma once
 
+#include "http/tls.h"
+#include "proxy/front.h"
 #include "proxy/guess.h"
 #include "proxy/heads.h"
 #include "proxy/page.h"
 #include "proxy/upstream.h"
 
-#include <netinet/in.h>
-
 struct silt_exchange;
+struct silt_veil;
 
 struct silt_visitors_settings {
     struct silt_host_rule rule;
@@ -33,12 +34,17 @@ struct silt_visitors {
     size_t count;
     struct silt_watch listener;
     struct silt_timer pause; /* of accepting */
-    bool tls;
+    bool tls;                           /* visitors see https, as far as nobody who knows says otherwise */
+    bool veiled;                        /* there is to be TLS: by us, not by a front */
+    struct silt_tls_identity *identity; /* NULL: none could be used so far */
+    struct silt_prefix_list fronts;
 };
 
-/*  IDLE --bytes--> HEAD --complete--> BUSY --answered--> IDLE
+/*  HELLO --TLS is up, or it is not TLS--> IDLE
+ *  IDLE --bytes--> HEAD --complete--> BUSY --answered--> IDLE
  *  any --last answer given--> PARTING --written--> LINGER --over--> CLOSED      */
 enum silt_visitor_state {
+    SILT_VISITOR_HELLO, /* where there is a certificate: what does it speak? */
     SILT_VISITOR_IDLE,
     SILT_VISITOR_HEAD,
     SILT_VISITOR_BUSY,
@@ -57,11 +63,13 @@ struct silt_visitor {
     bool last;   /* no request after this one */
     bool noisy;  /* bytes, or their end, came while none were wanted: epoll is not asked for more */
     bool halved; /* the visitor says no more */
+    bool bare;   /* speaks plain HTTP where TLS is spoken */
     bool stale;  /* what is in v->in is no whole head, and nothing came that could make it one */
     int64_t deadline_ms;
     struct sockaddr_in6 from; /* or one of IPv4 */
     struct silt_buf in;       /* read, not yet used */
     struct silt_buf out;
+    struct silt_veil *veil;         /* NULL: plain */
     struct silt_exchange *exchange; /* while BUSY */
 };
 
@@ -89,7 +97,7 @@ void silt_visitor_shut(struct silt_visitor *v); /* we say no more */
 void silt_visitor_deadline(struct silt_visitor *v, int64_t ms); /* from now on */
 /* Brings the watch in line with the state; `reads`: bytes are wanted. */
 void silt_visitor_watch(struct silt_visitor *v, bool reads);
-void silt_visitor_address(const struct silt_visitor *v, char out[INET6_ADDRSTRLEN]);
+void silt_visitor_address(const struct sockaddr_in6 *from, char out[INET6_ADDRSTRLEN]);
 /* The exchange is over, its answer lies in v->out or is sent. */
 void silt_visitor_answered(struct silt_visitor *v);
 void silt_visitor_cut(struct silt_visitor *v); /* resets */

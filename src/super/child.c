@@ -66,6 +66,21 @@ static bool tell_peers(struct silt_child *p)
     return true;
 }
 
+/* Without descriptors: there is none that could be opened. */
+static bool tell_certificate(struct silt_child *p)
+{
+    const struct silt_super_note note = {.type = SILT_SUPER_CERTIFICATE};
+    struct silt_certificate *c = &p->super->certificate;
+    struct silt_parcel fds = {0};
+    if (p->which != SILT_PROGRAM_PREVIEW || !c->due)
+        return true;
+    if (silt_certificate_take(c, fds.fds))
+        fds.nfds = SILT_CERTIFICATE_FILES;
+    c->due = !tell(p, &note, &fds);
+    silt_parcel_close(&fds);
+    return !c->due;
+}
+
 /* Says what waits to be said. Nothing is read before all is said: what siltd keeps anew does not
  * mix with what it is being handed. */
 void silt_child_pump(struct silt_child *p)
@@ -73,7 +88,7 @@ void silt_child_pump(struct silt_child *p)
     if (p->channel < 0)
         return;
     bool said = p->which != SILT_PROGRAM_SILTD || tell_kept(p->super, p);
-    said = said && tell_peers(p);
+    said = said && tell_peers(p) && tell_certificate(p);
     silt_loop_watch(&p->super->loop, &p->watch, said ? EPOLLIN : EPOLLOUT);
 }
 
@@ -131,6 +146,7 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
     case SILT_SUPER_KEPT:
     case SILT_SUPER_KEPT_ALL:
     case SILT_SUPER_PEER:
+    case SILT_SUPER_CERTIFICATE:
     case SILT_SUPER_MESSAGE_MAX:
         break;
     }
@@ -161,8 +177,11 @@ static void on_channel_lost(struct silt_child *p)
 static void on_channel(struct silt_watch *w, uint32_t events)
 {
     struct silt_child *p = silt_container_of(w, struct silt_child, watch);
-    struct silt_super_note note;
-    struct silt_parcel in = {.data = &note, .len = sizeof(note)};
+    union {
+        struct silt_super_note note;
+        struct silt_super_told told;
+    } said;
+    struct silt_parcel in = {.data = &said, .len = sizeof(said)};
     struct silt_error e;
     if ((events & EPOLLIN) == 0) {
         if ((events & (EPOLLHUP | EPOLLERR)) != 0)
@@ -177,8 +196,10 @@ static void on_channel(struct silt_watch *w, uint32_t events)
         silt_log(SILT_LOG_WARN, "note.refused", "error=\"%s\"", e.text);
     else if (got == 0 || (got < 0 && e.sys != EAGAIN))
         on_channel_lost(p);
-    else if (got > 0 && in.len == sizeof(note) && p->which == SILT_PROGRAM_SILTD)
-        on_note(p->super, &note, &in);
+    else if (got > 0 && in.len == sizeof(said.note) && p->which == SILT_PROGRAM_SILTD)
+        on_note(p->super, &said.note, &in);
+    else if (got > 0 && in.len == sizeof(said.told) && p->which == SILT_PROGRAM_PREVIEW && said.told.type == SILT_SUPER_CERTIFICATE)
+        silt_certificate_told(&p->super->certificate, &said.told);
     silt_parcel_close(&in);
 }
 
@@ -187,5 +208,7 @@ void silt_child_greet(struct silt_child *p)
     p->watch = (struct silt_watch){.fd = p->channel, .on_ready = on_channel};
     if (p->which == SILT_PROGRAM_SILTD)
         p->super->next_kept = p->super->next_context = 0;
+    if (p->which == SILT_PROGRAM_PREVIEW)
+        silt_certificate_renew(&p->super->certificate);
     silt_child_pump(p);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "event/loop.h"
+#include "super/certificate.h"
 #include "super/keep.h"
 #include "super/outlook.h"
 #include "super/super.h"
@@ -49,6 +50,7 @@ struct silt_super {
     struct silt_watch signals;
     struct silt_timer deadline;
     struct silt_outlook outlook;
+    struct silt_certificate certificate;
 };
 
 /* Its channel is there: begins to talk. What waits to be said goes out first. */

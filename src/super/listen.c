@@ -68,7 +68,7 @@ static bool is_loopback(const struct sockaddr_storage *at)
            && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
 }
 
-static int describe(int fd, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
+static int describe(int fd, bool encrypted, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
 {
     char host[INET6_ADDRSTRLEN], port[8];
     struct sockaddr_storage at = {0};
@@ -81,13 +81,13 @@ static int describe(int fd, char ret_text[SILT_LISTEN_TEXT], struct silt_error *
         return silt_fail(e, SILT_INTERNAL, "socket with an address that has no text");
     (void)snprintf(ret_text, SILT_LISTEN_TEXT, at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
                    port);
-    if (!is_loopback(&at))
+    if (!is_loopback(&at) && !encrypted)
         silt_log(SILT_LOG_WARN, "listen.open", "address=%s reachable from outside, unencrypted",
                  ret_text);
     return 0;
 }
 
-int silt_listen_open(const char *address, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
+int silt_listen_open(const char *address, bool encrypted, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
                      struct silt_error *e)
 {
     struct sockaddr_storage at;
@@ -99,7 +99,7 @@ int silt_listen_open(const char *address, int *ret_fd, char ret_text[SILT_LISTEN
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0
         || bind_patiently(fd, &at, len) < 0 || listen(fd, BACKLOG) < 0)
         return silt_fail_errno(e, "listen on %s", address);
-    if (describe(fd, ret_text, e) < 0)
+    if (describe(fd, encrypted, ret_text, e) < 0)
         return -1;
     *ret_fd = silt_take_fd(&fd);
     return 0;

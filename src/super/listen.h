@@ -5,9 +5,11 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 enum { SILT_LISTEN_TEXT = 64 };
 
 /* "127.0.0.1:7458" or "[::1]:7458"; the address in use, with the port that was given for 0, comes
- * back in ret_text. */
-int silt_listen_open(const char *address, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
+ * back in ret_text. Whoever can be reached from outside unencrypted is warned of in the log. */
+int silt_listen_open(const char *address, bool encrypted, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
                      struct silt_error *e);

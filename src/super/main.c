@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "engine/gate.h"
 #include "engine/pool.h"
+#include "super/certificate.h"
 #include "super/listen.h"
 #include "super/place.h"
 #include "super/super.h"
@@ -79,11 +80,12 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
     if (silt_without_check(e) < 0 || silt_place_user(c, &starter->uid, &starter->gid, e) < 0
         || silt_place_proxy_user(c, starter->uid, &starter->proxy, e) < 0
         || silt_place_folders(c, starter->uid, starter->gid, e) < 0 || silt_place_lock(c, e) < 0
-        || silt_token_prepare(c->token_file, e) < 0)
+        || silt_token_prepare(c->token_file, e) < 0 || silt_certificate_check(c, e) < 0)
         return -1;
     raise_files(c);
     silt_place_untell(c, "address"); /* of an instance that was killed */
     silt_place_untell(c, "preview-address");
+    silt_place_untell(c, "preview-certificate");
     return leave_mounts(e) < 0 ? -1 : silt_pool_mount(c->state, c->disk_pool, e);
 }
 
@@ -113,11 +115,11 @@ static int listen_for_previews(struct silt_config *c, int *ret_fd, char ret_text
     *ret_text = 0;
     if (strcmp(c->preview_listen, "off") == 0)
         return 0;
-    if (silt_listen_open(c->preview_listen, ret_fd, ret_text, e) < 0)
+    if (silt_listen_open(c->preview_listen, c->preview_certificate[0] != 0, ret_fd, ret_text, e) < 0)
         return silt_because(e, "setting preview.listen");
     if (c->preview_domain[0] == 0)
-        (void)snprintf(c->preview_domain, sizeof(c->preview_domain), "localhost%s",
-                       strrchr(ret_text, ':'));
+        (void)snprintf(c->preview_domain, sizeof(c->preview_domain), "%slocalhost%s",
+                       c->preview_certificate[0] != 0 ? "silt." : "", strrchr(ret_text, ':'));
     return 0;
 }
 
@@ -129,7 +131,7 @@ static int run(struct silt_config *c, struct silt_starter *starter,
     if (hold_signals(e) < 0 || adopt(e) < 0
         || listen_for_previews(c, &preview, preview_address, e) < 0
         || silt_starter_open(starter, e) < 0
-        || silt_listen_open(c->listen, &listen, address, e) < 0)
+        || silt_listen_open(c->listen, false, &listen, address, e) < 0)
         return -1;
     (void)snprintf(pid, sizeof(pid), "%d\n", getpid());
     if (silt_place_tell(c, "pid", pid, e) < 0)

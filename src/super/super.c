@@ -355,6 +355,12 @@ static int watch_signals(struct silt_super *s, struct silt_error *e)
     return 0;
 }
 
+static void on_certificate(struct silt_certificate *c)
+{
+    struct silt_super *s = silt_container_of(c, struct silt_super, certificate);
+    silt_child_pump(&s->programs[SILT_PROGRAM_PREVIEW]);
+}
+
 static void init(struct silt_super *s, const struct silt_super_birth *birth)
 {
     static const char *const names[SILT_PROGRAM_MAX] = {
@@ -364,7 +370,9 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
         [SILT_PROGRAM_DIAL] = "silt-dial",
         [SILT_PROGRAM_PREVIEW] = "silt-preview",
     };
-    *s = (struct silt_super){.birth = birth, .deadline = {.on_time = on_deadline}};
+    *s = (struct silt_super){.birth = birth,
+                             .deadline = {.on_time = on_deadline},
+                             .certificate = {.loop = &s->loop, .config = birth->config, .on_due = on_certificate}};
     silt_keep_init(&s->keep, birth->config->ids_count);
     for (int i = 0; i < SILT_PROGRAM_MAX; i++)
         s->programs[i] = (struct silt_child){.super = s,
@@ -385,8 +393,10 @@ int silt_super_run(const struct silt_super_birth *birth, int *ret_status, struct
     if (silt_loop_open(&s->loop, e) < 0 || watch_signals(s, e) < 0)
         return -1;
     silt_outlook_open(&s->outlook, &s->loop, birth->gate);
+    silt_certificate_open(&s->certificate);
     enter(s, SILT_INSTANCE_STARTING);
     int got = s->state == SILT_INSTANCE_ENDED ? 0 : silt_loop_run(&s->loop, e);
+    silt_certificate_close(&s->certificate);
     silt_outlook_close(&s->outlook);
     silt_keep_fini(&s->keep);
     silt_loop_close(&s->loop);

@@ -7,7 +7,7 @@
  * of a new pair as a SILT_SUPER_PEER message. Where there is a gate, silt-proxy runs too, in two roles: `egress` gets
  * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (enum silt_super_socket), of IPv4 and, where there is IPv6, again;
  * `dial`, which lives in the gate, gets 3 alone. A third role, `preview` (argv[0] is `silt-preview`), always runs: 3 = its channel to silt-super, 4 = the
- * listening socket for previews, if there is one. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
+ * listening socket for previews, if there is one; where there is a certificate it comes as SILT_SUPER_CERTIFICATE. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
  * messages, at births too.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
  * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
@@ -47,6 +47,8 @@ enum silt_super_message {
     SILT_SUPER_KEPT_ALL, /* super -> siltd */
     SILT_SUPER_PEER,     /* super -> all: a new channel to the other; key: enum silt_super_pair */
     SILT_SUPER_READY,    /* siltd -> super: serving */
+    SILT_SUPER_CERTIFICATE, /* super -> silt-proxy, preview: two files, certificate and key, at its birth and when they have changed. It
+                               answers with a struct silt_super_told */
     SILT_SUPER_MESSAGE_MAX
 };
 
@@ -62,6 +64,14 @@ struct silt_super_note {
     uint32_t type;
     uint32_t key;
     uint64_t number; /* of a context; 0: it is about the sandbox */
+};
+
+/* What became of a certificate. */
+struct silt_super_told {
+    uint32_t type; /* SILT_SUPER_CERTIFICATE */
+    uint32_t used; /* 0: refused, the one before is still used */
+    int64_t until_s;
+    char text[256]; /* whom it is for; or why not */
 };
 
 enum { SILT_SUPER_CONTEXT_FDS = 3, SILT_SUPER_CONTEXTS_MAX = 64 }; /* per sandbox */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/veil.h"
+#include "proxy/flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    ARRIVED_MAX = SILT_VISITOR_PIECE,
+    WIRE_MAX = 4 * SILT_VISITOR_PIECE, /* all that v->out holds, wrapped, and answers to handshakes */
+};
+
+struct silt_veil {
+    struct silt_visitor *visitor; /* borrowed */
+    struct silt_tls *tls;
+    struct silt_buf wire;   /* leaves before anything else */
+    size_t covered;         /* bytes of v->out that became records in wire */
+    struct silt_buf rest;   /* came, and is not read yet */
+    struct silt_timer more; /* something has come already */
+    bool shut;              /* our last word is in wire */
+};
+
+static char arrived[ARRIVED_MAX]; /* nobody keeps anything here */
+
+static void on_more(struct silt_timer *t)
+{
+    struct silt_veil *l = silt_container_of(t, struct silt_veil, more);
+    struct silt_watch *w = &l->visitor->watch;
+    w->on_ready(w, EPOLLIN);
+}
+
+struct silt_veil *silt_veil_new(struct silt_visitor *v, const struct silt_tls_identity *identity)
+{
+    struct silt_veil *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        abort();
+    l->visitor = v;
+    l->more.on_time = on_more;
+    silt_buf_init(&l->wire, WIRE_MAX);
+    silt_buf_init(&l->rest, ARRIVED_MAX);
+    l->tls = silt_tls_new(identity, &l->wire);
+    return l;
+}
+
+void silt_veil_stop(struct silt_veil *l)
+{
+    silt_loop_cancel(l->visitor->all->loop, &l->more);
+}
+
+void silt_veil_free(struct silt_veil *l)
+{
+    if (l == NULL)
+        return;
+    silt_tls_free(l->tls);
+    silt_buf_fini(&l->wire);
+    silt_buf_fini(&l->rest);
+    free(l);
+}
+
+/* From the visitor */
+
+/* Records are opened while there is room for what is in them, so as much is taken as may become `room` bytes, but for one record. */
+static ssize_t take(struct silt_veil *l, size_t room, silt_slice *ret)
+{
+    size_t want = room > 2 * SILT_TLS_RECORD_MAX ? room - SILT_TLS_RECORD_MAX : room;
+    ssize_t n = recv(l->visitor->watch.fd, arrived, want < sizeof(arrived) ? want : sizeof(arrived), MSG_DONTWAIT);
+    if (n > 0)
+        *ret = (silt_slice){arrived, (size_t)n};
+    else if (n == 0)
+        errno = ECONNRESET; /* the end of the connection is not the visitor's word: anybody between us can bring it about */
+    return n > 0 ? n : -1;
+}
+
+/* What was not read yet is kept. */
+static void keep(struct silt_veil *l, silt_slice left)
+{
+    if (l->rest.len > 0)
+        silt_buf_drop(&l->rest, l->rest.len - left.len);
+    else
+        silt_buf_add(&l->rest, left);
+    if (l->rest.len == 0 && l->rest.cap > 0)
+        silt_buf_fini(&l->rest);
+}
+
+static int send_wire(struct silt_veil *l)
+{
+    uint64_t ignored = 0;
+    return l->wire.broken ? -1 : silt_flow_flush(l->visitor->watch.fd, &l->wire, &ignored);
+}
+
+ssize_t silt_veil_recv(struct silt_veil *l, char *out, size_t room)
+{
+    silt_slice wire = silt_buf_slice(&l->rest);
+    if (silt_tls_is_broken(l->tls))
+        return recv(l->visitor->watch.fd, out, room, MSG_DONTWAIT); /* to be thrown away */
+    if (wire.len == 0 && !silt_tls_has_more(l->tls) && take(l, room, &wire) < 0)
+        return -1;
+    ssize_t n = silt_tls_read(l->tls, &wire, out, room);
+    int why = errno;
+    keep(l, wire);
+    if (send_wire(l) < 0) {
+        errno = EPIPE;
+        return -1;
+    }
+    errno = why;
+    return n;
+}
+
+void silt_veil_wants(struct silt_veil *l)
+{
+    if ((l->rest.len > 0 || silt_tls_has_more(l->tls)) && l->more.place == 0)
+        silt_loop_after(l->visitor->all->loop, &l->more, 0);
+}
+
+/* To the visitor */
+
+static void end_if_shut(struct silt_veil *l)
+{
+    if (l->shut && l->wire.len == 0)
+        (void)shutdown(l->visitor->watch.fd, SHUT_WR);
+}
+
+int silt_veil_flush(struct silt_veil *l)
+{
+    struct silt_buf *out = &l->visitor->out;
+    for (;;) {
+        if (send_wire(l) < 0)
+            return -1;
+        if (l->wire.len > 0)
+            return 0;
+        silt_buf_drop(out, l->covered);
+        l->covered = 0;
+        if (out->len == 0)
+            break;
+        if (silt_tls_write(l->tls, silt_buf_slice(out)) < 0)
+            return -1;
+        l->covered = out->len;
+    }
+    if (out->cap > SILT_FLOW_KEEP)
+        silt_buf_fini(out);
+    end_if_shut(l);
+    return 0;
+}
+
+void silt_veil_shut(struct silt_veil *l)
+{
+    l->shut = true;
+    silt_tls_end(l->tls);
+    (void)send_wire(l);
+    end_if_shut(l);
+}
+
+bool silt_veil_is_up(const struct silt_veil *l)
+{
+    return silt_tls_is_open(l->tls);
+}
+
+bool silt_veil_waits(const struct silt_veil *l)
+{
+    return l->wire.len > 0;
+}
