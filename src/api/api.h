@@ -103,7 +103,7 @@ bool silt_query_decode(struct silt_http_request *r, silt_slice raw, silt_slice *
 silt_slice silt_query(const struct silt_http_request *r, silt_slice name); /* raw; {NULL,0} if absent */
 
 /* "digest":"sha256:…" */
-void silt_api_digest(struct silt_buf *b, const uint8_t digest[SILT_DIGEST_SIZE]);
+void silt_api_digest(struct silt_buf *b, silt_slice key, const uint8_t digest[SILT_DIGEST_SIZE]);
 
 /* Handlers, one file per noun. */
 #define SILT_HANDLER(name) void name(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX])
@@ -194,5 +194,7 @@ SILT_HANDLER(silt_api_v1_context_restart);
 SILT_HANDLER(silt_api_v1_context_input);
 SILT_HANDLER(silt_api_v1_code);
 SILT_HANDLER(silt_api_image_list);
+SILT_HANDLER(silt_api_image_get);
+SILT_HANDLER(silt_api_image_tag);
 SILT_HANDLER(silt_api_image_put);
 SILT_HANDLER(silt_api_image_remove);

@@ -45,6 +45,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/contexts/{context}/input", silt_api_v1_context_input, 0},
     {"POST", "/v1/sandboxes/{id}/contexts/{context}/run", silt_api_v1_code, 0},
     {"GET", "/v1/images", silt_api_image_list, 0},
+    {"GET", "/v1/images/{name}", silt_api_image_get, 0},
+    {"POST", "/v1/images/{name}/tag", silt_api_image_tag, 0},
     {"PUT", "/v1/images/{name}", silt_api_image_put, 0},
     {"DELETE", "/v1/images/{name}", silt_api_image_remove, 0},
     {"GET", "/sandboxes/{id}/", silt_api_root, 0},

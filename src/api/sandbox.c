@@ -43,12 +43,12 @@ static void add_u64(struct silt_buf *b, const char *key, uint64_t v)
     silt_json_u64(b, v);
 }
 
-void silt_api_digest(struct silt_buf *b, const uint8_t digest[SILT_DIGEST_SIZE])
+void silt_api_digest(struct silt_buf *b, silt_slice key, const uint8_t digest[SILT_DIGEST_SIZE])
 {
     char text[8 + SILT_DIGEST_SIZE * 2] = "sha256:";
     for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
         (void)snprintf(text + 7 + i * 2, 3, "%02x", digest[i]);
-    silt_json_key(b, SILT_LIT("digest"));
+    silt_json_key(b, key);
     silt_json_string(b, silt_slice_of(text));
 }
 
@@ -116,7 +116,7 @@ static void add_sandbox(struct silt_buf *b, const struct silt_sandbox *s, const 
     silt_json_key(b, SILT_LIT("image"));
     silt_json_open(b, '{');
     add_text(b, "name", row->image);
-    silt_api_digest(b, row->digest);
+    silt_api_digest(b, SILT_LIT("digest"), row->digest);
     silt_json_close(b, '}');
     add_text(b, "type", row->type);
     add_limits(b, &row->limits);
@@ -480,7 +480,8 @@ static void parse_create(struct silt_call *c)
         return;
     q->options.network = network.mode;
     q->options.allow = network.allow;
-    if (q->options.image.data != NULL && silt_id_check_image(q->options.image, &e) < 0) {
+    char spelled[SILT_REFERENCE_SIZE];
+    if (q->options.image.data != NULL && silt_reference_read(q->options.image, spelled, &e) < 0) {
         silt_api_refuse_field(c->request, "image", e.text);
         return;
     }

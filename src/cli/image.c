@@ -63,6 +63,8 @@ static int forget(const char *name, struct silt_client *c, struct silt_error *e)
 
 /* build */
 
+#define BUILTIN "%7B%22Labels%22%3A%7B%22silt.control%22%3A%22builtin%22%7D%7D"
+
 static int import(const char *name, const char *tar, struct silt_client *c, struct silt_error *e)
 {
     silt_auto_arena a = {0};
@@ -74,7 +76,9 @@ static int import(const char *name, const char *tar, struct silt_client *c, stru
     if (file < 0 || fstat(file, &st) < 0)
         return silt_fail_errno(e, "open %s", tar);
     bool host = strcmp(name, "host") == 0; /* a skeleton over this machine's /usr */
-    if (silt_cli_path(path, sizeof(path), "/v1/images/", name, host ? "?kind=host" : "", e) < 0)
+    /* {"Labels":{"silt.control":"builtin"}}: the API of its sandboxes needs no server in it */
+    const char *query = host ? "?kind=host&config=" BUILTIN : "?config=" BUILTIN;
+    if (silt_cli_path(path, sizeof(path), "/v1/images/", name, query, e) < 0)
         return -1;
     struct silt_client_request q = {.method = "PUT",
                                     .path = path,

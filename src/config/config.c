@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/config.h"
-#include "base/id.h"
 #include "base/own.h"
 #include "base/prefix.h"
+#include "base/reference.h"
 #include "config/row.h"
 
 #include <errno.h>
@@ -233,7 +233,8 @@ static int check(struct silt_config *c, struct silt_error *e)
         if (!((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9')))
             return silt_fail(e, SILT_INVALID, "setting instance: only a-z and 0-9, not %s",
                              c->instance);
-    if (silt_id_check_image(silt_slice_of(c->image), e) < 0)
+    char spelled[SILT_REFERENCE_SIZE];
+    if (silt_reference_read(silt_slice_of(c->image), spelled, e) < 0)
         return silt_because(e, "setting image");
     if (c->images[0] == 0) {
         int n = snprintf(c->images, sizeof(c->images), "%s/images", c->state);

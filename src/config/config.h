@@ -29,7 +29,8 @@ struct silt_config {
     uint32_t ids_base;
     uint32_t ids_count;
     uint32_t ids_images;
-    char image[65];
+    char image[256];
+    char images_map[1024];
     char image_apt_source[256];
     char type[32];
     uint32_t pool_sandboxes;

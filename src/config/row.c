@@ -29,11 +29,15 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "Largest number of sandboxes, a multiple of 256; each owns 65536 ids."},
     {"ids.images", SILT_ROW_NUMBER, "267386880", SILT_CONFIG_SLOT_IDS, 0xffff0000, NULL,
      FIELD(ids_images), "First of the 65536 ids that images are stored with, a multiple of 65536."},
-    {"image", SILT_ROW_TEXT, "base", 1, 64, NULL, FIELD(image),
+    {"image", SILT_ROW_TEXT, "base", 1, 255, NULL, FIELD(image),
      "Image of a sandbox that does not ask for another one."},
     {"image.apt_source", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(image_apt_source),
      "What apt inside a built image uses: an http address or a whole `deb` line, without "
      "credentials. When not set, this machine's entries that anybody may see."},
+    {"images.map", SILT_ROW_TEXT, "cloudflare/sandbox*=base ghostwriternr/cloudflare-sandbox*=base", 0, 1023, NULL,
+     FIELD(images_map),
+     "Which image stands in for names that do not exist here, as `repository=name`, separated by spaces. A repository "
+     "may end in `*`; its tag does not matter."},
     {"type", SILT_ROW_CHOICE, "standard-1", 0, 0,
      "lite|basic|standard-1|standard-2|standard-3|standard-4", FIELD(type),
      "Instance type of a sandbox that does not ask for another one."},

@@ -190,6 +190,7 @@ static int build(struct daemon *d, struct silt_error *e)
     char store_path[sizeof(d->config.state) + 16];
     (void)snprintf(store_path, sizeof(store_path), "%s/db/silt.db", d->config.state);
     (void)snprintf(r->settings.image, sizeof(r->settings.image), "%s", d->config.image);
+    r->settings.image_map = d->config.images_map;
     (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
     r->settings.slots = d->config.ids_count;
     r->settings.ready = d->config.pool_sandboxes;

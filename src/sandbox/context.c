@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/cell.h"
+#include "sandbox/image.h"
 #include "sandbox/spare.h"
 #include "sandbox/start.h"
 #include "sandbox/warm.h"
@@ -306,7 +307,7 @@ static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
 
 static void add_env(struct silt_buf *env, const struct silt_context *c)
 {
-    silt_env_base(env, c->sandbox);
+    silt_env_base(env, c->sandbox, silt_image_user(c->sandbox).len == 0);
     silt_env_merge(env, (silt_slice){c->row.env, c->row.env_len});
 }
 
@@ -640,7 +641,9 @@ int silt_context_new(struct silt_sandbox *s, const struct silt_context_options *
         return silt_fail(e, SILT_LIMIT, "this sandbox has %d contexts already; delete one",
                          SILT_CONTEXTS_MAX);
     struct silt_context *c = add(s);
-    silt_slice cwd = o->cwd.len > 0 ? o->cwd : SILT_LIT("/workspace");
+    silt_slice cwd = o->cwd.len > 0 ? o->cwd : silt_image_workdir(s);
+    if (cwd.len == 0)
+        cwd = SILT_LIT("/workspace");
     c->row = (struct silt_context_row){.slot = s->row.slot,
                                        .language = o->language,
                                        .is_default = o->is_default,

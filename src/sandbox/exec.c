@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "sandbox/context.h"
+#include "sandbox/image.h"
 #include "sandbox/process.h"
 #include "sandbox/spare.h"
 #include "sandbox/start.h"
@@ -190,10 +191,12 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
 {
     silt_auto_buf env;
     silt_buf_init(&env, SILT_START_MAX);
+    silt_slice user = q->user.len > 0 || q->mode == SILT_EXEC_FOREGROUND ? q->user : silt_image_user(s);
+    silt_slice cwd = q->cwd.len > 0 || q->mode != SILT_EXEC_PLAIN ? q->cwd : silt_image_workdir(s);
     if (q->mode == SILT_EXEC_PLAIN)
-        silt_env_base(&env, s);
+        silt_env_base(&env, s, user.len == 0);
     silt_env_merge(&env, q->env);
-    size_t size = env.len + q->cwd.len + q->user.len + q->command.len;
+    size_t size = env.len + cwd.len + user.len + q->command.len;
     if (env.broken)
         return silt_fail(e, SILT_LIMIT, "environment of more than %d bytes", SILT_START_MAX);
     if (check_room(s, q->command.len, size, e) < 0)
@@ -218,8 +221,8 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
         .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .terminal = q->terminal, .log = -1, .secret = secret,
         .out = q->out, .err = q->err};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
-    x->start.cwd = copy_part(&at, q->cwd);
-    x->start.user = copy_part(&at, q->user);
+    x->start.cwd = copy_part(&at, cwd);
+    x->start.user = copy_part(&at, user);
     x->start.command = copy_part(&at, q->command);
     s->registry->unstarted_bytes += size;
     s->registry->counts.execs++;

@@ -1,76 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/image.h"
-#include "base/buf.h"
+#include "sandbox/image_own.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/sandbox.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <openssl/sha.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-enum { PIPE_SIZE = 1 << 20, WAITING_MAX = 1 << 20, FETCH_DEADLINE_MS = 30 * 60 * 1000 };
+enum { CONFIG_ARENA_MAX = 16 << 20 };
 
-struct silt_image *silt_registry_image(struct silt_registry *r, silt_slice name)
-{
-    silt_list_each(it, &r->images) {
-        struct silt_image *i = silt_container_of(it, struct silt_image, link);
-        if (silt_slice_eq(silt_slice_of(i->row.name), name))
-            return i;
-    }
-    return NULL;
-}
+static const uint8_t none[SILT_DIGEST_SIZE];
 
 static bool same_digest(const uint8_t *a, const uint8_t *b)
 {
     return memcmp(a, b, SILT_DIGEST_SIZE) == 0;
 }
 
-/*   FEEDING --end--> UNPACKING --result--> COMMITTING --done--> OVER
- *                         \--its files are being forgotten--> HELD --gone--> COMMITTING  */
-enum state { FEEDING, UNPACKING, HELD, COMMITTING, OVER };
+static silt_slice key_of(const uint8_t *digest)
+{
+    return (silt_slice){(const char *)digest, SILT_DIGEST_SIZE};
+}
 
-struct silt_import {
-    struct silt_registry *registry; /* borrowed */
-    struct silt_link link;          /* in registry->imports until it is over */
-    struct silt_import_sink *sink;  /* borrowed; NULL: aborted */
-    enum state state;
-    uint32_t asks; /* questions to silt-priv that are not answered */
-    uint32_t staging;
-    struct silt_watch feed;   /* write end of the tar pipe */
-    struct silt_watch result; /* read end of the result pipe */
-    struct silt_timer deadline;
-    struct silt_buf waiting; /* what did not fit the pipe */
-    struct silt_fetch_result answer;
-    struct silt_image_row row;
-    struct silt_grave grave;
-};
+/* ---- files that nobody needs ---- */
 
-/* ---- files that nobody names ---- */
-
-/* silt-priv's workers do not wait for each other, so we do: files that are being forgotten are published
- * again only when they are gone, and what is being published is not forgotten. */
 struct forget {
     struct silt_link link;
     struct silt_registry *registry; /* borrowed */
     uint8_t digest[SILT_DIGEST_SIZE];
 };
 
-static void commit(struct silt_import *i);
-
-static bool is_published(const struct silt_registry *r, const uint8_t *digest)
-{
-    silt_list_each(it, &r->imports) {
-        const struct silt_import *i = silt_container_of(it, struct silt_import, link);
-        if ((i->state == COMMITTING || i->state == HELD) && same_digest(i->row.digest, digest))
-            return true;
-    }
-    return false;
-}
-
-static bool is_forgotten(const struct silt_registry *r, const uint8_t *digest)
+bool silt_image_is_forgotten(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
 {
     silt_list_each(it, &r->forgets)
         if (same_digest(silt_container_of(it, struct forget, link)->digest, digest))
@@ -78,13 +38,8 @@ static bool is_forgotten(const struct silt_registry *r, const uint8_t *digest)
     return false;
 }
 
-static bool in_use(const struct silt_registry *r, const uint8_t *digest)
+static bool has_sandboxes(const struct silt_registry *r, const uint8_t *digest)
 {
-    if (is_published(r, digest))
-        return true;
-    silt_list_each(it, &r->images)
-        if (same_digest(silt_container_of(it, struct silt_image, link)->row.digest, digest))
-            return true;
     for (uint32_t i = 0; i < r->settings.slots; i++)
         if (r->by_slot[i] != NULL && same_digest(r->by_slot[i]->row.digest, digest))
             return true;
@@ -94,24 +49,18 @@ static bool in_use(const struct silt_registry *r, const uint8_t *digest)
 static void on_forgotten(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct forget *f = context;
-    struct silt_registry *r = f->registry;
     (void)fds;
     (void)nfds;
     if (!a->ok)
         silt_log(SILT_LOG_WARN, "image.forget", "error=%s", a->body.error.text);
     silt_list_remove(&f->link);
-    silt_list_each(it, &r->imports) {
-        struct silt_import *i = silt_container_of(it, struct silt_import, link);
-        if (i->state == HELD && same_digest(i->row.digest, f->digest))
-            commit(i);
-    }
+    silt_imports_on_forgotten(f->registry, f->digest);
     free(f);
 }
 
-void silt_image_forget_unused(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
+static void forget_files(struct silt_registry *r, const uint8_t *digest)
 {
-    static const uint8_t none[SILT_DIGEST_SIZE];
-    if (same_digest(digest, none) || in_use(r, digest) || is_forgotten(r, digest))
+    if (silt_imports_publish(r, digest) || silt_image_is_forgotten(r, digest))
         return;
     struct silt_priv_request q = {.op = SILT_PRIV_FORGET};
     struct forget *f = calloc(1, sizeof(*f));
@@ -124,321 +73,254 @@ void silt_image_forget_unused(struct silt_registry *r, const uint8_t digest[SILT
     silt_priv_ask(r->priv, &q, NULL, 0, on_forgotten, f);
 }
 
-void silt_image_add(struct silt_registry *r, const struct silt_image_row *row)
+/* ---- images ---- */
+
+struct silt_image *silt_image_by_digest(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
 {
-    uint8_t before[SILT_DIGEST_SIZE];
-    struct silt_image *i = silt_registry_image(r, silt_slice_of(row->name));
-    if (i == NULL) {
-        i = calloc(1, sizeof(*i));
-        if (i == NULL)
-            abort();
-        silt_list_append(&r->images, &i->link);
-        i->row = *row;
+    return silt_map_find(&r->images_by_digest, key_of(digest));
+}
+
+struct silt_image *silt_image_of(const struct silt_sandbox *s)
+{
+    return silt_image_by_digest(s->registry, s->row.digest);
+}
+
+static const struct silt_image *owner_of_files(const struct silt_image *i)
+{
+    while (!i->row.layered && i->parent != NULL)
+        i = i->parent;
+    return i;
+}
+
+const uint8_t *silt_image_files(const struct silt_image *i)
+{
+    return owner_of_files(i)->row.digest;
+}
+
+const uint8_t *silt_image_tree(const struct silt_image *i)
+{
+    while (i->parent != NULL)
+        i = i->parent;
+    return i->row.digest;
+}
+
+uint64_t silt_image_bytes(const struct silt_image *i)
+{
+    uint64_t sum = 0;
+    for (; i != NULL; i = i->parent)
+        sum += i->row.bytes;
+    return sum;
+}
+
+void silt_image_title(const struct silt_image *i, char ret[SILT_IMAGE_NAME_SIZE])
+{
+    const struct silt_image_name *n = silt_list_first(&i->names, struct silt_image_name, link);
+    if (n != NULL) {
+        memcpy(ret, n->text, sizeof(n->text));
         return;
     }
-    memcpy(before, i->row.digest, sizeof(before));
+    int at = snprintf(ret, SILT_IMAGE_NAME_SIZE, "sha256:");
+    for (size_t k = 0; k < SILT_DIGEST_SIZE; k++)
+        at += snprintf(ret + at, SILT_IMAGE_NAME_SIZE - (size_t)at, "%02x", i->row.digest[k]);
+}
+
+silt_slice silt_image_user(const struct silt_sandbox *s)
+{
+    const struct silt_image *i = silt_image_of(s);
+    silt_slice user = i != NULL ? i->config.user : (silt_slice){NULL, 0};
+    bool root = silt_slice_eq(user, SILT_LIT("root")) || silt_slice_eq(user, SILT_LIT("0"))
+                || silt_slice_eq(user, SILT_LIT("0:0")) || silt_slice_eq(user, SILT_LIT("root:root"));
+    return root ? (silt_slice){NULL, 0} : user;
+}
+
+silt_slice silt_image_workdir(const struct silt_sandbox *s)
+{
+    const struct silt_image *i = silt_image_of(s);
+    return i != NULL ? i->config.workdir : (silt_slice){NULL, 0};
+}
+
+static void free_image(struct silt_image *i)
+{
+    silt_list_each(it, &i->names)
+        free(silt_container_of(it, struct silt_image_name, link));
+    silt_arena_fini(&i->arena);
+    free(i->row.config);
+    free(i);
+}
+
+/* Takes row->config. */
+static struct silt_image *add(struct silt_registry *r, const struct silt_image_row *row)
+{
+    struct silt_error e;
+    struct silt_image *i = calloc(1, sizeof(*i));
+    if (i == NULL)
+        abort();
+    i->registry = r;
     i->row = *row;
-    silt_image_forget_unused(r, before);
+    silt_list_init(&i->names);
+    silt_arena_init(&i->arena, CONFIG_ARENA_MAX);
+    silt_slice config = silt_slice_of(row->config != NULL ? row->config : "{}");
+    if (silt_image_config_read(&i->arena, config, &i->config, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "image.config", "error=%s", e.text);
+    silt_list_append(&r->images, &i->link);
+    silt_map_put(&r->images_by_digest, key_of(i->row.digest), i);
+    r->image_count++;
+    return i;
+}
+
+static void find_parent(struct silt_image *i)
+{
+    if (same_digest(i->row.parent, none))
+        return;
+    i->parent = silt_image_by_digest(i->registry, i->row.parent);
+    if (i->parent != NULL)
+        i->parent->children++;
+    else
+        silt_log(SILT_LOG_ERROR, "image.parent", "reason=lost");
+}
+
+int silt_image_new(struct silt_registry *r, struct silt_image_row *row, struct silt_image **ret, struct silt_error *e)
+{
+    if (row->config == NULL)
+        abort();
+    if (r->image_count >= SILT_IMAGES_MAX || silt_store_put_image(r->store, row, e) < 0) {
+        free(row->config);
+        row->config = NULL;
+        if (r->image_count >= SILT_IMAGES_MAX)
+            return silt_fail(e, SILT_LIMIT, "there are %d images already", SILT_IMAGES_MAX);
+        return -1;
+    }
+    *ret = add(r, row);
+    find_parent(*ret);
+    return 0;
+}
+
+static bool is_used(const struct silt_image *i)
+{
+    const struct silt_registry *r = i->registry;
+    return !silt_list_empty(&i->names) || i->children > 0 || i->holds > 0
+           || has_sandboxes(r, i->row.digest) || silt_imports_publish(r, i->row.digest);
+}
+
+/* Its parent may be left without a use then. */
+static struct silt_image *remove_one(struct silt_image *i)
+{
+    struct silt_registry *r = i->registry;
+    struct silt_image *parent = i->parent;
+    struct silt_error e;
+    if (silt_store_remove_image(r->store, i->row.digest, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.remove", "error=%s", e.text);
+    silt_map_remove(&r->images_by_digest, key_of(i->row.digest));
+    silt_list_remove(&i->link);
+    r->image_count--;
+    if (parent != NULL)
+        parent->children--;
+    if (i->row.layered || parent == NULL)
+        forget_files(r, i->row.digest);
+    free_image(i);
+    return parent;
+}
+
+void silt_image_forget_unused(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
+{
+    struct silt_image *i = silt_image_by_digest(r, digest);
+    if (i == NULL && !same_digest(digest, none) && !has_sandboxes(r, digest))
+        forget_files(r, digest);
+    while (i != NULL && !is_used(i))
+        i = remove_one(i);
+}
+
+void silt_image_hold(struct silt_image *i)
+{
+    i->holds++;
+}
+
+void silt_image_release(struct silt_image *i)
+{
+    i->holds--;
+    silt_image_forget_unused(i->registry, i->row.digest);
+}
+
+static void digest_of_config(const struct silt_image *files, const char *config, bool host_usr,
+                             uint8_t ret[SILT_DIGEST_SIZE])
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_IMAGE_CONFIG_MAX + 256);
+    silt_buf_addf(&b, "silt image 1 %d ", host_usr);
+    silt_buf_add(&b, key_of(files->row.digest));
+    silt_buf_add(&b, silt_slice_of(config));
+    (void)SHA256((const unsigned char *)b.data, b.len, ret);
+}
+
+int silt_image_derive(struct silt_image *from, const char *config, bool host_usr, struct silt_image **ret,
+                      struct silt_error *e)
+{
+    struct silt_registry *r = from->registry;
+    struct silt_image_row row = {.host_usr = host_usr, .created_ms = silt_clock_wall_ms()};
+    const struct silt_image *files = owner_of_files(from);
+    if (strcmp(files->row.config, config) == 0 && files->row.host_usr == host_usr) {
+        *ret = silt_image_by_digest(r, files->row.digest);
+        return 0;
+    }
+    digest_of_config(files, config, host_usr, row.digest);
+    *ret = silt_image_by_digest(r, row.digest);
+    if (*ret != NULL)
+        return 0;
+    memcpy(row.parent, files->row.digest, sizeof(row.parent));
+    row.config = strdup(config);
+    return silt_image_new(r, &row, ret, e);
+}
+
+/* ---- start and end of the daemon ---- */
+
+static void load_image(void *context, struct silt_image_row *row)
+{
+    (void)add(context, row);
+}
+
+static void load_name(void *context, const char *name, const uint8_t digest[SILT_DIGEST_SIZE])
+{
+    struct silt_registry *r = context;
+    struct silt_image *i = silt_image_by_digest(r, digest);
+    if (i != NULL)
+        silt_image_add_name(i, name);
+    else
+        silt_log(SILT_LOG_ERROR, "image.name", "name=%s reason=lost", name);
+}
+
+int silt_images_load(struct silt_registry *r, struct silt_error *e)
+{
+    if (silt_store_each_image(r->store, load_image, r, e) < 0)
+        return -1;
+    silt_list_each(it, &r->images)
+        find_parent(silt_container_of(it, struct silt_image, link));
+    return silt_store_each_image_name(r->store, load_name, r, e);
+}
+
+void silt_images_sweep(struct silt_registry *r)
+{
+    bool again = true;
+    while (again) { /* whose removal takes its parents along: the list is another one then */
+        again = false;
+        silt_list_each(it, &r->images) {
+            struct silt_image *i = silt_container_of(it, struct silt_image, link);
+            if (is_used(i))
+                continue;
+            silt_image_forget_unused(r, i->row.digest);
+            again = true;
+            break;
+        }
+    }
 }
 
 void silt_images_forget(struct silt_registry *r)
 {
     silt_list_each(it, &r->images)
-        free(silt_container_of(it, struct silt_image, link));
+        free_image(silt_container_of(it, struct silt_image, link));
     silt_list_init(&r->images);
+    silt_map_fini(&r->images_by_digest);
+    silt_map_fini(&r->image_names);
     silt_list_each(it, &r->forgets)
         free(silt_container_of(it, struct forget, link));
     silt_list_init(&r->forgets);
-}
-
-int silt_image_remove(struct silt_registry *r, silt_slice name, bool *ret_existed, struct silt_error *e)
-{
-    struct silt_image *i = silt_registry_image(r, name);
-    *ret_existed = i != NULL;
-    if (i == NULL)
-        return 0;
-    for (uint32_t slot = 0; slot < r->settings.slots; slot++) {
-        struct silt_sandbox *s = r->by_slot[slot];
-        if (s != NULL && s->row.id[0] != 0 && same_digest(s->row.digest, i->row.digest))
-            return silt_fail(e, SILT_CONFLICT, "image '%s' is used by sandbox '%s'; destroy it first",
-                             i->row.name, s->row.id);
-    }
-    if (silt_store_remove_image(r->store, i->row.name, e) < 0)
-        return -1;
-    silt_list_remove(&i->link);
-    silt_image_forget_unused(r, i->row.digest);
-    free(i);
-    return 0;
-}
-
-/* ---- imports ---- */
-
-static void free_import(struct silt_grave *g)
-{
-    struct silt_import *i = silt_container_of(g, struct silt_import, grave);
-    silt_buf_fini(&i->waiting);
-    free(i);
-}
-
-static void close_watch(struct silt_import *i, struct silt_watch *w)
-{
-    silt_loop_forget(i->registry->loop, w);
-    silt_close_fd(&w->fd);
-}
-
-static void discard(struct silt_import *i);
-
-static void on_discarded(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
-{
-    struct silt_import *i = context;
-    (void)fds;
-    (void)nfds;
-    i->asks--;
-    if (!a->ok && a->body.error.code == SILT_INTERRUPTED) {
-        discard(i);
-        return;
-    }
-    if (!a->ok)
-        silt_log(SILT_LOG_WARN, "image.discard", "error=%s", a->body.error.text);
-    i->registry->stagings &= ~(1U << i->staging);
-    silt_loop_bury(i->registry->loop, &i->grave);
-}
-
-static void ask(struct silt_import *i, const struct silt_priv_request *q, const int *fds, int nfds,
-                silt_priv_answered *on_answer)
-{
-    i->asks++;
-    silt_priv_ask(i->registry->priv, q, fds, nfds, on_answer, i);
-}
-
-/* The last thing, once nothing else is asked: silt-priv's workers do not wait for each other. */
-static void discard(struct silt_import *i)
-{
-    struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = i->staging};
-    if (i->asks == 0)
-        ask(i, &q, NULL, 0, on_discarded);
-}
-
-static void finish(struct silt_import *i, const struct silt_error *e)
-{
-    struct silt_import_sink *sink = i->sink;
-    if (i->state == OVER)
-        return;
-    i->state = OVER;
-    i->sink = NULL;
-    silt_list_remove(&i->link);
-    close_watch(i, &i->feed);
-    close_watch(i, &i->result);
-    silt_loop_cancel(i->registry->loop, &i->deadline);
-    if (sink != NULL && e != NULL)
-        sink->failed(sink, e);
-    else if (sink != NULL)
-        sink->done(sink, &i->row);
-    discard(i);
-}
-
-static void on_committed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
-{
-    struct silt_import *i = context;
-    struct silt_error e;
-    (void)fds;
-    (void)nfds;
-    i->asks--;
-    if (!a->ok)
-        e = a->body.error;
-    if (!a->ok || silt_store_put_image(i->registry->store, &i->row, &e) < 0) {
-        finish(i, &e);
-        silt_image_forget_unused(i->registry, i->row.digest); /* who gave it up meanwhile was held back by us */
-        return;
-    }
-    silt_image_add(i->registry, &i->row);
-    i->registry->pool_failed = false;
-    silt_registry_refill_soon(i->registry);
-    finish(i, NULL);
-}
-
-static void commit(struct silt_import *i)
-{
-    struct silt_priv_request q = {.op = SILT_PRIV_COMMIT, .body.import.staging = i->staging};
-    i->state = COMMITTING;
-    memcpy(q.body.import.digest, i->row.digest, SILT_DIGEST_SIZE);
-    ask(i, &q, NULL, 0, on_committed);
-}
-
-static void is_unpacked(struct silt_import *i)
-{
-    memcpy(i->row.digest, i->answer.digest, SILT_DIGEST_SIZE);
-    i->row.bytes = i->answer.bytes;
-    i->row.created_ms = silt_clock_wall_ms();
-    close_watch(i, &i->feed);
-    close_watch(i, &i->result);
-    silt_loop_cancel(i->registry->loop, &i->deadline); /* questions to silt-priv have their own */
-    if (is_forgotten(i->registry, i->row.digest))
-        i->state = HELD; /* on_forgotten goes on */
-    else
-        commit(i);
-}
-
-static void on_result(struct silt_watch *w, uint32_t events)
-{
-    struct silt_import *i = silt_container_of(w, struct silt_import, result);
-    struct silt_error e;
-    (void)events;
-    ssize_t n = read(w->fd, &i->answer, sizeof(i->answer));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n != (ssize_t)sizeof(i->answer)) {
-        (void)silt_fail(&e, SILT_INTERNAL, "unpack image %s: silt-fetch ended without a result",
-                        i->row.name);
-        finish(i, &e);
-        return;
-    }
-    if (!i->answer.ok) {
-        e = i->answer.error;
-        e.text[sizeof(e.text) - 1] = 0;
-        if (e.code == SILT_OK || (unsigned)e.code >= SILT_CODE_MAX)
-            e.code = SILT_INVALID;
-        (void)silt_because(&e, "unpack image %s", i->row.name);
-        finish(i, &e);
-        return;
-    }
-    if (i->state == FEEDING) {
-        (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: result before the end of the stream",
-                        i->row.name);
-        finish(i, &e);
-        return;
-    }
-    is_unpacked(i);
-}
-
-static void on_deadline(struct silt_timer *t)
-{
-    struct silt_import *i = silt_container_of(t, struct silt_import, deadline);
-    struct silt_error e;
-    (void)silt_fail(&e, SILT_TIMEOUT, "unpack image %s: not done after 30 minutes", i->row.name);
-    finish(i, &e);
-}
-
-static void pump(struct silt_import *i)
-{
-    while (i->waiting.len > 0) {
-        ssize_t n = write(i->feed.fd, i->waiting.data, i->waiting.len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            silt_loop_watch(i->registry->loop, &i->feed, EPOLLOUT);
-            return;
-        }
-        if (n < 0) { /* silt-fetch ended: its result says why */
-            silt_buf_clear(&i->waiting);
-            break;
-        }
-        silt_buf_drop(&i->waiting, (size_t)n);
-    }
-    silt_loop_watch(i->registry->loop, &i->feed, 0);
-    if (i->state == UNPACKING)
-        close_watch(i, &i->feed);
-}
-
-static void on_feedable(struct silt_watch *w, uint32_t events)
-{
-    struct silt_import *i = silt_container_of(w, struct silt_import, feed);
-    (void)events;
-    pump(i);
-    if (i->waiting.len == 0 && i->state == FEEDING && i->sink != NULL)
-        i->sink->drained(i->sink);
-}
-
-bool silt_import_feed(struct silt_import *i, silt_slice bytes)
-{
-    if (i->state != FEEDING || i->feed.fd < 0)
-        return true;
-    silt_buf_add(&i->waiting, bytes);
-    pump(i);
-    return i->waiting.len == 0;
-}
-
-void silt_import_end(struct silt_import *i)
-{
-    if (i->state != FEEDING)
-        return;
-    i->state = UNPACKING;
-    pump(i);
-}
-
-void silt_import_abort(struct silt_import *i)
-{
-    struct silt_error e;
-    i->sink = NULL;
-    (void)silt_fail(&e, SILT_GONE, "the sender went away");
-    if (i->state != COMMITTING)
-        finish(i, &e);
-}
-
-static void on_import_started(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
-{
-    struct silt_import *i = context;
-    for (int k = 0; k < nfds; k++)
-        silt_close_fd(&fds[k]); /* its result pipe tells when it ends */
-    i->asks--;
-    if (i->state == OVER)
-        discard(i);
-    else if (!a->ok && i->state < HELD)
-        finish(i, &a->body.error);
-}
-
-static int take_staging(struct silt_registry *r, uint32_t *ret, struct silt_error *e)
-{
-    for (uint32_t n = 0; n < SILT_STAGINGS_MAX; n++)
-        if ((r->stagings & 1U << n) == 0) {
-            r->stagings |= 1U << n;
-            *ret = n;
-            return 0;
-        }
-    return silt_fail(e, SILT_LIMIT, "%d images are being imported already", SILT_STAGINGS_MAX);
-}
-
-int silt_import_start(struct silt_registry *r, silt_slice name, bool host_usr, struct silt_import_sink *sink,
-                      struct silt_import **ret, struct silt_error *e)
-{
-    int tar[2], result[2];
-    uint32_t staging = 0;
-    if (pipe2(tar, O_CLOEXEC) < 0)
-        return silt_fail_errno(e, "create pipe");
-    if (pipe2(result, O_CLOEXEC) < 0) {
-        (void)silt_fail_errno(e, "create pipe");
-        (void)close(tar[0]);
-        (void)close(tar[1]);
-        return -1;
-    }
-    if (take_staging(r, &staging, e) < 0) {
-        for (int k = 0; k < 2; k++) {
-            (void)close(tar[k]);
-            (void)close(result[k]);
-        }
-        return -1;
-    }
-    (void)fcntl(tar[1], F_SETPIPE_SZ, PIPE_SIZE);
-    (void)silt_fd_nonblock(tar[1], e);
-    (void)silt_fd_nonblock(result[0], e);
-    struct silt_import *i = calloc(1, sizeof(*i));
-    if (i == NULL)
-        abort();
-    *i = (struct silt_import){.registry = r,
-                              .sink = sink,
-                              .staging = staging,
-                              .feed = {.fd = tar[1], .on_ready = on_feedable},
-                              .result = {.fd = result[0], .on_ready = on_result},
-                              .deadline = {.on_time = on_deadline},
-                              .row = {.host_usr = host_usr},
-                              .grave = {.free = free_import}};
-    memcpy(i->row.name, name.data, name.len);
-    silt_buf_init(&i->waiting, WAITING_MAX);
-    silt_list_append(&r->imports, &i->link);
-    silt_loop_watch(r->loop, &i->result, EPOLLIN);
-    silt_loop_after(r->loop, &i->deadline, FETCH_DEADLINE_MS);
-    *ret = i;
-    struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
-    ask(i, &q, (int[]){tar[0], result[1]}, 2, on_import_started);
-    return 0;
 }

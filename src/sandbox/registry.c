@@ -107,28 +107,49 @@ static int check_room_for_processes(struct silt_error *e)
     return 0;
 }
 
-static void fill_defaults(struct silt_sandbox_row *row, const struct silt_image *image)
+static bool has_name(const struct silt_image *image, const char *name)
 {
-    (void)snprintf(row->image, sizeof(row->image), "%s", image->row.name);
+    silt_list_each(it, &image->names)
+        if (strcmp(silt_container_of(it, struct silt_image_name, link)->text, name) == 0)
+            return true;
+    return false;
+}
+
+static void set_image(struct silt_sandbox_row *row, const struct silt_image *image, silt_slice asked)
+{
+    struct silt_error e;
+    if (silt_reference_read(asked, row->image, &e) < 0 || !has_name(image, row->image))
+        silt_image_title(image, row->image);
     memcpy(row->digest, image->row.digest, sizeof(row->digest));
     row->host_usr = image->row.host_usr;
+}
+
+static void fill_defaults(struct silt_sandbox_row *row, const struct silt_image *image, silt_slice asked)
+{
+    set_image(row, image, asked);
     row->created_ms = silt_clock_wall_ms();
     row->used_ms = row->created_ms;
 }
 
-static int new_sandbox(struct silt_registry *r, silt_slice image_name, struct silt_sandbox **ret,
-                       struct silt_error *e)
+static int find_image(struct silt_registry *r, silt_slice name, struct silt_image **ret, struct silt_error *e)
+{
+    *ret = silt_image_find(r, name, NULL);
+    if (*ret != NULL)
+        return 0;
+    return silt_fail(e, SILT_NOT_FOUND, "image '%.*s' does not exist; build it with: sudo silt image build %.*s",
+                     (int)name.len, name.data, (int)name.len, name.data);
+}
+
+static int new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret, struct silt_error *e)
 {
     uint32_t slot = 0;
-    struct silt_image *image = silt_registry_image(r, image_name);
-    if (image == NULL)
-        return silt_fail(e, SILT_NOT_FOUND,
-                         "image '%.*s' does not exist; build it with: sudo silt image build %.*s",
-                         (int)image_name.len, image_name.data, (int)image_name.len, image_name.data);
+    struct silt_image *image;
+    if (find_image(r, asked, &image, e) < 0)
+        return -1;
     if (check_room_for_processes(e) < 0 || take_slot(r, &slot, e) < 0)
         return -1;
     struct silt_sandbox *s = silt_sandbox_new(r, slot);
-    fill_defaults(&s->row, image);
+    fill_defaults(&s->row, image, asked);
     s->fresh = true;
     own_slot(r, s);
     *ret = s;
@@ -177,16 +198,19 @@ void silt_registry_refill_soon(struct silt_registry *r)
         silt_loop_after(r->loop, &r->refill, REFILL_MS);
 }
 
-static struct silt_sandbox *take_ready(struct silt_registry *r, silt_slice image)
+/* One with the same files: what else an image says counts when commands start. */
+static struct silt_sandbox *take_ready(struct silt_registry *r, silt_slice asked)
 {
+    const struct silt_image *image = silt_image_find(r, asked, NULL);
     silt_list_each(it, &r->ready) {
         struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
-        struct silt_image *now = silt_registry_image(r, image);
-        if (!silt_slice_eq(silt_slice_of(s->row.image), image) || now == NULL
-            || memcmp(s->row.digest, now->row.digest, SILT_DIGEST_SIZE) != 0)
+        const struct silt_image *its = silt_image_of(s);
+        if (image == NULL || its == NULL || its->row.host_usr != image->row.host_usr
+            || memcmp(silt_image_files(its), silt_image_files(image), SILT_DIGEST_SIZE) != 0)
             continue; /* of an older build of the image: upkeep removes it */
         silt_list_remove(&s->ready_link);
         r->ready_count--;
+        set_image(&s->row, image, asked);
         return s;
     }
     return NULL;
@@ -351,11 +375,6 @@ static void load_context(void *context, struct silt_context_row *row)
         silt_context_load(s, row);
 }
 
-static void load_image(void *context, const struct silt_image_row *row)
-{
-    silt_image_add(context, row);
-}
-
 static int read_boot_id(char *out, size_t size, struct silt_error *e)
 {
     silt_auto_free char *text = NULL;
@@ -374,6 +393,10 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     silt_map_init(&r->by_id);
     silt_list_init(&r->ready);
     silt_list_init(&r->images);
+    silt_map_init(&r->images_by_digest);
+    silt_map_init(&r->image_names);
+    if (r->settings.image_map == NULL)
+        r->settings.image_map = "";
     silt_list_init(&r->imports);
     silt_list_init(&r->forgets);
     silt_list_init(&r->net_asks);
@@ -397,7 +420,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     r->default_limits = *limits;
     if (read_boot_id(boot_id, sizeof(boot_id), e) < 0
         || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0
-        || silt_store_each_image(r->store, load_image, r, e) < 0
+        || silt_image_check_map(silt_slice_of(r->settings.image_map), e) < 0 || silt_images_load(r, e) < 0
         || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0
         || silt_store_each_process(r->store, load_process, r, e) < 0
         || silt_store_each_context(r->store, load_context, r, e) < 0
@@ -477,6 +500,7 @@ void silt_registry_adopted_all(struct silt_registry *r)
         if (r->by_slot[i] != NULL)
             settle(r, r->by_slot[i]);
     r->recovering = false;
+    silt_images_sweep(r);
     silt_registry_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }
@@ -508,9 +532,9 @@ static void start_checkpoint(struct silt_registry *r)
 
 static void remove_stale_ready(struct silt_registry *r)
 {
+    const struct silt_image *now = silt_image_find(r, silt_slice_of(r->settings.image), NULL);
     silt_list_each(it, &r->ready) {
         struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
-        struct silt_image *now = silt_registry_image(r, silt_slice_of(s->row.image));
         if (now != NULL && memcmp(s->row.digest, now->row.digest, SILT_DIGEST_SIZE) == 0)
             continue;
         silt_list_remove(&s->ready_link);

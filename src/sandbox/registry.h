@@ -26,6 +26,7 @@ struct silt_registry_settings {
     int64_t spare_idle_ms;      /* how long */
     uint32_t zygotes;           /* how many Pythons silt-priv keeps warm */
     char image[SILT_IMAGE_NAME_SIZE];
+    const char *image_map; /* borrowed, for ever: silt_image_check_map */
     char type[SILT_TYPE_SIZE];
     enum silt_net_mode network;   /* of sandboxes that were created without one */
     const char *allow;            /* borrowed, for ever: its rules, one a line; may be NULL */
@@ -67,7 +68,9 @@ struct silt_registry {
     bool pool_failed;     /* the last ready one could not be made: try again later */
     struct silt_timer refill;
     struct silt_timer upkeep;
-    struct silt_link images;
+    struct silt_link images; /* struct silt_image */
+    uint32_t image_count;
+    struct silt_map images_by_digest, image_names;
     struct silt_link imports, forgets; /* under way: sandbox/image.c */
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */
@@ -140,7 +143,6 @@ void silt_waiter_leave(struct silt_waiter *w);
 struct silt_sandbox **silt_registry_sorted(struct silt_registry *r, struct silt_arena *a, size_t *ret_count);
 
 /* The rest is for this room. */
-struct silt_image *silt_registry_image(struct silt_registry *r, silt_slice name);
 void silt_registry_refill_soon(struct silt_registry *r);
 void silt_registry_free_slot(struct silt_registry *r, uint32_t slot);
 uint64_t silt_registry_number(struct silt_registry *r);

@@ -311,7 +311,8 @@ void silt_sandbox_start(struct silt_sandbox *s)
     s->channel.watch.fd = pair[0]; /* watched when the other end lives */
     struct silt_priv_request q = {.op = SILT_PRIV_CREATE, .slot = s->row.slot};
     struct silt_priv_create *c = &q.body.create;
-    memcpy(c->digest, s->row.digest, sizeof(c->digest));
+    const struct silt_image *image = silt_image_of(s);
+    memcpy(c->digest, image != NULL ? silt_image_files(image) : s->row.digest, sizeof(c->digest));
     c->limits = s->row.limits;
     c->handles = HANDLES_AT_BIRTH;
     c->network = silt_network_birth_mode(s);

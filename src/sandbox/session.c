@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/session.h"
 #include "base/log.h"
+#include "sandbox/image.h"
 #include "sandbox/process.h"
 #include "sandbox/start.h"
 
@@ -70,7 +71,7 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     memcpy(note.name, s->name, name_len);
     silt_auto_buf env;
     silt_buf_init(&env, SILT_START_MAX);
-    silt_env_base(&env, s->sandbox);
+    silt_env_base(&env, s->sandbox, true);
     silt_env_merge(&env, o->env);
     silt_env_merge(&env, SILT_LIT("LANG=C.UTF-8\0LC_ALL=C.UTF-8\0"));
     s->number = silt_registry_number(s->sandbox->registry);
@@ -79,7 +80,7 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     s->pid = 0;
     struct silt_start start = {
         .note = {(const char *)&note, sizeof(note.timeout_ms) + name_len},
-        .cwd = o->cwd,
+        .cwd = o->cwd.len > 0 ? o->cwd : silt_image_workdir(s->sandbox),
         .env = silt_buf_slice(&env),
     };
     if (env.broken)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/start.h"
 #include "base/fd.h"
+#include "sandbox/image.h"
 
 #include <sys/mman.h>
 
@@ -50,11 +51,15 @@ void silt_env_merge(struct silt_buf *b, silt_slice env)
     silt_buf_add(b, env);
 }
 
-void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s)
+void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root)
 {
-    silt_env_merge(b, SILT_LIT("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
-                               "HOME=/root\0USER=root\0LOGNAME=root\0SHELL=/bin/bash\0"
-                               "SANDBOX_VERSION=" SILT_VERSION "\0"));
+    silt_env_merge(b, SILT_LIT("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"));
+    if (is_root)
+        silt_env_merge(b, SILT_LIT("HOME=/root\0USER=root\0LOGNAME=root\0"));
+    silt_env_merge(b, SILT_LIT("SHELL=/bin/bash\0SANDBOX_VERSION=" SILT_VERSION "\0"));
+    const struct silt_image *image = silt_image_of(s);
+    if (image != NULL)
+        silt_env_merge(b, image->config.env);
     silt_env_merge(b, (silt_slice){s->row.env, s->row.env_len});
 }
 

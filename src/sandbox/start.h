@@ -18,8 +18,9 @@ struct silt_start {
 int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const struct silt_start *p,
                     struct silt_error *e);
 
-/* What every command sees: ours, then the sandbox's own. */
-void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s);
+/* What every command sees: ours, then the image's, then the sandbox's own. Whoever is not root gets HOME, USER and LOGNAME
+ * from the agent, who can read /etc/passwd. */
+void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root);
 /* Adds each variable of `env`, in place of one of the same name. Each has its terminator; a name is in it
  * once. */
 void silt_env_merge(struct silt_buf *b, silt_slice env);

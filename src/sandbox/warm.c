@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/warm.h"
 #include "base/own.h"
+#include "sandbox/image.h"
 
 #include <stdlib.h>
 
@@ -30,7 +31,9 @@ bool silt_warm_suits(const struct silt_context *c)
 {
     const struct silt_sandbox *s = c->sandbox;
     const struct silt_registry_settings *set = &s->registry->settings;
-    return c->row.language == SILT_PYTHON && !c->cold && set->zygotes > 0
+    const struct silt_image *image = silt_image_of(s);
+    return c->row.language == SILT_PYTHON && !c->cold && set->zygotes > 0 && silt_image_user(s).len == 0
+           && (image == NULL || is_plain(image->config.env))
            && is_plain((silt_slice){s->row.env, s->row.env_len})
            && is_plain((silt_slice){c->row.env, c->row.env_len});
 }
@@ -58,7 +61,9 @@ static struct silt_priv_request request(const struct silt_context *c, enum silt_
 {
     struct silt_priv_request q = {
         .op = op, .slot = c->row.slot, .body.context.number = c->row.number};
-    memcpy(q.body.context.digest, c->sandbox->row.digest, sizeof(q.body.context.digest));
+    const struct silt_image *image = silt_image_of(c->sandbox);
+    memcpy(q.body.context.digest, image != NULL ? silt_image_tree(image) : c->sandbox->row.digest,
+           sizeof(q.body.context.digest));
     return q;
 }
 

@@ -32,6 +32,9 @@ enum silt_db_statement {
     SILT_DB_PUT_IMAGE,
     SILT_DB_REMOVE_IMAGE,
     SILT_DB_EACH_IMAGE,
+    SILT_DB_PUT_IMAGE_NAME,
+    SILT_DB_REMOVE_IMAGE_NAME,
+    SILT_DB_EACH_IMAGE_NAME,
     SILT_DB_PUT_META,
     SILT_DB_GET_META,
     SILT_DB_STATEMENT_MAX
@@ -50,3 +53,4 @@ void silt_db_bind_text(sqlite3_stmt *st, int at, const char *text); /* NULL and 
 void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size);
 /* A terminated copy, the caller's; NULL for NULL. */
 char *silt_db_column_dup(sqlite3_stmt *st, int at, size_t *ret_len);
+void silt_db_column_digest(sqlite3_stmt *st, int at, uint8_t out[SILT_DIGEST_SIZE]); /* zeros: none */

@@ -43,6 +43,17 @@ static const char *const migrations[] = {
 
     "CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL, internet INTEGER NOT NULL,"
     " hostnames TEXT);",
+
+    /* An image has any number of names. What it says about itself belongs to it, not to a name; our own recipes'
+     * images are those whose port 3000 we serve. */
+    "CREATE TABLE image_info(digest BLOB PRIMARY KEY, parent BLOB, layered INTEGER NOT NULL,"
+    " host_usr INTEGER NOT NULL, bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, config TEXT NOT NULL)"
+    " WITHOUT ROWID;"
+    "INSERT OR IGNORE INTO image_info SELECT digest, NULL, 0, host_usr, bytes, created_ms,"
+    " CASE WHEN name IN ('base','host') THEN '{\"Labels\":{\"silt.control\":\"builtin\"}}' ELSE '{}' END"
+    " FROM image ORDER BY name IN ('base','host') DESC;"
+    "ALTER TABLE image DROP COLUMN bytes; ALTER TABLE image DROP COLUMN created_ms;"
+    "ALTER TABLE image DROP COLUMN host_usr;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -66,9 +77,12 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_CAPTURE] = "INSERT OR REPLACE INTO capture VALUES(?,?,?,?)",
     [SILT_DB_REMOVE_CAPTURE] = "DELETE FROM capture WHERE number=?",
     [SILT_DB_EACH_CAPTURE] = "SELECT * FROM capture",
-    [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image VALUES(?,?,?,?,?)",
-    [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image WHERE name=?",
-    [SILT_DB_EACH_IMAGE] = "SELECT * FROM image ORDER BY name",
+    [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image_info VALUES(?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_IMAGE] = "DELETE FROM image_info WHERE digest=?",
+    [SILT_DB_EACH_IMAGE] = "SELECT * FROM image_info ORDER BY created_ms, digest",
+    [SILT_DB_PUT_IMAGE_NAME] = "INSERT OR REPLACE INTO image(name, digest) VALUES(?,?)",
+    [SILT_DB_REMOVE_IMAGE_NAME] = "DELETE FROM image WHERE name=?",
+    [SILT_DB_EACH_IMAGE_NAME] = "SELECT name, digest FROM image ORDER BY name",
     [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
     [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -274,7 +288,7 @@ char *silt_db_column_dup(sqlite3_stmt *st, int at, size_t *ret_len)
     return copy;
 }
 
-static void column_digest(sqlite3_stmt *st, int at, uint8_t out[SILT_DIGEST_SIZE])
+void silt_db_column_digest(sqlite3_stmt *st, int at, uint8_t out[SILT_DIGEST_SIZE])
 {
     memset(out, 0, SILT_DIGEST_SIZE);
     if (sqlite3_column_bytes(st, at) == SILT_DIGEST_SIZE)
@@ -288,7 +302,7 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     r->slot = (uint32_t)sqlite3_column_int64(st, i++);
     silt_db_column_text(st, i++, r->id, sizeof(r->id));
     silt_db_column_text(st, i++, r->image, sizeof(r->image));
-    column_digest(st, i++, r->digest);
+    silt_db_column_digest(st, i++, r->digest);
     r->host_usr = sqlite3_column_int(st, i++) != 0;
     r->ephemeral = sqlite3_column_int(st, i++) != 0;
     r->running = sqlite3_column_int(st, i++) != 0;
@@ -330,42 +344,6 @@ int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct si
     }
     (void)sqlite3_reset(st);
     return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read sandboxes");
-}
-
-int silt_store_put_image(struct silt_store *s, const struct silt_image_row *r, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_PUT_IMAGE];
-    (void)sqlite3_bind_text(st, 1, r->name, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_blob(st, 2, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(st, 3, (int64_t)r->bytes);
-    (void)sqlite3_bind_int64(st, 4, r->created_ms);
-    (void)sqlite3_bind_int(st, 5, r->host_usr);
-    return silt_db_finish(s, st, e, "remember image");
-}
-
-int silt_store_remove_image(struct silt_store *s, const char *name, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_IMAGE];
-    (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-    return silt_db_finish(s, st, e, "forget image");
-}
-
-int silt_store_each_image(struct silt_store *s, void (*each)(void *, const struct silt_image_row *),
-                          void *context, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_EACH_IMAGE];
-    int rc;
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-        struct silt_image_row row = {0};
-        silt_db_column_text(st, 0, row.name, sizeof(row.name));
-        column_digest(st, 1, row.digest);
-        row.bytes = (uint64_t)sqlite3_column_int64(st, 2);
-        row.created_ms = sqlite3_column_int64(st, 3);
-        row.host_usr = sqlite3_column_int(st, 4) != 0;
-        each(context, &row);
-    }
-    (void)sqlite3_reset(st);
-    return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read images");
 }
 
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e)

@@ -6,12 +6,13 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "base/reference.h"
 #include "wire/priv.h"
 
 #include <stdbool.h>
 
 enum {
-    SILT_IMAGE_NAME_SIZE = 65,
+    SILT_IMAGE_NAME_SIZE = SILT_REFERENCE_SIZE,
     SILT_TYPE_SIZE = 32,
     SILT_INCARNATION_SIZE = 21,
     SILT_ALIAS_SIZE = 14,
@@ -129,11 +130,13 @@ struct silt_capture_row {
 };
 
 struct silt_image_row {
-    char name[SILT_IMAGE_NAME_SIZE];
     uint8_t digest[SILT_DIGEST_SIZE];
-    uint64_t bytes;
+    uint8_t parent[SILT_DIGEST_SIZE]; /* zeros: none */
+    bool layered;  /* it has files of its own on top of its parent's; without it, and with a parent, it has those */
+    bool host_usr; /* over the machine's /usr */
+    uint64_t bytes; /* of its own files */
     int64_t created_ms;
-    bool host_usr;
+    char *config; /* sandbox/image_config.h; owned, never NULL in the store */
 };
 
 struct silt_store;
@@ -183,11 +186,18 @@ int silt_store_each_capture(struct silt_store *s, void (*each)(void *context, st
 int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *row, struct silt_error *e);
 int silt_store_remove_capture(struct silt_store *s, uint64_t number, struct silt_error *e);
 
-int silt_store_each_image(struct silt_store *s,
-                          void (*each)(void *context, const struct silt_image_row *row), void *context,
+/* The row is the callee's: it frees or keeps config. */
+int silt_store_each_image(struct silt_store *s, void (*each)(void *context, struct silt_image_row *row), void *context,
                           struct silt_error *e);
 int silt_store_put_image(struct silt_store *s, const struct silt_image_row *row, struct silt_error *e);
-int silt_store_remove_image(struct silt_store *s, const char *name, struct silt_error *e);
+int silt_store_remove_image(struct silt_store *s, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e);
+int silt_store_each_image_name(struct silt_store *s,
+                               void (*each)(void *context, const char *name, const uint8_t digest[SILT_DIGEST_SIZE]),
+                               void *context, struct silt_error *e);
+/* One that another image has moves to this one. */
+int silt_store_put_image_name(struct silt_store *s, const char *name, const uint8_t digest[SILT_DIGEST_SIZE],
+                              struct silt_error *e);
+int silt_store_remove_image_name(struct silt_store *s, const char *name, struct silt_error *e);
 
 /* The machine's boot when we last ran; true when it is another one now. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);

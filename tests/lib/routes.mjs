@@ -47,6 +47,8 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/input'],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/run'],
 	['GET', '/v1/images'],
+	['GET', '/v1/images/{name}'],
+	['POST', '/v1/images/{name}/tag'],
 	['PUT', '/v1/images/{name}'],
 	['DELETE', '/v1/images/{name}'],
 	['GET', '/sandboxes/{id}/'],

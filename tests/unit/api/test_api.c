@@ -372,7 +372,7 @@ static void an_import_may_lose_its_sender_at_any_moment(void **state)
     harness_answer(&h, &q, true);
     serve_priv();
     assert_int_equal(h.registry.stagings, 0);
-    assert_null(silt_registry_image(&h.registry, SILT_LIT("new")));
+    assert_null(silt_image_find(&h.registry, SILT_LIT("new"), NULL));
 }
 
 static void who_looks_may_leave_before_the_numbers_are_there(void **state)

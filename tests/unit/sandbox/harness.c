@@ -11,11 +11,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+struct silt_image *harness_image(struct harness *h, const char *name, uint8_t byte)
+{
+    struct silt_error e;
+    struct silt_image_row row = {.created_ms = 1, .config = strdup("{}")};
+    memset(row.digest, byte, sizeof(row.digest));
+    struct silt_image *i = silt_image_by_digest(&h->registry, row.digest);
+    if (i == NULL && silt_image_new(&h->registry, &row, &i, &e) < 0)
+        abort();
+    else if (i != NULL && row.config != i->row.config)
+        free(row.config);
+    if (silt_image_tag(&h->registry, i, name, &e) < 0)
+        abort();
+    return i;
+}
+
 static void add_image(struct harness *h)
 {
-    struct silt_image_row row = {.name = "base", .created_ms = 1};
-    memset(row.digest, 7, sizeof(row.digest));
-    silt_image_add(&h->registry, &row);
+    harness_image(h, "base", 7);
 }
 
 static int open_registry(struct harness *h, const struct silt_registry_settings *settings)

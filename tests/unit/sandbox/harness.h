@@ -43,3 +43,5 @@ struct harness_frame {
 uint32_t harness_told(struct harness *h, struct harness_frame *ret);
 void harness_say(struct harness *h, uint32_t type, uint32_t flags, uint64_t id, const void *body, size_t len);
 void harness_welcome(struct harness *h); /* answers HELLO */
+/* An image with digest bytes `byte` has this name. */
+struct silt_image *harness_image(struct harness *h, const char *name, uint8_t byte);

@@ -670,9 +670,10 @@ struct importer {
     int done, failed;
 };
 
-static void on_import_done(struct silt_import_sink *s, const struct silt_image_row *row)
+static void on_import_done(struct silt_import_sink *s, const struct silt_image *image, const char *name)
 {
-    (void)row;
+    (void)image;
+    (void)name;
     silt_container_of(s, struct importer, sink)->done++;
 }
 
@@ -689,7 +690,7 @@ static void an_import_that_is_aborted_is_discarded_after_it_began(void **state)
     struct silt_priv_request import, q;
     struct silt_error e;
     (void)state;
-    assert_int_equal(silt_import_start(&h.registry, SILT_LIT("new"), false, &to.sink, &i, &e), 0);
+    assert_int_equal(silt_import_start(&h.registry, &(struct silt_import_options){.name = "new"}, &to.sink, &i, &e), 0);
     assert_true(harness_asked(&h, &import));
     assert_int_equal(import.op, SILT_PRIV_IMPORT);
     silt_import_abort(i);
@@ -712,7 +713,7 @@ static void an_import_that_is_being_published_is_published_without_its_sender(vo
     int fds[SILT_FDS_MAX];
     (void)state;
     memset(result.digest, 9, sizeof(result.digest));
-    assert_int_equal(silt_import_start(&h.registry, SILT_LIT("new"), false, &to.sink, &i, &e), 0);
+    assert_int_equal(silt_import_start(&h.registry, &(struct silt_import_options){.name = "new"}, &to.sink, &i, &e), 0);
     struct silt_parcel p = {.data = &q, .len = sizeof(q)};
     harness_turn(&h);
     assert_int_equal(silt_fd_recv(h.priv, &p, &e), 1);
@@ -726,7 +727,7 @@ static void an_import_that_is_being_published_is_published_without_its_sender(vo
     struct silt_priv_request discard;
     assert_false(harness_asked(&h, &discard));
     harness_answer(&h, &q, true);
-    assert_non_null(silt_registry_image(&h.registry, SILT_LIT("new")));
+    assert_non_null(silt_image_find(&h.registry, SILT_LIT("new"), NULL));
     assert_true(harness_asked(&h, &discard));
     assert_int_equal(discard.op, SILT_PRIV_DISCARD);
     harness_answer(&h, &discard, true);
@@ -744,7 +745,7 @@ static struct silt_import *unpacked(struct importer *to, const uint8_t *digest)
     struct silt_fetch_result result = {.ok = 1, .bytes = 3};
     struct silt_parcel p = {.data = &q, .len = sizeof(q)};
     memcpy(result.digest, digest, sizeof(result.digest));
-    assert_int_equal(silt_import_start(&h.registry, SILT_LIT("again"), false, &to->sink, &i, &e), 0);
+    assert_int_equal(silt_import_start(&h.registry, &(struct silt_import_options){.name = "again"}, &to->sink, &i, &e), 0);
     harness_turn(&h);
     assert_int_equal(silt_fd_recv(h.priv, &p, &e), 1);
     harness_answer(&h, &q, true);
@@ -755,38 +756,30 @@ static struct silt_import *unpacked(struct importer *to, const uint8_t *digest)
     return i;
 }
 
-static void add_image(const char *name, uint8_t byte, struct silt_image_row *row)
-{
-    *row = (struct silt_image_row){.created_ms = 2};
-    (void)snprintf(row->name, sizeof(row->name), "%s", name);
-    memset(row->digest, byte, sizeof(row->digest));
-    silt_image_add(&h.registry, row);
-}
-
 static void remove_image(const char *name)
 {
     struct silt_error e;
     bool existed;
-    assert_int_equal(silt_image_remove(&h.registry, silt_slice_of(name), &existed, &e), 0);
+    assert_int_equal(silt_image_untag(&h.registry, name, &existed, &e), 0);
     assert_true(existed);
 }
 
 static void files_that_are_being_forgotten_are_published_again_when_they_are_gone(void **state)
 {
     struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
-    struct silt_image_row row;
+    uint8_t digest[SILT_DIGEST_SIZE];
     struct silt_priv_request forget, q;
     (void)state;
-    add_image("old", 8, &row);
+    memcpy(digest, harness_image(&h, "old", 8)->row.digest, sizeof(digest));
     remove_image("old");
     assert_true(harness_asked(&h, &forget));
     assert_int_equal(forget.op, SILT_PRIV_FORGET);
-    (void)unpacked(&to, row.digest);
+    (void)unpacked(&to, digest);
     assert_false(harness_asked(&h, &q));
     harness_answer(&h, &forget, true);
     assert_true(harness_asked(&h, &q));
     assert_int_equal(q.op, SILT_PRIV_COMMIT);
-    assert_memory_equal(q.body.import.digest, row.digest, SILT_DIGEST_SIZE);
+    assert_memory_equal(q.body.import.digest, digest, SILT_DIGEST_SIZE);
     harness_answer(&h, &q, true);
     assert_int_equal(to.done, 1);
     assert_true(harness_asked(&h, &q));
@@ -798,13 +791,13 @@ static void files_that_are_being_forgotten_are_published_again_when_they_are_gon
 static void an_import_may_be_aborted_while_it_waits_for_its_files_to_go(void **state)
 {
     struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
-    struct silt_image_row row;
+    uint8_t digest[SILT_DIGEST_SIZE];
     struct silt_priv_request forget, q;
     (void)state;
-    add_image("old", 8, &row);
+    memcpy(digest, harness_image(&h, "old", 8)->row.digest, sizeof(digest));
     remove_image("old");
     assert_true(harness_asked(&h, &forget));
-    silt_import_abort(unpacked(&to, row.digest));
+    silt_import_abort(unpacked(&to, digest));
     assert_true(harness_asked(&h, &q));
     assert_int_equal(q.op, SILT_PRIV_DISCARD);
     harness_answer(&h, &q, true);
@@ -817,11 +810,11 @@ static void files_that_are_being_published_are_not_forgotten(void **state)
 {
     for (int ok = 0; ok < 2; ok++) {
         struct importer to = {.sink = {.done = on_import_done, .failed = on_import_failed}};
-        struct silt_image_row row;
+        uint8_t digest[SILT_DIGEST_SIZE];
         struct silt_priv_request commit, q;
         (void)state;
-        add_image("old", 8, &row);
-        (void)unpacked(&to, row.digest);
+        memcpy(digest, harness_image(&h, "old", 8)->row.digest, sizeof(digest));
+        (void)unpacked(&to, digest);
         assert_true(harness_asked(&h, &commit));
         assert_int_equal(commit.op, SILT_PRIV_COMMIT);
         remove_image("old");
@@ -841,14 +834,12 @@ static void files_that_are_being_published_are_not_forgotten(void **state)
 
 static void files_of_a_replaced_image_go_with_its_last_sandbox(void **state)
 {
-    struct silt_image_row row = {.name = "base", .created_ms = 2};
     struct silt_priv_request q;
     (void)state;
     struct silt_sandbox *s = running();
     uint8_t old[SILT_DIGEST_SIZE];
     memcpy(old, s->row.digest, sizeof(old));
-    memset(row.digest, 8, sizeof(row.digest));
-    silt_image_add(&h.registry, &row);
+    (void)harness_image(&h, "base", 8);
     assert_false(harness_asked(&h, &q));
     silt_sandbox_destroy(s, NULL);
     assert_true(harness_asked(&h, &q));

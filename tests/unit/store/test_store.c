@@ -10,6 +10,11 @@
 
 #include <cmocka.h>
 
+/* As they were before an image had several names. */
+#define OLD_IMAGES                                                                                                     \
+    "DROP TABLE image_info; DROP TABLE image; CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes"   \
+    " INTEGER NOT NULL, created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;"
+
 static char folder[64];
 static char path[80];
 
@@ -291,7 +296,7 @@ static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     put_box(s, 1, "old");
     silt_store_close(s);
-    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; DROP TABLE capture; PRAGMA user_version=4");
+    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; DROP TABLE capture;" OLD_IMAGES "PRAGMA user_version=4");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     struct seen seen = {0};
     assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
@@ -384,6 +389,52 @@ static void a_secret_is_made_once(void **state)
     silt_store_close(s);
 }
 
+struct images {
+    int count, names;
+    char config[256], bytes[64];
+};
+
+static void keep_image(void *context, struct silt_image_row *row)
+{
+    struct images *i = context;
+    i->count++;
+    if (row->digest[0] == 'b') {
+        (void)snprintf(i->config, sizeof(i->config), "%s", row->config);
+        (void)snprintf(i->bytes, sizeof(i->bytes), "%llu %d %d", (unsigned long long)row->bytes, row->host_usr,
+                       row->layered);
+    }
+    free(row->config);
+}
+
+static void keep_image_name(void *context, const char *name, const uint8_t digest[SILT_DIGEST_SIZE])
+{
+    struct images *i = context;
+    assert_int_equal(digest[0], name[0] == 'o' ? 'o' : 'b');
+    i->names++;
+}
+
+static void images_from_before_names_are_the_same_and_ours_say_so(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct images seen = {0};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    silt_store_close(s);
+    run_sql(OLD_IMAGES "INSERT INTO image VALUES('base', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
+                       "INSERT INTO image VALUES('a', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
+                       "INSERT INTO image VALUES('other', CAST('oooooooooooooooooooooooooooooooo' AS BLOB), 8, 2, 0);"
+                       "PRAGMA user_version=7");
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_each_image(s, keep_image, &seen, &e), 0);
+    assert_int_equal(silt_store_each_image_name(s, keep_image_name, &seen, &e), 0);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.names, 3);
+    assert_string_equal(seen.config, "{\"Labels\":{\"silt.control\":\"builtin\"}}");
+    assert_string_equal(seen.bytes, "7 1 0");
+    silt_store_close(s);
+}
+
 static void a_store_of_a_newer_version_is_left_alone(void **state)
 {
     struct silt_store *s;
@@ -456,6 +507,7 @@ int main(void)
         T(ports_and_an_alias_are_the_same_after_a_restart),
         T(a_secret_is_made_once),
         T(a_store_from_before_contexts_is_brought_up_to_date),
+        T(images_from_before_names_are_the_same_and_ours_say_so),
         T(a_store_of_a_newer_version_is_left_alone),
         T(a_language_that_is_not_known_is_no_other_memory),
         T(another_boot_is_noticed_once),

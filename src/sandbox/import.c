@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/image_own.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PIPE_SIZE = 1 << 20, WAITING_MAX = 1 << 20, FETCH_DEADLINE_MS = 30 * 60 * 1000 };
+
+/*   FEEDING --end--> UNPACKING --result--> COMMITTING --done--> OVER
+ *                         \--its files are being forgotten--> HELD --gone--> COMMITTING  */
+enum state { FEEDING, UNPACKING, HELD, COMMITTING, OVER };
+
+struct silt_import {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_link link;          /* in registry->imports until it is over */
+    struct silt_import_sink *sink;  /* borrowed; NULL: aborted */
+    enum state state;
+    uint32_t asks; /* questions to silt-priv that are not answered */
+    uint32_t staging;
+    struct silt_watch feed;   /* write end of the tar pipe */
+    struct silt_watch result; /* read end of the result pipe */
+    struct silt_timer deadline;
+    struct silt_buf waiting; /* what did not fit the pipe */
+    struct silt_fetch_result answer;
+    char name[SILT_IMAGE_NAME_SIZE];
+    char *config; /* NULL: as it is */
+    bool host_usr;
+    struct silt_grave grave;
+};
+
+static void commit(struct silt_import *i);
+
+bool silt_imports_publish(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
+{
+    silt_list_each(it, &r->imports) {
+        const struct silt_import *i = silt_container_of(it, struct silt_import, link);
+        if ((i->state == COMMITTING || i->state == HELD)
+            && memcmp(i->answer.digest, digest, SILT_DIGEST_SIZE) == 0)
+            return true;
+    }
+    return false;
+}
+
+void silt_imports_on_forgotten(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE])
+{
+    silt_list_each(it, &r->imports) {
+        struct silt_import *i = silt_container_of(it, struct silt_import, link);
+        if (i->state == HELD && memcmp(i->answer.digest, digest, SILT_DIGEST_SIZE) == 0)
+            commit(i);
+    }
+}
+
+static void free_import(struct silt_grave *g)
+{
+    struct silt_import *i = silt_container_of(g, struct silt_import, grave);
+    silt_buf_fini(&i->waiting);
+    free(i->config);
+    free(i);
+}
+
+static void close_watch(struct silt_import *i, struct silt_watch *w)
+{
+    silt_loop_forget(i->registry->loop, w);
+    silt_close_fd(&w->fd);
+}
+
+static void discard(struct silt_import *i);
+
+static void on_discarded(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_import *i = context;
+    (void)fds;
+    (void)nfds;
+    i->asks--;
+    if (!a->ok && a->body.error.code == SILT_INTERRUPTED) {
+        discard(i);
+        return;
+    }
+    if (!a->ok)
+        silt_log(SILT_LOG_WARN, "image.discard", "error=%s", a->body.error.text);
+    i->registry->stagings &= ~(1U << i->staging);
+    silt_loop_bury(i->registry->loop, &i->grave);
+}
+
+static void ask(struct silt_import *i, const struct silt_priv_request *q, const int *fds, int nfds,
+                silt_priv_answered *on_answer)
+{
+    i->asks++;
+    silt_priv_ask(i->registry->priv, q, fds, nfds, on_answer, i);
+}
+
+/* The last thing, once nothing else is asked: silt-priv's workers do not wait for each other. */
+static void discard(struct silt_import *i)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = i->staging};
+    if (i->asks == 0)
+        ask(i, &q, NULL, 0, on_discarded);
+}
+
+static void finish(struct silt_import *i, const struct silt_image *image, const struct silt_error *e)
+{
+    struct silt_import_sink *sink = i->sink;
+    if (i->state == OVER)
+        return;
+    i->state = OVER;
+    i->sink = NULL;
+    silt_list_remove(&i->link);
+    close_watch(i, &i->feed);
+    close_watch(i, &i->result);
+    silt_loop_cancel(i->registry->loop, &i->deadline);
+    if (sink != NULL && image == NULL)
+        sink->failed(sink, e);
+    else if (sink != NULL)
+        sink->done(sink, image, i->name);
+    discard(i);
+}
+
+/* The image of these files, or one that says something else about the same ones. */
+static int publish(struct silt_import *i, struct silt_image **ret, struct silt_error *e)
+{
+    struct silt_registry *r = i->registry;
+    struct silt_image *image = silt_image_by_digest(r, i->answer.digest);
+    const char *config = i->config != NULL ? i->config : "{}";
+    if (image == NULL) {
+        struct silt_image_row row = {.host_usr = i->host_usr,
+                                     .bytes = i->answer.bytes,
+                                     .created_ms = silt_clock_wall_ms(),
+                                     .config = strdup(config)};
+        memcpy(row.digest, i->answer.digest, sizeof(row.digest));
+        if (silt_image_new(r, &row, &image, e) < 0)
+            return -1;
+    } else if (silt_image_derive(image, i->config != NULL ? config : image->row.config, i->host_usr, &image, e) < 0) {
+        return -1;
+    }
+    if (silt_image_tag(r, image, i->name, e) < 0)
+        return -1;
+    *ret = image;
+    return 0;
+}
+
+static void on_committed(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_import *i = context;
+    struct silt_image *image = NULL;
+    struct silt_error e = {0};
+    (void)fds;
+    (void)nfds;
+    i->asks--;
+    if (!a->ok)
+        e = a->body.error;
+    if (!a->ok || publish(i, &image, &e) < 0) {
+        finish(i, NULL, &e);
+        silt_image_forget_unused(i->registry, i->answer.digest); /* who gave it up meanwhile was held back by us */
+        return;
+    }
+    i->registry->pool_failed = false;
+    silt_registry_refill_soon(i->registry);
+    finish(i, image, NULL);
+}
+
+static void commit(struct silt_import *i)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_COMMIT, .body.import.staging = i->staging};
+    i->state = COMMITTING;
+    memcpy(q.body.import.digest, i->answer.digest, SILT_DIGEST_SIZE);
+    ask(i, &q, NULL, 0, on_committed);
+}
+
+static void is_unpacked(struct silt_import *i)
+{
+    close_watch(i, &i->feed);
+    close_watch(i, &i->result);
+    silt_loop_cancel(i->registry->loop, &i->deadline); /* questions to silt-priv have their own */
+    if (silt_image_is_forgotten(i->registry, i->answer.digest))
+        i->state = HELD; /* on_forgotten goes on */
+    else
+        commit(i);
+}
+
+static void on_result(struct silt_watch *w, uint32_t events)
+{
+    struct silt_import *i = silt_container_of(w, struct silt_import, result);
+    struct silt_error e;
+    (void)events;
+    ssize_t n = read(w->fd, &i->answer, sizeof(i->answer));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != (ssize_t)sizeof(i->answer)) {
+        (void)silt_fail(&e, SILT_INTERNAL, "unpack image %s: silt-fetch ended without a result",
+                        i->name);
+        finish(i, NULL, &e);
+        return;
+    }
+    if (!i->answer.ok) {
+        e = i->answer.error;
+        e.text[sizeof(e.text) - 1] = 0;
+        if (e.code == SILT_OK || (unsigned)e.code >= SILT_CODE_MAX)
+            e.code = SILT_INVALID;
+        (void)silt_because(&e, "unpack image %s", i->name);
+        finish(i, NULL, &e);
+        return;
+    }
+    if (i->state == FEEDING) {
+        (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: result before the end of the stream",
+                        i->name);
+        finish(i, NULL, &e);
+        return;
+    }
+    is_unpacked(i);
+}
+
+static void on_deadline(struct silt_timer *t)
+{
+    struct silt_import *i = silt_container_of(t, struct silt_import, deadline);
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_TIMEOUT, "unpack image %s: not done after 30 minutes", i->name);
+    finish(i, NULL, &e);
+}
+
+static void pump(struct silt_import *i)
+{
+    while (i->waiting.len > 0) {
+        ssize_t n = write(i->feed.fd, i->waiting.data, i->waiting.len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            silt_loop_watch(i->registry->loop, &i->feed, EPOLLOUT);
+            return;
+        }
+        if (n < 0) { /* silt-fetch ended: its result says why */
+            silt_buf_clear(&i->waiting);
+            break;
+        }
+        silt_buf_drop(&i->waiting, (size_t)n);
+    }
+    silt_loop_watch(i->registry->loop, &i->feed, 0);
+    if (i->state == UNPACKING)
+        close_watch(i, &i->feed);
+}
+
+static void on_feedable(struct silt_watch *w, uint32_t events)
+{
+    struct silt_import *i = silt_container_of(w, struct silt_import, feed);
+    (void)events;
+    pump(i);
+    if (i->waiting.len == 0 && i->state == FEEDING && i->sink != NULL)
+        i->sink->drained(i->sink);
+}
+
+bool silt_import_feed(struct silt_import *i, silt_slice bytes)
+{
+    if (i->state != FEEDING || i->feed.fd < 0)
+        return true;
+    silt_buf_add(&i->waiting, bytes);
+    pump(i);
+    return i->waiting.len == 0;
+}
+
+void silt_import_end(struct silt_import *i)
+{
+    if (i->state != FEEDING)
+        return;
+    i->state = UNPACKING;
+    pump(i);
+}
+
+void silt_import_abort(struct silt_import *i)
+{
+    struct silt_error e;
+    i->sink = NULL;
+    (void)silt_fail(&e, SILT_GONE, "the sender went away");
+    if (i->state != COMMITTING)
+        finish(i, NULL, &e);
+}
+
+static void on_import_started(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_import *i = context;
+    for (int k = 0; k < nfds; k++)
+        silt_close_fd(&fds[k]); /* its result pipe tells when it ends */
+    i->asks--;
+    if (i->state == OVER)
+        discard(i);
+    else if (!a->ok && i->state < HELD)
+        finish(i, NULL, &a->body.error);
+}
+
+static int take_staging(struct silt_registry *r, uint32_t *ret, struct silt_error *e)
+{
+    for (uint32_t n = 0; n < SILT_STAGINGS_MAX; n++)
+        if ((r->stagings & 1U << n) == 0) {
+            r->stagings |= 1U << n;
+            *ret = n;
+            return 0;
+        }
+    return silt_fail(e, SILT_LIMIT, "%d images are being imported already", SILT_STAGINGS_MAX);
+}
+
+int silt_import_start(struct silt_registry *r, const struct silt_import_options *o, struct silt_import_sink *sink,
+                      struct silt_import **ret, struct silt_error *e)
+{
+    int tar[2], result[2];
+    uint32_t staging = 0;
+    if (pipe2(tar, O_CLOEXEC) < 0)
+        return silt_fail_errno(e, "create pipe");
+    if (pipe2(result, O_CLOEXEC) < 0) {
+        (void)silt_fail_errno(e, "create pipe");
+        (void)close(tar[0]);
+        (void)close(tar[1]);
+        return -1;
+    }
+    if (take_staging(r, &staging, e) < 0) {
+        for (int k = 0; k < 2; k++) {
+            (void)close(tar[k]);
+            (void)close(result[k]);
+        }
+        return -1;
+    }
+    (void)fcntl(tar[1], F_SETPIPE_SZ, PIPE_SIZE);
+    (void)silt_fd_nonblock(tar[1], e);
+    (void)silt_fd_nonblock(result[0], e);
+    struct silt_import *i = calloc(1, sizeof(*i));
+    if (i == NULL)
+        abort();
+    *i = (struct silt_import){.registry = r,
+                              .sink = sink,
+                              .staging = staging,
+                              .feed = {.fd = tar[1], .on_ready = on_feedable},
+                              .result = {.fd = result[0], .on_ready = on_result},
+                              .deadline = {.on_time = on_deadline},
+                              .host_usr = o->host_usr,
+                              .config = o->config != NULL ? strdup(o->config) : NULL,
+                              .grave = {.free = free_import}};
+    if (o->config != NULL && i->config == NULL)
+        abort();
+    (void)snprintf(i->name, sizeof(i->name), "%s", o->name);
+    silt_buf_init(&i->waiting, WAITING_MAX);
+    silt_list_append(&r->imports, &i->link);
+    silt_loop_watch(r->loop, &i->result, EPOLLIN);
+    silt_loop_after(r->loop, &i->deadline, FETCH_DEADLINE_MS);
+    *ret = i;
+    struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
+    ask(i, &q, (int[]){tar[0], result[1]}, 2, on_import_started);
+    return 0;
+}
