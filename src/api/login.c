@@ -24,12 +24,13 @@ static void make_value(const struct silt_api *api, uint64_t until_s, char ret[VA
         n += snprintf(ret + n, VALUE_SIZE - (size_t)n, "%02x", sum[i]);
 }
 
-void silt_login_field(const struct silt_api *api, char ret[SILT_LOGIN_FIELD_SIZE])
+void silt_login_field(const struct silt_api *api, const struct silt_http_request *r, char ret[SILT_LOGIN_FIELD_SIZE])
 {
     char value[VALUE_SIZE];
+    bool https = silt_slice_starts(silt_http_field(r->head, SILT_LIT("origin")), SILT_LIT("https://"));
     make_value(api, (uint64_t)(silt_clock_wall_ms() / 1000) + SILT_LOGIN_S, value);
-    (void)snprintf(ret, SILT_LOGIN_FIELD_SIZE, "Set-Cookie: " SILT_LOGIN_COOKIE "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict\r\n", value,
-                   SILT_LOGIN_S);
+    (void)snprintf(ret, SILT_LOGIN_FIELD_SIZE, "Set-Cookie: " SILT_LOGIN_COOKIE "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s\r\n", value,
+                   SILT_LOGIN_S, https ? "; Secure" : "");
 }
 
 static bool is_good(const struct silt_api *api, silt_slice value)

@@ -7,8 +7,8 @@
 
 enum { SILT_LOGIN_S = 7 * 24 * 3600, SILT_LOGIN_FIELD_SIZE = 256 };
 
-/* The field of an answer, with its end of line. */
-void silt_login_field(const struct silt_api *api, char ret[SILT_LOGIN_FIELD_SIZE]);
+/* The field of an answer, with its end of line. Where the page came by https, as its origin tells, the cookie is for https only. */
+void silt_login_field(const struct silt_api *api, const struct silt_http_request *r, char ret[SILT_LOGIN_FIELD_SIZE]);
 /* Whether it has a cookie of ours that still counts. */
 bool silt_login_has(const struct silt_api *api, const struct silt_http_request *r);
 /* Whether it comes from a page of this very server; one that tells no origin does not. */

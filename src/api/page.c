@@ -55,7 +55,7 @@ static void on_form(struct silt_http_request *r)
         send_page(r, 401, text_of(silt_web_login, silt_web_login_size));
         return;
     }
-    silt_login_field(api, cookie);
+    silt_login_field(api, r, cookie);
     silt_buf_add(&fields, SILT_LIT(FIELDS NEVER "Location: "));
     silt_buf_add(&fields, r->head->target);
     silt_buf_addf(&fields, "\r\n%s", cookie);

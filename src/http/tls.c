@@ -138,13 +138,14 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *l
 static int set_rules(SSL_CTX *c, struct silt_error *e)
 {
     static const unsigned char name[] = "silt";
+    static char groups[] = "X25519:P-256:P-384"; /* OpenSSL's macro wants it so */
     SSL_CTX_set_security_level(c, 2);
     (void)SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     (void)SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     (void)SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_alpn_select_cb(c, choose_protocol, NULL);
     if (SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 || SSL_CTX_set_num_tickets(c, 1) != 1
-        || SSL_CTX_set_cipher_list(c, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 || SSL_CTX_set1_groups_list(c, "X25519:P-256:P-384") != 1
+        || SSL_CTX_set_cipher_list(c, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 || SSL_CTX_set1_groups_list(c, groups) != 1
         || SSL_CTX_set_session_id_context(c, name, sizeof(name) - 1) != 1)
         return fail(e, "rules of TLS");
     return 0;

@@ -6,6 +6,7 @@ const crypto = require('node:crypto');
 const [port, address = '0.0.0.0', delay = '0'] = process.argv.slice(2);
 const MIB = Buffer.alloc(1 << 20, 'silt ');
 let requests = 0;
+let swallowed = 0;
 let gone = 0; // answers whose reader left
 
 const routes = {
@@ -18,7 +19,9 @@ const routes = {
 	},
 	/** What was asked for since the last time. */
 	'/seen': (request, response) => json(response, seen.splice(0).slice(0, -1)),
-	'/count': (request, response) => json(response, { requests, gone }),
+	'/count': (request, response) => json(response, { requests, gone, swallowed }),
+	/** Takes whatever comes; /count tells how much, also while it comes. */
+	'/swallow': (request, response) => request.on('data', piece => { swallowed += piece.length; }).on('end', () => response.end('swallowed')),
 	/** ?mib=N, with a length or (&chunked) without. */
 	'/big': (request, response, query) => {
 		let left = Number(query.get('mib'));
