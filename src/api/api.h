@@ -168,6 +168,7 @@ SILT_HANDLER(silt_api_git_clone);
 SILT_HANDLER(silt_api_port_watch);
 SILT_HANDLER(silt_api_port_wait);
 SILT_HANDLER(silt_api_ws);
+SILT_HANDLER(silt_api_rpc);
 SILT_HANDLER(silt_api_port_expose);
 SILT_HANDLER(silt_api_port_list);
 SILT_HANDLER(silt_api_port_unexpose);
@@ -198,3 +199,10 @@ SILT_HANDLER(silt_api_image_get);
 SILT_HANDLER(silt_api_image_tag);
 SILT_HANDLER(silt_api_image_put);
 SILT_HANDLER(silt_api_image_remove);
+
+/* Without a route, for calls that come in another form (rpc_method.c). Of the files: the arguments are the sandbox, the path and the
+ * session, in the arena of the request. */
+SILT_HANDLER(silt_api_file_raw);  /* the bytes as they are */
+SILT_HANDLER(silt_api_file_feed); /* the body becomes the file, all or nothing */
+SILT_HANDLER(silt_api_watch_anywhere);
+SILT_HANDLER(silt_api_watch_check_anywhere);

@@ -74,6 +74,23 @@ static bool read_session(struct silt_file *f)
     return false;
 }
 
+bool silt_file_place(struct silt_file *f, silt_slice path, silt_slice session)
+{
+    const char *wrong = silt_file_check_path(path);
+    struct silt_error e;
+    f->path = path;
+    f->session_name = session.data != NULL ? session : SILT_LIT("default");
+    if (wrong != NULL) {
+        silt_api_refuse_value(f->request, "path", wrong, "INVALID_PATH");
+        return false;
+    }
+    if (f->session_name.len <= SILT_SESSION_NAME_MAX && !silt_is_blank(f->session_name))
+        return true;
+    (void)silt_fail(&e, SILT_INVALID, "a session id has 1 to 256 bytes and is not blank");
+    tell_failed(f, &e);
+    return false;
+}
+
 static void on_said(struct silt_work_sink *sink, enum silt_worker_say type, silt_slice body, bool last)
 {
     struct silt_file *f = silt_container_of(sink, struct silt_file, sink);

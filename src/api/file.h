@@ -52,6 +52,8 @@ struct silt_file {
 void silt_file_read_body(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c));
 /* Reads paths and session; `size` bytes, cleared. NULL: refused already. */
 void *silt_file_new(struct silt_call *c, const struct silt_file_kind *kind, size_t size);
+/* The same for a request without a JSON body: an absent session is `default`. False: refused already. */
+bool silt_file_place(struct silt_file *f, silt_slice path, silt_slice session);
 /* NULL, or what is wrong with a path. */
 const char *silt_file_check_path(silt_slice path);
 /* Has the sandbox and the session's turn, then sends the ask. */

@@ -154,6 +154,7 @@ static void opened(struct getting *g, const struct silt_worker_meta *m, silt_sli
         return;
     }
     begin(g, m);
+    silt_file_leave_turn(&g->file); /* it is open: the lock is not held for the reading */
     send(g, bytes, last);
 }
 
@@ -224,6 +225,35 @@ static void get_file(struct silt_http_request *r, silt_slice id)
         g->file.ask.ask.offset = g->range.from;
         g->file.ask.ask.length = g->range.length;
     }
+    silt_file_go(&g->file);
+}
+
+static const struct silt_file_kind raw_kind = {
+    .op = SILT_WORKER_READ,
+    .operation = "file.read",
+    .is_paced = true,
+    .said = said,
+    .failed = failed,
+    .codes = {{ENOENT, SILT_API_FILE_NOT_FOUND},
+              {ENOTDIR, SILT_API_FILE_NOT_FOUND},
+              {EISDIR, SILT_API_FILE_NOT_FOUND},
+              {ENXIO, SILT_API_FILE_NOT_FOUND}},
+};
+
+/* Where a session is matters for relative paths only. */
+SILT_HANDLER(silt_api_file_raw)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c == NULL)
+        return;
+    struct getting *g = silt_file_new(c, &raw_kind, sizeof(*g));
+    if (g == NULL || !silt_file_place(&g->file, args[1], args[2]))
+        return;
+    if (args[1].data[0] == '/')
+        g->file.session_name = SILT_LIT("");
+    g->part = SILT_HTTP_WHOLE;
+    g->file.ask.ask.flags = SILT_WORKER_MIME;
+    g->state = READING;
     silt_file_go(&g->file);
 }
 

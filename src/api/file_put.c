@@ -286,6 +286,37 @@ static bool read_mode(struct putting *g)
     return false;
 }
 
+static void take_body(struct putting *g, struct silt_http_request *r)
+{
+    silt_http_consume(r, (uint64_t)UPLOAD_GIB << 30, on_piece);
+    silt_http_pause(r, true);
+    silt_file_go(&g->file);
+}
+
+static const struct silt_file_kind feed_kind = {
+    .op = SILT_WORKER_WRITE,
+    .operation = "file.write",
+    .is_paced = true,
+    .said = said,
+    .room = room,
+    .ended = ended,
+};
+
+SILT_HANDLER(silt_api_file_feed)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c == NULL)
+        return;
+    struct putting *g = silt_file_new(c, &feed_kind, sizeof(*g));
+    if (g == NULL || !silt_file_place(&g->file, args[1], args[2]))
+        return;
+    g->mode = NO_MODE;
+    g->state = TAKING;
+    g->file.ask.ask.mode = 0666;
+    g->file.ask.ask.flags = SILT_WORKER_PARENTS;
+    take_body(g, r);
+}
+
 SILT_HANDLER(silt_api_native_put)
 {
     enum format format;
@@ -298,7 +329,5 @@ SILT_HANDLER(silt_api_native_put)
     g->file.ask.ask.mode = g->mode != NO_MODE ? g->mode : 0666;
     g->file.ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC | (format == TAR_ZSTD ? SILT_WORKER_ZSTD : 0u);
     read_conditions(g);
-    silt_http_consume(r, (uint64_t)UPLOAD_GIB << 30, on_piece);
-    silt_http_pause(r, true);
-    silt_file_go(&g->file);
+    take_body(g, r);
 }

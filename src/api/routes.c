@@ -70,6 +70,7 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/watch", silt_api_watch_native, 0},
     {"GET", "/sandboxes/{id}/ws", silt_api_ws, SILT_ROUTE_LOGIN},
     {"GET", "/sandboxes/{id}/api/ws", silt_api_ws, SILT_ROUTE_LOGIN},
+    {"GET", "/sandboxes/{id}/rpc", silt_api_rpc, 0},
     {"GET", "/sandboxes/{id}/ws/pty", silt_api_pty, SILT_ROUTE_LOGIN},
     {"GET", "/sandboxes/{id}/terminal", silt_api_terminal_page, SILT_ROUTE_OPEN},
     {"POST", "/sandboxes/{id}/terminal", silt_api_terminal_login, SILT_ROUTE_OPEN},

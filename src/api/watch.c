@@ -324,12 +324,13 @@ static void run(struct silt_call *c)
         silt_loop_after(w->sse.loop, &w->establish, SILENT_MS);
 }
 
-static void begin(struct silt_call *c, bool native)
+static void begin(struct silt_call *c, bool native, bool anywhere)
 {
     struct silt_watch_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
         abort();
     ask->native = native;
+    ask->anywhere = anywhere;
     if (!silt_watch_ask_read(c, ask))
         return;
     c->own = ask;
@@ -341,28 +342,39 @@ static void begin(struct silt_call *c, bool native)
 
 static void parse(struct silt_call *c)
 {
-    begin(c, false);
+    begin(c, false, false);
+}
+
+static void parse_anywhere(struct silt_call *c)
+{
+    begin(c, false, true);
 }
 
 static void parse_native(struct silt_call *c)
 {
-    begin(c, true);
+    begin(c, true, false);
+}
+
+static void handle(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c))
+{
+    struct silt_call *c = silt_call_new(r, id);
+    if (c == NULL)
+        return;
+    c->parsed = parsed;
+    silt_call_read(c, false);
 }
 
 SILT_HANDLER(silt_api_watch)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    handle(r, args[0], parse);
+}
+
+SILT_HANDLER(silt_api_watch_anywhere)
+{
+    handle(r, args[0], parse_anywhere);
 }
 
 SILT_HANDLER(silt_api_watch_native)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse_native;
-    silt_call_read(c, false);
+    handle(r, args[0], parse_native);
 }

@@ -193,23 +193,43 @@ static bool read_since(struct silt_call *c, struct check *k)
     return false;
 }
 
-static void parse(struct silt_call *c)
+static void begin(struct silt_call *c, bool anywhere)
 {
     struct check *k = silt_arena_alloc(c->request->arena, sizeof(*k));
     if (k == NULL)
         abort();
-    *k = (struct check){0};
+    *k = (struct check){.ask = {.anywhere = anywhere}};
     if (!silt_watch_ask_read(c, &k->ask) || !read_since(c, k))
         return;
     c->own = k;
     silt_call_use(c, run);
 }
 
-SILT_HANDLER(silt_api_watch_check)
+static void parse(struct silt_call *c)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
+    begin(c, false);
+}
+
+static void parse_anywhere(struct silt_call *c)
+{
+    begin(c, true);
+}
+
+static void handle(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c))
+{
+    struct silt_call *c = silt_call_new(r, id);
     if (c == NULL)
         return;
-    c->parsed = parse;
+    c->parsed = parsed;
     silt_call_read(c, false);
+}
+
+SILT_HANDLER(silt_api_watch_check)
+{
+    handle(r, args[0], parse);
+}
+
+SILT_HANDLER(silt_api_watch_check_anywhere)
+{
+    handle(r, args[0], parse_anywhere);
 }

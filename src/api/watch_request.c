@@ -114,7 +114,7 @@ static bool read_path(struct silt_call *c, struct silt_watch_ask *ret)
     silt_slice resolved = resolve(c, path);
     if (resolved.len > SILT_WORKER_PATH_MAX - 1)
         return refuse_one(c, "path", "path: is longer than 4095 bytes");
-    if (!ret->native && !is_below(resolved, SILT_LIT(ROOT)))
+    if (!ret->native && !ret->anywhere && !is_below(resolved, SILT_LIT(ROOT)))
         return refuse_outside(c, path, resolved);
     ret->request.path = resolved;
     return true;
@@ -251,7 +251,7 @@ static void read_events(struct silt_call *c, struct silt_watch_ask *ret)
 bool silt_watch_ask_read(struct silt_call *c, struct silt_watch_ask *ret)
 {
     const struct silt_json *recursive = silt_json_get(c->body, SILT_LIT("recursive"));
-    *ret = (struct silt_watch_ask){.native = ret->native, .request = {.recursive = true}};
+    *ret = (struct silt_watch_ask){.native = ret->native, .anywhere = ret->anywhere, .request = {.recursive = true}};
     if (!read_path(c, ret))
         return false;
     if (recursive != NULL && recursive->type != SILT_JSON_BOOL)

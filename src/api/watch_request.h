@@ -7,7 +7,8 @@
 
 struct silt_watch_ask {
     struct silt_lookout_request request; /* slices live as long as the HTTP request */
-    bool native;                         /* any path of the sandbox */
+    bool native;                         /* any path of the sandbox, and events one by one */
+    bool anywhere;                       /* any path */
 };
 
 /* False: refused already. */

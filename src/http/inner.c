@@ -17,6 +17,8 @@ struct silt_http_inner {
     struct silt_grave grave;
     silt_slice body;                    /* of the arena: what is not delivered yet */
     size_t counted;                     /* of it in server->body_bytes */
+    uint64_t fed;                       /* bytes so far, of a body that comes in pieces */
+    bool is_fed;                        /* it is such a one */
     bool crowded;                       /* with it there are too many */
     bool delivered;                     /* up to the end */
     bool over;                          /* answered or left: buried */
@@ -69,11 +71,47 @@ static void deliver_pieces(struct silt_http_inner *i)
     }
 }
 
+/* Who wants the whole of a body that comes in pieces has no room for it. */
+static void deliver_room(struct silt_http_inner *i)
+{
+    if (i->exchange.wish != SILT_HTTP_CONSUME)
+        refuse(i, TOO_LARGE);
+    else if (silt_http_inner_wants(i))
+        i->sink->room(i->sink);
+}
+
+bool silt_http_inner_wants(const struct silt_http_inner *i)
+{
+    return !i->over && !i->delivered && i->is_fed && i->exchange.wish == SILT_HTTP_CONSUME && !i->exchange.paused;
+}
+
+void silt_http_inner_feed(struct silt_http_inner *i, silt_slice piece, bool end)
+{
+    struct silt_http_exchange *x = &i->exchange;
+    assert(silt_http_inner_wants(i) && piece.len <= SILT_HTTP_FEED_MAX);
+    i->fed += piece.len;
+    i->delivered = end;
+    if (i->fed > x->body_max)
+        refuse(i, TOO_LARGE);
+    else
+        x->on_piece(&x->request, piece, end);
+}
+
+bool silt_http_inner_size(const struct silt_http_inner *i, uint64_t *ret)
+{
+    *ret = i->exchange.size_left;
+    return i->exchange.sized;
+}
+
 void silt_http_inner_deliver(struct silt_http_inner *i)
 {
     struct silt_http_exchange *x = &i->exchange;
     if (i->over || i->delivered || x->wish == SILT_HTTP_UNDECIDED)
         return;
+    if (i->is_fed) {
+        deliver_room(i);
+        return;
+    }
     if (x->head.length > x->body_max) {
         refuse(i, TOO_LARGE);
     } else if (i->crowded) {
@@ -116,14 +154,13 @@ static int parse(struct silt_http_inner *i, silt_slice head, silt_slice body, st
     if (bytes == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for a request of %zu bytes", head.len + body.len);
     int n = silt_http_parse(&x->head, (silt_slice){text, head.len}, false);
-    if (n != (int)head.len || x->head.chunked || x->head.length != body.len)
+    if (n != (int)head.len || x->head.chunked != i->is_fed || x->head.length != body.len)
         return silt_fail(e, SILT_INVALID, "the request is malformed");
     i->body = (silt_slice){bytes, body.len};
     return 0;
 }
 
-struct silt_http_inner *silt_http_inner_new(struct silt_http_server *s, silt_slice head, silt_slice body,
-                                            struct silt_http_inner_sink *sink, struct silt_error *e)
+static struct silt_http_inner *make(struct silt_http_server *s, struct silt_http_inner_sink *sink)
 {
     struct silt_http_inner *i = calloc(1, sizeof(*i));
     if (i == NULL)
@@ -138,11 +175,30 @@ struct silt_http_inner *silt_http_inner_new(struct silt_http_server *s, silt_sli
     x->request.head = &x->head;
     x->request.arena = &x->arena;
     x->started_us = silt_clock_us();
+    return i;
+}
+
+struct silt_http_inner *silt_http_inner_new(struct silt_http_server *s, silt_slice head, silt_slice body,
+                                            struct silt_http_inner_sink *sink, struct silt_error *e)
+{
+    struct silt_http_inner *i = make(s, sink);
     if (parse(i, head, body, e) < 0) {
         free_inner(&i->grave);
         return NULL;
     }
     count_body(i);
+    return i;
+}
+
+struct silt_http_inner *silt_http_inner_new_fed(struct silt_http_server *s, silt_slice head, struct silt_http_inner_sink *sink,
+                                                struct silt_error *e)
+{
+    struct silt_http_inner *i = make(s, sink);
+    i->is_fed = true;
+    if (parse(i, head, (silt_slice){NULL, 0}, e) < 0) {
+        free_inner(&i->grave);
+        return NULL;
+    }
     return i;
 }
 

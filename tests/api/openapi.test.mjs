@@ -126,6 +126,7 @@ const SCRIPT = [
 	['POST', '/v1/sandboxes/{id}/git/clone', { body: { repoUrl: 'http://127.0.0.1:9/x.git' } }],
 	['POST', '/v1/sandboxes/{id}/git/clone', { body: {} }],
 	['GET', '/sandboxes/{id}/ws'],
+	['GET', '/sandboxes/{id}/rpc'],
 	['GET', '/sandboxes/{id}/api/ws'],
 	['GET', '/sandboxes/{id}/ws/pty'],
 	['GET', '/sandboxes/{id}/terminal'],

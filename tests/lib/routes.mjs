@@ -26,6 +26,7 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/files/truncate'],
 	['POST', '/v1/sandboxes/{id}/files/search'],
 	['GET', '/sandboxes/{id}/ws'],
+	['GET', '/sandboxes/{id}/rpc'],
 	['GET', '/sandboxes/{id}/api/ws'],
 	['GET', '/sandboxes/{id}/ws/pty'],
 	['GET', '/sandboxes/{id}/terminal'],

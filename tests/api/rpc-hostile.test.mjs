@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no client of capnweb would say: it costs the connection, and nothing else.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/daemon.mjs';
+import { atRest, connect } from '../lib/rpc.mjs';
+import { until, within } from '../lib/wait.mjs';
+import { frame, Socket } from '../lib/ws.mjs';
+
+let daemon, box, pid;
+before(async () => {
+	daemon = await startDaemon();
+	box = await daemon.box();
+	await box.out('echo here > /workspace/witness');
+	pid = daemon.siltd();
+});
+after(() => daemon?.stop());
+
+async function open(t) {
+	const socket = await Socket.open(daemon, `/sandboxes/${box.id}/rpc`);
+	t.after(() => socket.destroy());
+	return socket;
+}
+
+/** The sandbox and the daemon are as they were. */
+async function unharmed() {
+	assert.equal(await box.out('cat /workspace/witness', { sessionId: '__DISABLE_SESSION__' }), 'here\n');
+	assert.equal(daemon.siltd(), pid);
+}
+
+/** Reads on to an abort; its message. */
+async function aborted(socket) {
+	for (;;) {
+		const message = await socket.json();
+		if (message[0] !== 'abort')
+			continue;
+		assert.deepEqual(message[1].slice(0, 2), ['error', 'Error']);
+		const { code, reason } = await socket.closed();
+		assert.equal(code, 3000);
+		assert.equal(message[1][2].startsWith(reason) || reason.startsWith(message[1][2].slice(0, 100)), true, `${reason} | ${message[1][2]}`);
+		return message[1][2];
+	}
+}
+
+const call = (domain, method, ...args) => ['push', ['pipeline', 0, [domain, method], args]];
+
+test('a worked exchange has exactly these frames', async t => {
+	const socket = await open(t);
+	socket.send(call('utils', 'ping'));
+	socket.send(['pull', 1]);
+	assert.deepEqual(await socket.json(), ['resolve', 1, 'healthy']);
+	socket.send(['release', 1, 1]);
+	socket.send(call('utils', 'getCommands'));
+	socket.send(['pull', 2]);
+	assert.deepEqual(await socket.json(), ['resolve', 2, [[]]]);
+	socket.send(call('interpreter', 'deleteCodeContext', 'nobody'));
+	socket.send(['pull', 3]);
+	const error = await socket.json();
+	assert.deepEqual(error, ['reject', 3, ['error', 'Error', 'Context nobody not found', null, { code: 'CONTEXT_NOT_FOUND', details: { contextId: 'nobody' } }]]);
+	socket.send(Buffer.from(JSON.stringify(call('utils', 'ping'))));
+	socket.send(Buffer.from('["pull",4]'));
+	assert.deepEqual(await socket.json(), ['resolve', 4, 'healthy']);
+});
+
+test('an answer waits for its pull, and none comes after a release', async t => {
+	const socket = await open(t);
+	socket.send(call('utils', 'ping'));
+	socket.send(call('commands', 'nope'));
+	socket.send(call('commands', 'executeStream', 'echo hi', 'default'));
+	socket.send(call('utils', 'ping'));
+	socket.send(['release', 4, 1]);
+	await box.out('sleep 0.5');
+	socket.send(['pull', 2]);
+	assert.deepEqual(await socket.json(), ['reject', 2, ['error', 'TypeError', "'commands.nope' is not a function."]]);
+	socket.send(['pull', 1]);
+	assert.deepEqual(await socket.json(), ['resolve', 1, 'healthy']);
+	socket.send(['pull', 3]);
+	assert.deepEqual(await socket.json(), ['pipe']);
+	assert.deepEqual(await socket.json(), ['resolve', 3, ['readable', 1]]);
+	const [kind, [, pipe, path, args]] = await socket.json();
+	assert.deepEqual([kind, pipe, path, args[0][0]], ['stream', 1, ['write'], 'bytes']);
+	assert.match(Buffer.from(args[0][1], 'base64').toString(), /^event: start\n/);
+});
+
+test('a stream ends with close and the release of its pipe', async t => {
+	const socket = await open(t);
+	socket.send(call('files', 'readFile', '/workspace/witness', 'default', { encoding: 'none' }));
+	socket.send(['pull', 1]);
+	assert.deepEqual(await socket.json(), ['pipe']);
+	const resolve = await socket.json();
+	assert.deepEqual([resolve[0], resolve[1], resolve[2].content, resolve[2].size], ['resolve', 1, ['readable', 1], 5]);
+	assert.deepEqual(await socket.json(), ['stream', ['pipeline', 1, ['write'], [['bytes', Buffer.from('here\n').toString('base64').replace(/=+$/, '')]]]]);
+	assert.deepEqual(await socket.json(), ['stream', ['pipeline', 1, ['close'], []]]);
+	socket.send(['resolve', 2, ['undefined']]);
+	socket.send(['resolve', 3, ['undefined']]);
+	assert.deepEqual(await socket.json(), ['release', 1, 1]);
+	socket.send(['release', 1, 1]);
+	socket.send(call('utils', 'ping'));
+	socket.send(['pull', 2]);
+	assert.deepEqual(await socket.json(), ['resolve', 2, 'healthy']);
+});
+
+for (const [name, text] of Object.entries({
+	'no JSON': 'hello',
+	'half of JSON': '["push",["pipeline",0',
+	'no array': '{"push":1}',
+	'an empty array': '[]',
+	'an unknown kind': '["bogus"]',
+	'a push of nothing': '["push"]',
+	'a pull of no number': '["pull","x"]',
+	'a pull of a fraction': '["pull",1.5]',
+	'a pull of nobody': '["pull",77]',
+	'a call of nobody': '["push",["pipeline",77,["a"],[]]]',
+	'a call of an export': '["push",["pipeline",-1,["a"],[]]]',
+	'a write to nobody': '["stream",["pipeline",9,["write"],[["bytes","AA"]]]]',
+	'a stream of no call': '["stream",1]',
+	'an unknown value': '["push",["pipeline",0,["utils","ping"],[["what",1]]]]',
+	'an array that is not framed': '["push",["pipeline",0,["utils","ping"],[[1,2]]]]',
+	'bytes that are none': '["push",["pipeline",0,["utils","ping"],[["bytes",1]]]]',
+	'a pipe that is none': '["push",["pipeline",0,["files","writeFileStream"],["/x",["readable",5],"default"]]]',
+	'an answer that is no value': '["resolve",1,["what"]]',
+	'a release of no count': '["release",1]',
+	'a negative release': '["release",1,-1]',
+	'a number beyond all numbers': '["pull",1e400]',
+	'a lone surrogate': '["push",["pipeline",0,["utils","ping"],["\\ud800"]]]',
+	'too many levels': `["push",${'['.repeat(70)}${']'.repeat(70)}]`,
+	'too many functions': `["push",["pipeline",0,["utils","ping"],[[[${Array.from({ length: 65 }, (_, i) => `["export",${-1 - i}]`)}]]]]]`,
+	'one name twice': '["push",["pipeline",0,["utils","ping"],[{"a":1,"a":2}]]]',
+}))
+	test(`${name} is answered with an abort`, async t => {
+		const socket = await open(t);
+		socket.send(text);
+		assert.notEqual(await aborted(socket), '');
+		await unharmed();
+	});
+
+test('the words of an abort are those of the protocol', async t => {
+	for (const [text, words] of [['["bogus"]', 'bad RPC message: ["bogus"]'], ['["push",["pipeline",77,[],[]]]', 'no such entry on exports table: 77'], ['["pull",5]', 'no such export ID: 5']]) {
+		const socket = await open(t);
+		socket.send(text);
+		assert.equal(await aborted(socket), words);
+	}
+});
+
+test('an abort of the client closes the connection', async t => {
+	const socket = await open(t);
+	socket.send(call('commands', 'executeStream', 'yes', 'default'));
+	socket.send(['pull', 1]);
+	assert.deepEqual(await socket.json(), ['pipe']);
+	socket.send(['abort', ['error', 'Error', 'enough']]);
+	assert.equal((await socket.closed()).code, 3000);
+	await unharmed();
+	await box.api('DELETE', '/api/process/kill-all');
+});
+
+test('what is nowhere taken is a TypeError, and what came along is let go', async t => {
+	const socket = await open(t);
+	socket.send(['pipe']);
+	socket.send(['push', ['pipeline', 0, ['utils', 'ping'], [['export', -1], { f: ['export', -2], g: [[['export', -2]]] }, ['readable', 1]]]]);
+	const released = [await socket.json(), await socket.json(), await socket.json()];
+	assert.deepEqual(released.map(m => m.slice(0, 2)), [['release', -1], ['release', -2], ['release', -2]]);
+	socket.send(['pull', 2]);
+	assert.deepEqual(await socket.json(), ['resolve', 2, 'healthy']);
+	socket.send(['stream', ['pipeline', 1, ['write'], [['bytes', 'AA']]]]);
+	const refused = await socket.json();
+	assert.deepEqual([refused[0], refused[1], refused[2][0]], ['reject', 3, 'error']);
+	for (const value of [['import', 0], ['pipeline', 2], ['remap', 0, [], [], []], ['request', 'http://x', {}], ['promise', -7]]) {
+		socket.send(['push', ['pipeline', 0, ['utils', 'ping'], [value]]]);
+		const id = 4 + [['import'], ['pipeline'], ['remap'], ['request'], ['promise']].findIndex(([tag]) => tag === value[0]);
+		socket.send(['pull', id]);
+		let message = await socket.json();
+		if (value[0] === 'promise') {
+			assert.deepEqual(message, ['release', -7, 1]);
+			message = await socket.json();
+		}
+		assert.deepEqual([message[0], message[1], message[2][1]], ['reject', id, 'TypeError']);
+	}
+	socket.send(['push', 5]);
+	socket.send(['pull', 9]);
+	assert.equal((await socket.json())[2][1], 'TypeError');
+	socket.send(['stream', ['pipeline', 0, ['utils', 'ping'], []]]);
+	assert.deepEqual((await socket.json()).slice(0, 2), ['reject', 10]);
+	socket.send(['release', 99, 1]);
+	socket.send(['resolve', 99, 1]);
+	socket.send(call('utils', 'ping'));
+	socket.send(['pull', 11]);
+	assert.deepEqual(await socket.json(), ['resolve', 11, 'healthy']);
+});
+
+test('tables have a ceiling: calls, entries, pipes, writes', async t => {
+	const many = await open(t);
+	many.say(...Array.from({ length: 1100 }, () => frame('text', JSON.stringify(call('commands', 'executeStream', 'sleep 600', '__DISABLE_SESSION__')))));
+	many.send(['pull', 1100]);
+	let message;
+	do
+		message = await many.json();
+	while (message[1] !== 1100);
+	assert.deepEqual([message[0], message[2][4].code, message[2][4].details.code], ['reject', 'INTERNAL_ERROR', 'LIMIT_REACHED']);
+	many.destroy();
+	await until('they are ended', async () => (await box.api('DELETE', '/api/process/kill-all')).body.cleanedCount === 0, 60_000);
+
+	const entries = await open(t);
+	entries.say(...Array.from({ length: 4200 }, () => frame('text', '["push",1]')));
+	assert.match(await aborted(entries), /entries/);
+	const pipes = await open(t);
+	pipes.say(...Array.from({ length: 70 }, () => frame('text', '["pipe"]')));
+	assert.match(await aborted(pipes), /pipes/);
+	const writes = await open(t);
+	writes.say(frame('text', '["pipe"]'), ...Array.from({ length: 17_000 }, () => frame('text', '["stream",["pipeline",1,["write"],[["bytes",""]]]]')));
+	assert.match(await aborted(writes), /writes/);
+	await unharmed();
+});
+
+test('a pipe that nobody reads takes a little only, and one that is let go fails its reader', async t => {
+	const socket = await open(t);
+	socket.send(['pipe']);
+	const block = Buffer.alloc(300_000).toString('base64');
+	for (let i = 0; i < 4; i++)
+		socket.send(['stream', ['pipeline', 1, ['write'], [['bytes', block]]]]);
+	for (let id = 2; id <= 5; id++)
+		assert.deepEqual((await socket.json()).slice(0, 2), ['reject', id]);
+	socket.send(['release', 1, 1]);
+	socket.send(['pipe']); /* 6 */
+	socket.send(call('files', 'writeFileStream', '/workspace/never', ['readable', 6], 'default')); /* 7 */
+	socket.send(['pull', 7]);
+	socket.send(['stream', ['pipeline', 6, ['write'], [['bytes', 'AAAA']]]]); /* 8 */
+	assert.deepEqual(await socket.json(), ['resolve', 8, ['undefined']]);
+	socket.send(['stream', ['pipeline', 6, ['write'], ['text']]]);
+	assert.deepEqual((await socket.json()).slice(0, 2), ['reject', 9]);
+	socket.send(['stream', ['pipeline', 6, ['flush'], []]]);
+	assert.deepEqual((await socket.json()).slice(0, 2), ['reject', 10]);
+	socket.send(['release', 6, 1]);
+	assert.deepEqual((await socket.json()).slice(0, 2), ['reject', 7]);
+	assert.equal(await box.out('ls -A /workspace'), 'witness\n');
+	await unharmed();
+});
+
+test('a client that writes without minding anybody is held back', async t => {
+	const socket = await open(t);
+	socket.send(['pipe']);
+	await box.out('mkfifo /tmp/fifo-lock');
+	socket.send(call('commands', 'execute', 'cat /tmp/fifo-lock', 'held')); /* 2: has the session's turn */
+	socket.send(call('files', 'writeFileStream', '/workspace/held', ['readable', 1], 'held')); /* 3 */
+	socket.send(['pull', 3]);
+	const text = frame('text', JSON.stringify(['stream', ['pipeline', 1, ['write'], [['bytes', Buffer.alloc(1 << 20).toString('base64')]]]]));
+	let sent = 0;
+	await until('it is not read any more', async () => {
+		while (!socket.raw.writableNeedDrain && sent < 200) {
+			socket.raw.write(text);
+			sent++;
+		}
+		await new Promise(resolve => setTimeout(resolve, 200));
+		return socket.raw.writableNeedDrain || sent === 200;
+	}, 30_000);
+	assert.ok(sent < 100, `${sent} MiB were taken`);
+	await box.out('echo x > /tmp/fifo-lock', { sessionId: '__DISABLE_SESSION__' });
+	const first = await socket.json();
+	assert.deepEqual(first, ['resolve', 4, ['undefined']]);
+	socket.destroy();
+	await unharmed();
+});
+
+test('a message of more than 64 MiB costs the connection', async t => {
+	const socket = await open(t);
+	socket.say(frame('text', '', { length: (64 << 20) + 1 }).subarray(0, 14));
+	assert.equal((await socket.closed()).code, 1009);
+	await unharmed();
+});
+
+test('a handshake that is none is answered as on every socket', async () => {
+	const plain = await box.api('GET', '/rpc');
+	assert.deepEqual([plain.status, plain.body.code], [404, 'UNKNOWN_ERROR']);
+	await assert.rejects(Socket.open(daemon, `/sandboxes/${box.id}/rpc`, { token: 'wrong' }), { status: 401 });
+	await assert.rejects(Socket.open(daemon, '/sandboxes/..bad/rpc'), { status: 400 });
+});
+
+test('a client that neither reads nor acknowledges holds little, and others are served', async t => {
+	const socket = await open(t);
+	for (let i = 0; i < 40; i++)
+		socket.send(call('commands', 'executeStream', 'yes', '__DISABLE_SESSION__'));
+	for (let i = 1; i <= 40; i++)
+		socket.send(['pull', i]);
+	socket.raw.pause();
+	const link = await connect(t, box);
+	for (let i = 0; i < 20; i++)
+		assert.equal(await within(30_000, 'a ping', link.api.utils.ping()), 'healthy');
+	await atRest(link);
+	socket.destroy();
+	await box.api('DELETE', '/api/process/kill-all');
+	await unharmed();
+});
