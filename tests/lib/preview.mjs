@@ -8,10 +8,11 @@ import { Client } from './http.mjs';
 
 const SERVICE = fs.readFileSync(path.join(import.meta.dirname, 'service.cjs'));
 
-/** Starts the server inside; nobody waits until it listens: visitors do. */
-export async function serve(box, port, { address = '127.0.0.1', delay = 0 } = {}) {
+/** Starts the server inside; nobody waits until it listens: visitors do. loose: as no command of ours, so that the sandbox may fall asleep. */
+export async function serve(box, port, { address = '127.0.0.1', delay = 0, name = box.id, loose = false } = {}) {
 	await box.put('/tmp/service.cjs', SERVICE);
-	await box.run(`node /tmp/service.cjs ${port} ${address} ${delay} > /tmp/service-${port}.log 2>&1`, { background: true, sessionId: `service-${port}` });
+	const command = `NAME=${name} ${loose ? 'setsid ' : ''}node /tmp/service.cjs ${port} ${address} ${delay} > /tmp/service-${port}.log 2>&1`;
+	await box.run(loose ? `${command} &` : command, { background: !loose, sessionId: `service-${port}` });
 }
 
 export async function expose(box, port, fields = {}) {

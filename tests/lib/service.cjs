@@ -17,6 +17,7 @@ const routes = {
 		request.on('data', piece => { hash.update(piece); length += piece.length; });
 		request.on('end', () => json(response, { method: request.method, url: request.url, headers: request.headers, raw: request.rawHeaders, length, sha256: hash.digest('hex'), requests, trailers: request.trailers }));
 	},
+	'/who': (request, response) => response.end(process.env.NAME),
 	/** What was asked for since the last time. */
 	'/seen': (request, response) => json(response, seen.splice(0).slice(0, -1)),
 	'/count': (request, response) => json(response, { requests, gone, swallowed }),
