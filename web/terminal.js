@@ -50,6 +50,12 @@
 		}
 	}
 
+	/** Whether the server would show its login now; one that does not answer has not said so. */
+	async function loggedOut() {
+		const answer = await fetch(location.href, { method: 'HEAD', cache: 'no-store' }).catch(() => undefined);
+		return answer?.status === 401;
+	}
+
 	function connect() {
 		const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
 		const query = new URLSearchParams({ sessionId: session, cols: terminal.cols, rows: terminal.rows });
@@ -66,9 +72,15 @@
 			shown = true;
 			terminal.write(new Uint8Array(event.data));
 		};
-		socket.onclose = () => {
+		socket.onclose = async () => {
 			if (ended)
 				return;
+			if (await loggedOut()) {
+				say('Your login has ended: log in again.');
+				location.hash = 'again';
+				location.reload(); // the server shows the login instead
+				return;
+			}
 			say(`The connection is closed. Trying again in ${Math.round(wait / 1000)} s.`);
 			setTimeout(connect, wait * (1 + Math.random() / 10));
 			wait = Math.min(2 * wait, LONGEST_MS);

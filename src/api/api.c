@@ -38,7 +38,7 @@ static bool has_token(const struct silt_api *api, const struct silt_http_request
 /* Another page can make a browser open a WebSocket, cookie and all; it cannot lie about where it comes from. */
 static bool has_login(const struct silt_api *api, const struct silt_http_request *r)
 {
-    return silt_login_is_own(r) && silt_login_has(api, r);
+    return silt_http_is_own(r->head) && silt_login_has(api, r);
 }
 
 static void refuse_method(struct silt_http_request *r, const char *allow)

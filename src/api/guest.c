@@ -12,9 +12,14 @@ static void refuse_other(struct silt_http_request *r)
                     silt_buf_slice(&b));
 }
 
-bool silt_guest_may_enter(struct silt_http_request *r)
+bool silt_guest_may_enter(struct silt_http_request *r, silt_slice id)
 {
     bool upgrade = r->head->upgrade;
+    struct silt_error e;
+    if (silt_id_check(id, &e) < 0) {
+        silt_api_refuse_field(r, "id", e.text);
+        return false;
+    }
     switch (silt_socket_judge(r)) {
     case SILT_SOCKET_FINE:
         return true;

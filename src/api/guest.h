@@ -13,8 +13,8 @@ struct silt_guest { /* embedded in its owner */
     void (*on_parting)(struct silt_guest *g);
 };
 
-/* False: it was refused already; without an upgrade as an unknown path. */
-bool silt_guest_may_enter(struct silt_http_request *r);
+/* False: it was refused already; without an upgrade as an unknown path. id: of the sandbox, as the path has it. */
+bool silt_guest_may_enter(struct silt_http_request *r, silt_slice id);
 /* After that; the callbacks of the socket and of the guest are set. */
 void silt_guest_enter(struct silt_guest *g, struct silt_api *api, struct silt_http_request *r, size_t message_max);
 void silt_guest_say(struct silt_guest *g, const struct silt_buf *text);

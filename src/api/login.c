@@ -60,13 +60,3 @@ bool silt_login_has(const struct silt_api *api, const struct silt_http_request *
     }
     return false;
 }
-
-bool silt_login_is_own(const struct silt_http_request *r)
-{
-    silt_slice origin = silt_http_field(r->head, SILT_LIT("origin"));
-    static const silt_slice schemes[] = {{"http://", 7}, {"https://", 8}};
-    for (size_t i = 0; i < 2; i++)
-        if (silt_slice_starts(origin, schemes[i]))
-            return silt_slice_ieq((silt_slice){origin.data + schemes[i].len, origin.len - schemes[i].len}, r->head->host);
-    return false;
-}

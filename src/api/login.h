@@ -11,5 +11,3 @@ enum { SILT_LOGIN_S = 7 * 24 * 3600, SILT_LOGIN_FIELD_SIZE = 256 };
 void silt_login_field(const struct silt_api *api, const struct silt_http_request *r, char ret[SILT_LOGIN_FIELD_SIZE]);
 /* Whether it has a cookie of ours that still counts. */
 bool silt_login_has(const struct silt_api *api, const struct silt_http_request *r);
-/* Whether it comes from a page of this very server; one that tells no origin does not. */
-bool silt_login_is_own(const struct silt_http_request *r);

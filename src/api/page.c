@@ -68,7 +68,7 @@ SILT_HANDLER(silt_api_terminal_login)
     struct silt_error e;
     if (silt_id_check(args[0], &e) < 0)
         silt_api_refuse_field(r, "id", e.text);
-    else if (!silt_login_is_own(r))
+    else if (!silt_http_is_own(r->head))
         silt_api_refuse(r, SILT_API_PERMISSION_DENIED, (silt_slice){NULL, 0}, "The form was sent by another page");
     else
         silt_http_collect(r, FORM_MAX, on_form);

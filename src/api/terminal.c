@@ -156,14 +156,23 @@ static void on_output(struct silt_follow_sink *sink, const struct silt_log_piece
     catch_up(v, piece->after);
 }
 
-/* A viewer that is a whole log behind misses something; nobody waits for it. */
+/* Nobody waits for a viewer that is a whole log behind. What is left makes no screen any more: it may come again and is shown the end. */
 static void on_gap(struct silt_follow_sink *sink, uint64_t bytes, enum silt_gap why, uint64_t cursor)
 {
     struct viewer *v = viewer_of(sink);
-    (void)bytes;
-    (void)why;
-    if (v->state == CATCHING_UP)
+    char text[SILT_WS_REASON_MAX + 1];
+    if (v->state == CATCHING_UP) {
         catch_up(v, cursor);
+        return;
+    }
+    if (why == SILT_GAP_UNSTORED) {
+        say_error(v, "Some output is missing: the sandbox has no room for its log");
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "This viewer is too slow: %llu bytes were not shown. Connect again to see the last of it",
+                   (unsigned long long)bytes);
+    say_error(v, text);
+    part(v, SILT_WS_LATER, silt_slice_of(text));
 }
 
 static bool is_full(struct silt_follow_sink *sink)
@@ -383,12 +392,7 @@ static void enter(struct silt_http_request *r, struct silt_api *api, silt_slice 
 SILT_HANDLER(silt_api_pty)
 {
     struct silt_api *api = silt_api_of(r);
-    struct silt_error e;
-    if (silt_id_check(args[0], &e) < 0) {
-        silt_api_refuse_field(r, "id", e.text);
-        return;
-    }
-    if (!silt_guest_may_enter(r))
+    if (!silt_guest_may_enter(r, args[0]))
         return;
     struct viewer *v = calloc(1, sizeof(*v));
     if (v == NULL)

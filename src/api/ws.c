@@ -358,12 +358,7 @@ static void on_parting(struct silt_guest *g)
 SILT_HANDLER(silt_api_ws)
 {
     struct silt_api *api = silt_api_of(r);
-    struct silt_error e;
-    if (silt_id_check(args[0], &e) < 0) {
-        silt_api_refuse_field(r, "id", e.text);
-        return;
-    }
-    if (!silt_guest_may_enter(r))
+    if (!silt_guest_may_enter(r, args[0]))
         return;
     struct line *l = calloc(1, sizeof(*l));
     if (l == NULL)

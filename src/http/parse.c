@@ -331,3 +331,22 @@ silt_slice silt_http_field(const struct silt_http_head *h, silt_slice name)
             return h->fields[i].value;
     return (silt_slice){NULL, 0};
 }
+
+bool silt_http_lists(silt_slice list, silt_slice word)
+{
+    silt_slice item;
+    while (silt_slice_split(&list, ',', &item))
+        if (silt_slice_ieq(silt_slice_trim(item), word))
+            return true;
+    return false;
+}
+
+bool silt_http_is_own(const struct silt_http_head *h)
+{
+    static const silt_slice schemes[] = {{"http://", 7}, {"https://", 8}};
+    silt_slice origin = silt_http_field(h, SILT_LIT("origin"));
+    for (size_t i = 0; i < SILT_COUNT(schemes); i++)
+        if (silt_slice_starts(origin, schemes[i]))
+            return silt_slice_ieq((silt_slice){origin.data + schemes[i].len, origin.len - schemes[i].len}, h->host);
+    return false;
+}

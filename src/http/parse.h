@@ -28,6 +28,10 @@ struct silt_http_head {
 int silt_http_parse(struct silt_http_head *h, silt_slice bytes, bool response);
 silt_slice silt_http_field(const struct silt_http_head *h,
                            silt_slice name); /* first, or {NULL,0} */
+/* Whether the word is in a list with commas, in any case of letters. */
+bool silt_http_lists(silt_slice list, silt_slice word);
+/* Whether the page that sent it is of the host that it was sent to. One that tells no Origin is not. */
+bool silt_http_is_own(const struct silt_http_head *h);
 
 struct silt_http_chunks {
     uint64_t left;

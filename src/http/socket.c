@@ -16,15 +16,6 @@ static size_t messages; /* bytes of memory, of all sockets */
 
 /* ---- the handshake ---- */
 
-static bool has_word(silt_slice list, silt_slice word)
-{
-    silt_slice item;
-    while (silt_slice_split(&list, ',', &item))
-        if (silt_slice_ieq(silt_slice_trim(item), word))
-            return true;
-    return false;
-}
-
 /* Exactly one, else empty. */
 static silt_slice only(const struct silt_http_head *h, silt_slice name)
 {
@@ -46,9 +37,9 @@ static bool is_key(silt_slice key)
 enum silt_socket_verdict silt_socket_judge(const struct silt_http_request *r)
 {
     const struct silt_http_head *h = r->head;
-    if (!silt_slice_eq(h->method, SILT_LIT("GET")) || !has_word(silt_http_field(h, SILT_LIT("upgrade")), SILT_LIT("websocket")))
+    if (!silt_slice_eq(h->method, SILT_LIT("GET")) || !silt_http_lists(silt_http_field(h, SILT_LIT("upgrade")), SILT_LIT("websocket")))
         return SILT_SOCKET_NOT_ONE;
-    if (!has_word(silt_http_field(h, SILT_LIT("connection")), SILT_LIT("upgrade")))
+    if (!silt_http_lists(silt_http_field(h, SILT_LIT("connection")), SILT_LIT("upgrade")))
         return SILT_SOCKET_BAD;
     if (!silt_slice_eq(only(h, SILT_LIT("sec-websocket-version")), SILT_LIT("13")))
         return SILT_SOCKET_NOT_ONE;

@@ -262,6 +262,14 @@ static void go(struct silt_exchange *x, struct silt_route *route)
         connect_to(x);
 }
 
+/* A browser sends the cookie along for pages of other hosts too, where those are of the same site, and lets them read what comes through
+ * a WebSocket. Such a page has to know a signed URL of its own. */
+static bool is_borrowed(const struct silt_exchange *x)
+{
+    return x->upgrade && !scratch.host.signed_url && silt_http_field(&scratch.head, SILT_LIT("origin")).len > 0
+           && !silt_http_is_own(&scratch.head);
+}
+
 static void on_route(struct silt_exchange *x, struct silt_route *route, uint32_t lasts_s)
 {
     x->port = route->port;
@@ -275,6 +283,10 @@ static void on_route(struct silt_exchange *x, struct silt_route *route, uint32_t
     bool private = (route->flags & SILT_PREVIEW_PRIVATE) != 0;
     if (scratch.host.signed_url && private)
         silt_heads_put_cookie(&x->cookie, &scratch.host, lasts_s, x->tls);
+    if (private && is_borrowed(x)) {
+        silt_exchange_page(x, SILT_PAGE_LOCKED, NULL);
+        return;
+    }
     bool navigates = x->repeatable && x->html && !x->upgrade && scratch.host.signed_url;
     if (navigates || scratch.host.unfinished)
         move(x);

@@ -50,20 +50,11 @@ static bool is_dropped(silt_slice name, unsigned where)
            && silt_slice_ieq((silt_slice){name.data, 12}, SILT_LIT("x-forwarded-"));
 }
 
-bool silt_heads_has(silt_slice list, silt_slice token)
-{
-    silt_slice item;
-    while (silt_slice_split(&list, ',', &item))
-        if (silt_slice_ieq(silt_slice_trim(item), token))
-            return true;
-    return false;
-}
-
 bool silt_heads_lists(const struct silt_http_head *h, silt_slice name, silt_slice token)
 {
     for (size_t i = 0; i < h->count; i++)
         if (h->fields[i].name.len == name.len && silt_slice_ieq(h->fields[i].name, name)
-            && silt_heads_has(h->fields[i].value, token))
+            && silt_http_lists(h->fields[i].value, token))
             return true;
     return false;
 }
@@ -222,7 +213,7 @@ void silt_heads_request(struct silt_buf *out, const struct silt_http_head *h, co
 static bool is_our_cookie(silt_slice set)
 {
     silt_slice name;
-    return silt_slice_split(&set, '=', &name) && silt_slice_ieq(silt_slice_trim(name), SILT_LIT(SILT_HOST_PROOF));
+    return silt_slice_split(&set, '=', &name) && silt_slice_ieq(silt_slice_trim(name), SILT_LIT(SILT_PREVIEW_PROOF_NAME));
 }
 
 static void put_answer_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
@@ -274,7 +265,7 @@ void silt_heads_answer(struct silt_buf *out, const struct silt_http_head *h, con
 
 void silt_heads_put_cookie(struct silt_buf *out, const struct silt_host *host, uint32_t lasts_s, bool tls)
 {
-    silt_buf_addf(out, "%s=%s; HttpOnly; SameSite=Lax; Max-Age=%u; Path=", SILT_HOST_PROOF, host->proof, lasts_s);
+    silt_buf_addf(out, "%s=%s; HttpOnly; SameSite=Lax; Max-Age=%u; Path=", SILT_PREVIEW_PROOF_NAME, host->proof, lasts_s);
     silt_buf_add(out, host->prefix);
     silt_buf_addf(out, "/%s", tls ? "; Secure" : "");
 }

@@ -30,8 +30,6 @@ struct silt_heads_answer {
 
 void silt_heads_answer(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a);
 
-/* Whether `token` is in a list with commas. */
-bool silt_heads_has(silt_slice list, silt_slice token);
 /* Whether a field of that name lists it. */
 bool silt_heads_lists(const struct silt_http_head *h, silt_slice name, silt_slice token);
 /* The query without our parameter, behind its '?'; nothing when it was all. */

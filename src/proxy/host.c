@@ -92,7 +92,7 @@ static bool read_path(silt_slice path, struct silt_host *ret)
 
 static bool take_proof(silt_slice pair, char out[SILT_PREVIEW_PROOF])
 {
-    size_t skip = sizeof(SILT_HOST_PROOF);
+    size_t skip = sizeof(SILT_PREVIEW_PROOF_NAME);
     silt_slice value = {pair.data + skip, pair.len - skip};
     if (value.len == 0 || value.len >= SILT_PREVIEW_PROOF || !all_of(value, is_proof))
         return false;
@@ -102,7 +102,7 @@ static bool take_proof(silt_slice pair, char out[SILT_PREVIEW_PROOF])
 
 bool silt_host_is_proof(silt_slice pair)
 {
-    return silt_slice_starts(pair, SILT_LIT(SILT_HOST_PROOF "="));
+    return silt_slice_starts(pair, SILT_LIT(SILT_PREVIEW_PROOF_NAME "="));
 }
 
 /* The first one counts. */

@@ -7,8 +7,6 @@
 #include "http/parse.h"
 #include "wire/preview.h"
 
-#define SILT_HOST_PROOF "silt-proof" /* the parameter of a signed URL, and our cookie */
-
 struct silt_host {
     enum silt_preview_form form;
     char name[SILT_PREVIEW_NAME];

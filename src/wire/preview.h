@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define SILT_PREVIEW_PROOF_NAME "silt-proof" /* the parameter of a signed URL */
+#define SILT_PREVIEW_PROOF_NAME "silt-proof" /* the parameter of a signed URL, and the cookie that keeps it */
 
 enum {
     SILT_PREVIEW_NAME = 320, /* a text with its terminator */

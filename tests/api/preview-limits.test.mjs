@@ -163,6 +163,17 @@ test('a private port asks for a proof, which a signed URL brings and a cookie ke
 	const program = await locked.get(`/echo${url.search}&y`);
 	assert.equal(program.body.url, '/echo?y', 'programs are served at once');
 	assert.ok(program.headers['set-cookie'][0].startsWith('silt-proof='));
+	const upgrade = async (where, origin) => {
+		const raw = await locked.raw(`GET ${where}`, `Connection: Upgrade\r\nUpgrade: websocket\r\n${origin ? `Origin: ${origin}\r\n` : ''}Cookie: ${cookie.split(';')[0]}\r\n`);
+		const text = await raw.received(/^HTTP\/1\.1 \d+ /, WAIT);
+		raw.destroy();
+		return Number(text.slice(9, 12));
+	};
+	for (const origin of [undefined, locked.url.origin])
+		assert.equal(await upgrade('/ws', origin), 101);
+	for (const origin of [`http://8001-${locked.host.slice(5)}`, 'http://evil.tld', 'null', `${locked.url.origin}.evil.tld`])
+		assert.equal(await upgrade('/ws', origin), 403, `a page of ${origin} borrows the cookie`);
+	assert.equal(await upgrade(`/ws${url.search}`, 'http://evil.tld'), 101, 'who knows a signed URL needs no cookie');
 	const away = await locked.get(`//evil.tld/${url.search}`, { headers: html });
 	assert.equal(away.headers.location, '/.//evil.tld/', 'nobody is sent to another host');
 });

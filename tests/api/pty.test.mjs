@@ -134,7 +134,7 @@ test('what is replayed and what comes live is together exactly what was shown', 
 	assert.ok(first.shown.endsWith(late.shown));
 });
 
-test('a viewer that does not read slows nobody', async t => {
+test('a viewer that does not read slows nobody; one that is a whole log behind is told so and may come again', async t => {
 	const box = await daemon.box(t);
 	const slow = await Terminal.open(t, box);
 	await slow.ready();
@@ -148,7 +148,15 @@ test('a viewer that does not read slows nobody', async t => {
 	quick.type('echo st""ill\n');
 	await quick.sees(/\r\nstill/);
 	slow.socket.raw.resume();
-	await slow.sees(/\r\nstill/);
+	const { code, reason } = await slow.closed();
+	assert.equal(code, 1013);
+	assert.match(reason, /^This viewer is too slow: \d+ bytes were not shown\. Connect again/);
+	assert.deepEqual(slow.texts.at(-1), { type: 'error', message: reason });
+	const again = await Terminal.open(t, box);
+	await again.sees(/\r\nstill/);
+	quick.type('echo go""es on\n');
+	for (const terminal of [quick, again])
+		await terminal.sees(/\r\ngoes on/);
 });
 
 test('input is taken as fast as it is read, and its sender waits', async t => {

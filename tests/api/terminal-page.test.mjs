@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openBrowser, picture } from '../lib/browser.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
+import { until } from '../lib/wait.mjs';
 import { Socket } from '../lib/ws.mjs';
 
 const SLOW_MS = 60_000;
@@ -92,10 +93,35 @@ test('the cookie opens pages and WebSockets of our own pages, and nothing else',
 		assert.equal((await box.api('POST', '/api/execute', { command: 'true' }, { token: false, headers })).status, 401);
 	}
 	const [name, value] = cookie.split('=');
-	const [until, signature] = value.split('-');
-	for (const forged of [`${Number(until) + 1}-${signature}`, `${until}-${'0'.repeat(64)}`, until, `${until}-`, '', '-', `1-${signature}`, 'x'.repeat(500)]) {
+	const [date, signature] = value.split('-');
+	for (const forged of [`${Number(date) + 1}-${signature}`, `${date}-${'0'.repeat(64)}`, date, `${date}-`, '', '-', `1-${signature}`, 'x'.repeat(500)]) {
 		await assert.rejects(open('/ws', { Cookie: `${name}=${forged}`, Origin: `http://${daemon.address}` }), error => error.status === 401, forged.slice(0, 80));
 	}
+});
+
+test('in a browser: a page whose login has ended says so, shows the login, and goes on after it', async t => {
+	const box = await daemon.box(t);
+	const browser = await openBrowser(t);
+	const page = await browser.newPage();
+	page.setDefaultTimeout(SLOW_MS);
+	await page.goto(`http://${daemon.address}/sandboxes/${box.id}/terminal?session=kept`);
+	assert.equal(await page.getByText('log in again').isVisible(), false, 'a first login is no second one');
+	await page.fill('#token', daemon.token);
+	await page.click('button');
+	await sees(page, /[#$]\s*$/m);
+	await page.keyboard.type('echo still""-here\n');
+	await sees(page, /\nstill-here/);
+	await page.context().clearCookies();
+	const old = daemon.siltd();
+	process.kill(old, 'SIGKILL'); // the connection breaks, and the next one needs a login
+	await until('another siltd', () => daemon.programs('siltd').some(pid => pid !== old), SLOW_MS);
+	await page.getByText('log in again').waitFor();
+	await picture(page, 'login-again');
+	await page.fill('#token', daemon.token);
+	await page.click('button');
+	await sees(page, /\nstill-here/);
+	await page.keyboard.type('echo and""-on\n');
+	await sees(page, /\nand-on/);
 });
 
 /** What the page's terminal shows, lines and all. */
