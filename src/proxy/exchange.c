@@ -8,7 +8,7 @@ enum {
     GRACE_MS = 5000,   /* for siltd, beside the time for the port */
     CHECK_MS = 15000,  /* how often a passing exchange is looked after */
     STALL_MS = 120000, /* how long somebody may not take what waits for them */
-    FRESH_MS = 1000,   /* how long a socket may be idle for a request that cannot be repeated */
+    FRESH_MS = 1000,   /* how long a socket may be idle for a request that cannot be repeated, and a repeatable one unanswered to be repeated */
     ATTEMPTS = 3,
     ANY_AGE_MS = 60000,
     COOKIE_MAX = 1024,
@@ -180,9 +180,16 @@ static void connect_to(struct silt_exchange *x)
         dial(x);
 }
 
+/* A socket that was idle may have been closed just when we wrote to it. Whoever has heard the request works on it for longer, or says something: it
+ * is not asked twice. */
+static bool is_unheard(const struct silt_exchange *x)
+{
+    return x->reused && x->repeatable && !x->body_sent && silt_clock_ms() - x->active_ms < FRESH_MS;
+}
+
 void silt_exchange_lost(struct silt_exchange *x, bool refused)
 {
-    bool again = refused ? left_ms(x) > 0 : x->reused && x->repeatable && !x->body_sent;
+    bool again = refused ? left_ms(x) > 0 : is_unheard(x);
     if (x->answered || x->body_sent || !again || x->attempts >= ATTEMPTS || x->route == NULL) {
         silt_exchange_fail(x, refused ? SILT_PAGE_CLOSED : SILT_PAGE_BROKEN);
         return;

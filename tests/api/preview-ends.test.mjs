@@ -26,7 +26,7 @@ async function started(t, on = daemon, options = {}) {
 
 /** One visitor of each kind, in the middle of it. */
 async function visitors(preview) {
-	const waiting = await preview.raw('GET /hold');
+	const waiting = await preview.raw('POST /hold', 'Content-Length: 0\r\n'); // a GET may be asked again, of the next service
 	const clock = await preview.raw('GET /clock');
 	await clock.received(/data: 0/, WAIT);
 	const download = await preview.raw('GET /big?mib=512');
@@ -36,6 +36,12 @@ async function visitors(preview) {
 	upload.send(Buffer.alloc(100_000));
 	const socket = await preview.raw('GET /ws', UPGRADE);
 	await socket.received(/101 Switching/, WAIT);
+	const seen = []; // who has not arrived yet would wait for the next service
+	await until('all have arrived', async () => {
+		seen.push(...(await preview.get('/seen')).body);
+		return ['POST /hold', 'POST /echo'].every(line => seen.includes(line));
+	}, WAIT);
+	preview.close();
 	return { waiting, clock, download, upload, socket };
 }
 
