@@ -195,6 +195,8 @@ static void on_kill(const struct asked *q)
         return;
     if (k.target == SILT_KILL_GROUP)
         silt_run_interrupt(x, (int)k.signal);
+    else if (k.target == SILT_KILL_LEADER)
+        silt_run_signal(x, (int)k.signal);
     else
         silt_run_kill(x, (int)k.signal, k.grace_ms);
 }

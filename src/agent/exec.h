@@ -72,3 +72,4 @@ void silt_run_adopt(struct silt_exec *x, pid_t pid, const int *fds, size_t count
 /* As SILT_AGENT_KILL says. x does not end before this returns. */
 void silt_run_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
 void silt_run_interrupt(struct silt_exec *x, int signal); /* to its process group */
+void silt_run_signal(struct silt_exec *x, int signal);    /* to it alone */

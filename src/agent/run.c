@@ -280,6 +280,12 @@ void silt_run_interrupt(struct silt_exec *x, int signal)
         (void)kill(-x->pid, signal);
 }
 
+void silt_run_signal(struct silt_exec *x, int signal)
+{
+    if ((x->state == SILT_EXEC_RUNNING || x->state == SILT_EXEC_STARTING) && !x->exited)
+        (void)kill(x->pid, signal);
+}
+
 void silt_run_kill(struct silt_exec *x, int signal, uint32_t grace_ms)
 {
     bool empties = signal == SIGKILL || grace_ms > 0;

@@ -70,14 +70,15 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
                      : !own_process ? SILT_START_QUIET
                                     : SILT_START_LOG | SILT_START_HOLD | SILT_START_STDIN
                                           | SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES;
-    const uint32_t needed = SILT_START_LOG | SILT_START_STDIN; /* with a terminal */
+    bool plain = h->mode == SILT_EXEC_PLAIN;
+    const uint32_t needed = SILT_START_STDIN | (plain ? SILT_START_ARGV : SILT_START_LOG); /* with a terminal */
     bool plain_only = (h->flags & (SILT_START_ARGV | SILT_START_PIPES)) != 0;
     if (is_exec && (h->mode < SILT_EXEC_FOREGROUND || h->mode > SILT_EXEC_PLAIN))
         return silt_fail(e, SILT_PROTOCOL, "mode %u", h->mode);
     if ((h->flags & ~known) != 0 || (!own_process && h->user_len > 0)
         || (plain_only && h->mode != SILT_EXEC_PLAIN)
         || ((h->flags & SILT_START_PIPES) != 0 && (h->flags & SILT_START_LOG) != 0)
-        || (h->terminal != 0 && (h->mode != SILT_EXEC_BACKGROUND || (h->flags & needed) != needed)))
+        || (h->terminal != 0 && ((!plain && h->mode != SILT_EXEC_BACKGROUND) || (h->flags & needed) != needed)))
         return silt_fail(e, SILT_PROTOCOL, "flags %x in mode %u", h->flags, h->mode);
     return 0;
 }

@@ -86,3 +86,16 @@ void silt_id_random(char *out, size_t n)
         out[i] = alphabet[(unsigned char)out[i] & 31];
     out[n] = 0;
 }
+
+void silt_id_random_hex(char out[65])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[32];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        abort();
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        out[i * 2] = digits[bytes[i] >> 4];
+        out[i * 2 + 1] = digits[bytes[i] & 15];
+    }
+    out[64] = 0;
+}

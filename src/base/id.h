@@ -15,5 +15,7 @@ void silt_id_hostname(silt_slice id, char out[SILT_HOSTNAME_SIZE]);
 int silt_id_check_image(silt_slice name, struct silt_error *e);
 /* [A-Za-z_][A-Za-z0-9_]* of at most 256 bytes: names of environment variables. */
 bool silt_id_is_env_name(silt_slice name);
+/* 64 random hexadecimal digits and a terminator. */
+void silt_id_random_hex(char out[65]);
 /* n random characters of [a-z2-7] and a terminator. */
 void silt_id_random(char *out, size_t n);

@@ -76,6 +76,12 @@ struct silt_config {
     uint32_t preview_silence_timeout_ms;
     uint32_t preview_total_timeout_s;
     uint64_t preview_bandwidth;
+    char engine_socket[108]; /* off: none; silt-super fills it in (<run>/engine.sock) when not set */
+    char engine_mode[8];
+    char engine_group[64];
+    uint32_t engine_exit_delay_ms;
+    uint32_t engine_keep_s;
+    uint32_t engine_hold_ms;
 
     bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
     bool help;      /* --help: the program prints silt_config_help and ends */

@@ -151,6 +151,21 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "likes."},
     {"preview.bandwidth", SILT_ROW_BYTES, "0", 0, 1ULL << 40, NULL, FIELD(preview_bandwidth),
      "Bytes a second that the previews of one sandbox pass in each direction; 0: as many as they can."},
+    {"engine.socket", SILT_ROW_TEXT, "", 0, 107, NULL, FIELD(engine_socket),
+     "Unix socket of the Docker-compatible API for workerd and wrangler; `<run>/engine.sock` when not set. `off`: "
+     "there is none. Whoever may open it may do everything that the API's token allows."},
+    {"engine.mode", SILT_ROW_CHOICE, "0600", 0, 0, "0600|0660", FIELD(engine_mode),
+     "Mode of the engine socket. `0660` lets its group in."},
+    {"engine.group", SILT_ROW_TEXT, "", 0, 63, NULL, FIELD(engine_group),
+     "Group of the engine socket, by name or number; root's when not set."},
+    {"engine.exit_delay_ms", SILT_ROW_NUMBER, "0", 0, 60000, NULL, FIELD(engine_exit_delay_ms),
+     "How long after a container's connections were cut its end is told to who waits for it. Some versions of the "
+     "npm client fail the first call after an end that they hear of at once; 1200 helps them."},
+    {"engine.keep_s", SILT_ROW_NUMBER, "604800", 0, 31536000, NULL, FIELD(engine_keep_s),
+     "How many seconds the files of a container that had ended before it was removed wait for the next one of "
+     "the same name and image. 0: they go with it."},
+    {"engine.hold_ms", SILT_ROW_NUMBER, "1500", 0, 60000, NULL, FIELD(engine_hold_ms),
+     "How long a connection to a port of a container that was started less than that ago waits for the port to open."},
 #undef FIELD
 };
 

@@ -2,6 +2,7 @@
 /* siltd: faces the network and has no rights. Everything it may touch came as a descriptor from
  * silt-super; it dies without harm, and the next one finds every sandbox again. */
 #include "api/api.h"
+#include "api/engine.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "wire/super.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ struct daemon {
     struct silt_loop loop;
     struct silt_registry registry;
     struct silt_api api;
+    struct silt_engine engine;
     struct silt_watch super;
     struct silt_watch signals;
     bool stopping;
@@ -63,6 +66,8 @@ static int serve(struct daemon *d, struct silt_error *e)
     };
     if (silt_http_server_open(&d->loop, SILT_SUPER_FD_LISTEN, &limits, &hooks, &d->api.server, e) < 0)
         return -1;
+    if (d->engine.all != NULL && silt_engine_open(&d->engine, SILT_SUPER_FD_ENGINE, &limits, e) < 0)
+        return -1;
     struct silt_super_note note = {.type = SILT_SUPER_READY};
     struct silt_parcel p = {.data = &note, .len = sizeof(note)};
     silt_log(SILT_LOG_INFO, "serving", "sandboxes=%zu images=%d", d->registry.by_id.used,
@@ -89,6 +94,9 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
         silt_registry_adopted_all(&d->registry);
         if (!d->stopping && serve(d, &e) < 0)
             give_up(d, &e);
+    } else if (note->type == SILT_SUPER_LISTENER && d->engine.all != NULL) {
+        silt_containers_on_listener(d->engine.all, note->number, p->nfds == 1 ? p->fds[0] : -1);
+        p->nfds = p->nfds == 1 ? 0 : p->nfds;
     } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PRIV
                && p->nfds == 1) {
         silt_priv_ask_replace(d->registry.priv, p->fds[0]);
@@ -147,6 +155,7 @@ static void on_signal(struct silt_watch *w, uint32_t events)
     silt_log(SILT_LOG_INFO, "stopping", "signal=%u", info.ssi_signo);
     silt_api_stop_watches(&d->api);
     silt_api_part_with_guests(&d->api);
+    silt_engine_drain(&d->engine, DRAIN_MS);
     if (d->api.server != NULL)
         silt_http_server_drain(d->api.server, DRAIN_MS, on_drained, d);
     else
@@ -184,6 +193,20 @@ static void set_previews(struct silt_entrance_settings *s, const struct silt_con
                                          .localhost_host = is_on(c->preview_localhost_host)};
 }
 
+/* Before siltd is confined: it may open no netlink socket then. */
+static int set_engine(struct daemon *d, struct silt_error *e)
+{
+    struct silt_registry *r = &d->registry;
+    if (strcmp(d->config.engine_socket, "off") == 0 || fcntl(SILT_SUPER_FD_ENGINE, F_GETFD) < 0)
+        return 0;
+    r->containers = silt_containers_new(r);
+    r->containers->exit_delay_ms = d->config.engine_exit_delay_ms;
+    r->containers->keep_s = d->config.engine_keep_s;
+    r->containers->hold_ms = d->config.engine_hold_ms;
+    silt_engine_init(&d->engine, &d->api, r->containers);
+    return silt_diag_open(&r->containers->diag, e);
+}
+
 static int build(struct daemon *d, struct silt_error *e)
 {
     struct silt_registry *r = &d->registry;
@@ -211,6 +234,7 @@ static int build(struct daemon *d, struct silt_error *e)
                                             .open = d->config.network_open};
     r->without_network = strcmp(d->config.network, "off") == 0;
     if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
+        || set_engine(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
         || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0
@@ -237,6 +261,7 @@ int main(int argc, char **argv)
         return 1;
     }
     silt_log_flush();
+    silt_engine_free(&d.engine);
     silt_registry_close(&d.registry);
     silt_worker_close(d.registry.worker);
     silt_store_close(d.registry.store);

@@ -292,7 +292,7 @@ void silt_http_conn_settle(struct silt_http_conn *c)
     arm(c);
 }
 
-void silt_http_conn_start(struct silt_http_server *s, int fd)
+struct silt_http_conn *silt_http_conn_start(struct silt_http_server *s, int fd)
 {
     struct silt_http_conn *c = calloc(1, sizeof(*c));
     if (c == NULL)
@@ -306,4 +306,5 @@ void silt_http_conn_start(struct silt_http_server *s, int fd)
     silt_buf_init(&c->out, SIZE_MAX / 2);
     silt_http_conn_enter(c, SILT_HTTP_IDLE);
     silt_http_conn_settle(c);
+    return c;
 }

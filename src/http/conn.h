@@ -29,6 +29,7 @@ enum silt_http_intake {
 
 struct silt_http_conn {
     struct silt_http_server *server; /* borrowed */
+    void *tag;                       /* borrowed; the adopter's */
     struct silt_watch watch;
     struct silt_timer timer; /* rings at the earlier of both deadlines, or before */
     struct silt_grave grave;
@@ -113,7 +114,7 @@ struct silt_http_server {
 };
 
 /* Takes fd. */
-void silt_http_conn_start(struct silt_http_server *s, int fd);
+struct silt_http_conn *silt_http_conn_start(struct silt_http_server *s, int fd);
 void silt_http_conn_enter(struct silt_http_conn *c, enum silt_http_intake next);
 /* Whether bytes, if there were any, could be used now. */
 bool silt_http_conn_wants(const struct silt_http_conn *c);

@@ -61,6 +61,7 @@ static bool take_head(struct silt_http_conn *c, silt_slice *bytes)
     x->conn = c;
     x->request.head = &x->head;
     x->request.arena = &x->arena;
+    x->request.tag = c->tag;
     x->started_us = silt_clock_us();
     c->exchange = x;
     c->last = x->head.close || s->draining;
@@ -246,7 +247,13 @@ static void feed(struct silt_http_conn *c, silt_slice bytes)
 /* The client will send nothing more. */
 static void on_end(struct silt_http_conn *c)
 {
+    struct silt_http_exchange *x = c->exchange;
     c->noisy = true;
+    if (c->raw && x != NULL && x->request.halves && !x->paused) {
+        x->paused = true; /* nothing more comes: it is not read again */
+        x->on_piece(&x->request, (silt_slice){"", 0}, true);
+        return;
+    }
     if (c->intake == SILT_HTTP_SKIP)
         silt_http_conn_enter(c, SILT_HTTP_PARTING);
     else

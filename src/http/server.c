@@ -146,7 +146,7 @@ static void on_client(struct silt_watch *w, uint32_t events)
             continue;
         }
         s->count++;
-        silt_http_conn_start(s, silt_take_fd(&fd));
+        (void)silt_http_conn_start(s, silt_take_fd(&fd));
     }
 }
 
@@ -171,9 +171,10 @@ int silt_http_server_open(struct silt_loop *loop, int listen_fd,
                           struct silt_error *e)
 {
     silt_auto_fd fd = listen_fd;
-    if (silt_fd_nonblock(fd, e) < 0)
+    if (fd >= 0 && silt_fd_nonblock(fd, e) < 0)
         return -1;
-    set_options(fd);
+    if (fd >= 0)
+        set_options(fd);
     struct silt_http_server *s = calloc(1, sizeof(*s));
     if (s == NULL)
         abort();
@@ -187,13 +188,48 @@ int silt_http_server_open(struct silt_loop *loop, int listen_fd,
     silt_buf_init(&s->batch, SIZE_MAX / 2);
     silt_buf_init(&s->refusal, REFUSAL_MAX);
     s->watch = (struct silt_watch){.fd = silt_take_fd(&fd), .on_ready = on_client};
-    silt_loop_watch(loop, &s->watch, EPOLLIN);
+    if (s->watch.fd >= 0)
+        silt_loop_watch(loop, &s->watch, EPOLLIN);
     *ret = s;
     return 0;
 }
 
+void silt_http_server_adopt(struct silt_http_server *s, int fd, void *tag)
+{
+    set_options(fd);
+    if (s->draining || s->count >= s->limits.connections) {
+        silt_close_fd(&fd);
+        return;
+    }
+    s->count++;
+    struct silt_http_conn *c = silt_http_conn_start(s, fd);
+    c->tag = tag;
+}
+
+void silt_http_server_cut(struct silt_http_server *s, const void *tag)
+{
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+    for (bool found = true; found;) { /* what one leaves may end others */
+        found = false;
+        silt_list_each(it, &s->conns)
+        {
+            struct silt_http_conn *c = silt_container_of(it, struct silt_http_conn, link);
+            if (c->tag != tag)
+                continue;
+            silt_http_answer_flush(c);
+            if (c->watch.fd >= 0)
+                (void)setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+            silt_http_conn_lose(c);
+            found = true;
+            break;
+        }
+    }
+}
+
 static void stop_listening(struct silt_http_server *s)
 {
+    if (s->watch.fd < 0)
+        return;
     silt_loop_forget(s->loop, &s->watch);
     silt_close_fd(&s->watch.fd);
 }

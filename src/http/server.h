@@ -34,7 +34,7 @@ struct silt_http_hooks {
     silt_slice extra_fields; /* "Name: value\r\n..." on every response (CORS) */
 };
 
-/* Takes listen_fd. */
+/* Takes listen_fd; -1: it only gets connections by silt_http_server_adopt. */
 int silt_http_server_open(struct silt_loop *loop, int listen_fd,
                           const struct silt_http_limits *limits,
                           const struct silt_http_hooks *hooks, struct silt_http_server **ret,
@@ -45,12 +45,19 @@ void silt_http_server_drain(struct silt_http_server *s, int64_t deadline_ms,
                             void (*on_closed)(void *context), void *context);
 void silt_http_server_free(struct silt_http_server *s); /* cuts everything */
 size_t silt_http_server_connections(const struct silt_http_server *s);
+/* A connection that came in elsewhere: takes fd. `tag` is seen in each of its requests. */
+void silt_http_server_adopt(struct silt_http_server *s, int fd, void *tag);
+/* Those with this tag end: what was answered and is not sent yet is tried once, then they are reset. */
+void silt_http_server_cut(struct silt_http_server *s, const void *tag);
 
 struct silt_http_request {
     const struct silt_http_head *head; /* borrowed: valid until the answer is complete */
     struct silt_arena *arena;          /* lives until the answer is complete */
     silt_slice body;                   /* silt_http_collect: the whole, when its callback runs */
     void *owner;                       /* the handler's own */
+    void *tag;                         /* of its connection, if that was adopted */
+    /* Upgraded: the client's half-close is the end of the body (on_piece with `end`), not its leaving. */
+    bool halves;
     /* The client went away, or the server cut or refused the request: it is gone after this call.
      * Called at most once, from the loop, never from inside a function below, and never after
      * reply, end or cut. NULL is fine. A client that half-closes is not gone. */
@@ -99,6 +106,15 @@ void silt_http_end(struct silt_http_request *r); /* complete; the request is gon
 void silt_http_upgrade(struct silt_http_request *r, silt_slice fields,
                        void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end));
 bool silt_http_may_upgrade(const struct silt_http_request *r);
+/* The same for a request whose body was collected. */
+void silt_http_upgrade_late(struct silt_http_request *r, silt_slice fields,
+                            void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end));
+bool silt_http_may_upgrade_late(const struct silt_http_request *r);
+/* Before a handler has it: its path is `path` from now on, which lives in the arena. */
+void silt_http_redirect(struct silt_http_request *r, silt_slice path);
+void silt_http_redirect_query(struct silt_http_request *r, silt_slice query);
+/* The uid of who is at the other end of a unix socket; UINT32_MAX: not known. */
+uint32_t silt_http_peer(const struct silt_http_request *r);
 /* Gives the connection away instead of an answer, at once: when everything before this request is answered, on_taken is
  * called with the socket, which is the callee's (non-blocking), and with what the client has said behind the head of this request (its body, if
  * it has one), valid during the call. The request is gone after that; on_gone may come instead. The server counts it no more. */

@@ -5,6 +5,7 @@
 #include "http/conn.h"
 
 #include <assert.h>
+#include <sys/socket.h>
 
 static struct silt_http_exchange *exchange_of(struct silt_http_request *r)
 {
@@ -31,6 +32,53 @@ void silt_http_upgrade(struct silt_http_request *r, silt_slice fields,
     silt_http_consume(r, UINT64_MAX, on_piece);
     x->body_max = UINT64_MAX;
     silt_http_conn_enter(c, SILT_HTTP_BODY);
+}
+
+bool silt_http_may_upgrade_late(const struct silt_http_request *r)
+{
+    const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;
+    const struct silt_http_conn *c = x->conn;
+    return c != NULL && !c->server->draining && !c->last && x->head.minor == 1 && x->wish == SILT_HTTP_COLLECT
+           && c->intake == SILT_HTTP_NOTHING && !x->streaming;
+}
+
+void silt_http_upgrade_late(struct silt_http_request *r, silt_slice fields,
+                            void (*on_piece)(struct silt_http_request *r, silt_slice piece, bool end))
+{
+    struct silt_http_exchange *x = exchange_of(r);
+    struct silt_http_conn *c = x->conn;
+    assert(silt_http_may_upgrade_late(r));
+    silt_http_answer_switch(x, fields);
+    x->wish = SILT_HTTP_UNDECIDED;
+    x->head.length = 0;
+    c->chunked = false;
+    c->raw = true;
+    c->left = UINT64_MAX;
+    c->taken = 0;
+    silt_http_consume(r, UINT64_MAX, on_piece);
+    x->body_max = UINT64_MAX;
+    silt_http_conn_enter(c, SILT_HTTP_BODY);
+    silt_http_server_defer(c); /* what came behind the body is waiting */
+}
+
+void silt_http_redirect(struct silt_http_request *r, silt_slice path)
+{
+    exchange_of(r)->head.path = path;
+}
+
+void silt_http_redirect_query(struct silt_http_request *r, silt_slice query)
+{
+    exchange_of(r)->head.query = query;
+}
+
+uint32_t silt_http_peer(const struct silt_http_request *r)
+{
+    const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (x->conn == NULL || getsockopt(x->conn->watch.fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return UINT32_MAX;
+    return peer.uid;
 }
 
 void silt_http_take_over(struct silt_http_request *r,

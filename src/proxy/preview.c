@@ -2,6 +2,7 @@
 #include "proxy/preview.h"
 #include "base/log.h"
 #include "proxy/confine.h"
+#include "proxy/tunnel.h"
 #include "proxy/visitor.h"
 #include "wire/super.h"
 
@@ -28,11 +29,23 @@ static void on_drop(void *context, uint64_t route)
     silt_routes_drop_number(&p->routes, route);
 }
 
+static void begin_tunnel(struct preview *p, const struct silt_preview_answer *n, int fds[2])
+{
+    struct silt_route *route = silt_routes_hand(&p->routes, n);
+    struct silt_error ignored;
+    if (route != NULL && silt_fd_nonblock(fds[0], &ignored) == 0 && silt_fd_nonblock(fds[1], &ignored) == 0)
+        silt_tunnel_start(&p->loop, route, silt_take_fd(&fds[0]), silt_take_fd(&fds[1]));
+}
+
 static void on_hand(void *context, const struct silt_preview_answer *n, int fds[2])
 {
     struct preview *p = context;
     static char said[SAID_MAX];
     size_t bytes = n->body.hand.bytes;
+    if ((n->body.hand.flags & SILT_PREVIEW_TUNNEL) != 0) {
+        begin_tunnel(p, n, fds);
+        return;
+    }
     if (bytes > sizeof(said) || pread(fds[1], said, bytes, 0) != (ssize_t)bytes) {
         silt_log(SILT_LOG_WARN, "preview.hand", "bytes=%zu error=\"cannot be read\"", bytes);
         return;

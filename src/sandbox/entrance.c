@@ -182,6 +182,21 @@ uint32_t silt_entrances_close_all(struct silt_sandbox *s, void (*on_dropped)(voi
     return n;
 }
 
+uint32_t silt_entrances_close_direct(struct silt_sandbox *s, void (*on_dropped)(void *context), void *context)
+{
+    uint32_t n = 0;
+    silt_list_each(it, &s->entrances)
+    {
+        struct silt_entrance *x = silt_container_of(it, struct silt_entrance, link);
+        uint64_t number = is_exposed(x) ? 0 : close_entrance(x);
+        if (number == 0)
+            continue;
+        silt_preview_drop(s->registry->preview, number, on_dropped, context);
+        n++;
+    }
+    return n;
+}
+
 /* Changes */
 
 /* All that is not given is as before. */

@@ -71,3 +71,5 @@ void silt_entrance_signed_url(const struct silt_entrance *x, int64_t until_s, st
 
 /* sandbox.c: it is being destroyed; `on_dropped` as of silt_preview_drop, once for each number. How many? */
 uint32_t silt_entrances_close_all(struct silt_sandbox *s, void (*on_dropped)(void *context));
+/* container.c: its connections are to be cut; the same for those without a URL, with a context. */
+uint32_t silt_entrances_close_direct(struct silt_sandbox *s, void (*on_dropped)(void *context), void *context);

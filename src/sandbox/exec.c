@@ -305,6 +305,12 @@ void silt_exec_interrupt(struct silt_exec *x)
     tell_kill(x, &how);
 }
 
+void silt_exec_signal(struct silt_exec *x, int signal)
+{
+    struct silt_agent_kill how = {.signal = (uint32_t)signal, .target = SILT_KILL_LEADER};
+    tell_kill(x, &how);
+}
+
 void silt_exec_ping(struct silt_exec *x)
 {
     tell(x, SILT_AGENT_PING, 0, (silt_slice){NULL, 0});

@@ -48,6 +48,7 @@ struct silt_exec *silt_exec_hand_over(struct silt_sandbox *s, uint64_t number, i
 bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e);
 void silt_exec_kill(struct silt_exec *x, int signal, uint32_t grace_ms);
 void silt_exec_interrupt(struct silt_exec *x); /* SIGINT to its process group */
+void silt_exec_signal(struct silt_exec *x, int signal); /* to its first process only */
 /* Its agent answers with a pong of its number when it has done what was asked before. */
 void silt_exec_ping(struct silt_exec *x);
 void silt_exec_follow(struct silt_exec *x, uint64_t position);

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/capture.h"
+#include "sandbox/container.h"
 #include "sandbox/context.h"
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
@@ -48,6 +49,15 @@ const struct silt_priv_limits *silt_type_find(silt_slice name)
 uint64_t silt_registry_number(struct silt_registry *r)
 {
     return ++r->next_number;
+}
+
+void silt_registry_tell_super(struct silt_registry *r, const struct silt_super_note *said)
+{
+    struct silt_super_note note = *said;
+    struct silt_parcel p = {.data = &note, .len = sizeof(note)};
+    struct silt_error e;
+    if (silt_fd_send(r->super, &p, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "super.tell", "type=%u error=%s", note.type, e.text);
 }
 
 /* Slots and rows. */
@@ -425,7 +435,8 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
         || silt_store_each_process(r->store, load_process, r, e) < 0
         || silt_store_each_context(r->store, load_context, r, e) < 0
         || silt_store_secret(r->store, "preview", r->preview->secret, e) < 0
-        || silt_store_each_port(r->store, load_port, r, e) < 0 || silt_captures_open(r, e) < 0)
+        || silt_store_each_port(r->store, load_port, r, e) < 0 || silt_captures_open(r, e) < 0
+        || (r->containers != NULL && silt_containers_load(r->containers, e) < 0))
         return -1;
     return 0;
 }
@@ -500,6 +511,8 @@ void silt_registry_adopted_all(struct silt_registry *r)
         if (r->by_slot[i] != NULL)
             settle(r, r->by_slot[i]);
     r->recovering = false;
+    if (r->containers != NULL)
+        silt_containers_settle(r->containers);
     silt_images_sweep(r);
     silt_registry_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
@@ -567,6 +580,8 @@ void silt_registry_close(struct silt_registry *r)
 {
     silt_loop_cancel(r->loop, &r->refill);
     silt_loop_cancel(r->loop, &r->upkeep);
+    silt_containers_free(r->containers);
+    r->containers = NULL;
     silt_preview_close(r->preview);
     for (uint32_t i = 0; i < r->settings.slots; i++) {
         if (r->by_slot[i] == NULL)

@@ -16,6 +16,8 @@
 
 struct silt_sandbox;
 struct silt_image;
+struct silt_containers;
+struct silt_super_note;
 
 struct silt_registry_settings {
     uint32_t slots;
@@ -56,6 +58,7 @@ struct silt_registry {
     struct silt_egress *egress;  /* channel to silt-proxy */
     struct silt_captures *captures;
     struct silt_preview *preview; /* another to its role preview */
+    struct silt_containers *containers; /* of the engine socket; NULL: there is none */
     struct silt_registry_settings settings;
     struct silt_priv_limits default_limits; /* of settings.type */
     struct silt_map by_id;
@@ -146,6 +149,7 @@ struct silt_sandbox **silt_registry_sorted(struct silt_registry *r, struct silt_
 void silt_registry_refill_soon(struct silt_registry *r);
 void silt_registry_free_slot(struct silt_registry *r, uint32_t slot);
 uint64_t silt_registry_number(struct silt_registry *r);
+void silt_registry_tell_super(struct silt_registry *r, const struct silt_super_note *note);
 
 /* Instance types. NULL when unknown. */
 const struct silt_priv_limits *silt_type_find(silt_slice name);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/container.h"
 #include "sandbox/context.h"
 #include "sandbox/entrance.h"
 #include "sandbox/image.h"
@@ -417,6 +418,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
         silt_sandbox_tell_super(s, (struct silt_super_note){.type = SILT_SUPER_DROP}, NULL, 0);
     silt_channel_close(s);
+    silt_container_on_sandbox_ended(s);
     silt_network_on_ended(s);
     silt_visit_on_ended(s);
     silt_exec_drop_all(s, e);

@@ -54,6 +54,11 @@ static const char *const migrations[] = {
     " FROM image ORDER BY name IN ('base','host') DESC;"
     "ALTER TABLE image DROP COLUMN bytes; ALTER TABLE image DROP COLUMN created_ms;"
     "ALTER TABLE image DROP COLUMN host_usr;",
+
+    "CREATE TABLE container(id TEXT PRIMARY KEY, name TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
+    " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, extra TEXT) WITHOUT ROWID;"
+    "CREATE TABLE volume(name TEXT PRIMARY KEY, labels TEXT, created_ms INTEGER NOT NULL) WITHOUT ROWID;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -83,6 +88,12 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_IMAGE_NAME] = "INSERT OR REPLACE INTO image(name, digest) VALUES(?,?)",
     [SILT_DB_REMOVE_IMAGE_NAME] = "DELETE FROM image WHERE name=?",
     [SILT_DB_EACH_IMAGE_NAME] = "SELECT name, digest FROM image ORDER BY name",
+    [SILT_DB_PUT_CONTAINER] = "INSERT OR REPLACE INTO container VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_CONTAINER] = "DELETE FROM container WHERE id=?",
+    [SILT_DB_EACH_CONTAINER] = "SELECT * FROM container ORDER BY created_ms",
+    [SILT_DB_PUT_VOLUME] = "INSERT OR REPLACE INTO volume VALUES(?,?,?)",
+    [SILT_DB_REMOVE_VOLUME] = "DELETE FROM volume WHERE name=?",
+    [SILT_DB_EACH_VOLUME] = "SELECT * FROM volume ORDER BY name",
     [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
     [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

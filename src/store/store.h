@@ -139,6 +139,38 @@ struct silt_image_row {
     char *config; /* sandbox/image_config.h; owned, never NULL in the store */
 };
 
+enum { SILT_CONTAINER_ID_SIZE = 65, SILT_CONTAINER_NAME_MAX = 255 };
+
+enum silt_container_status { /* the numbers are in the database */
+    SILT_CONTAINER_CREATED = 0,
+    SILT_CONTAINER_RUNNING = 1,
+    SILT_CONTAINER_EXITED = 2,
+    SILT_CONTAINER_STATUS_MAX
+};
+
+/* A container of the engine socket. */
+struct silt_container_row {
+    char id[SILT_CONTAINER_ID_SIZE];
+    char *name; /* owned */
+    uint32_t uid; /* who created it */
+    enum silt_container_status status;
+    int32_t exit_code;
+    uint64_t number; /* of a sidecar: of its listening socket */
+    int64_t created_ms, started_ms, ended_ms;
+    uint8_t digest[SILT_DIGEST_SIZE]; /* of its image, when it was made */
+    char *body;  /* what it was created with, JSON; owned */
+    char *extra; /* of a sidecar: its settings, JSON; owned, may be NULL */
+};
+void silt_container_row_fini(struct silt_container_row *r);
+
+/* A volume of the engine socket. */
+struct silt_volume_row {
+    char *name;   /* owned */
+    char *labels; /* JSON object; owned, may be NULL */
+    int64_t created_ms;
+};
+void silt_volume_row_fini(struct silt_volume_row *r);
+
 struct silt_store;
 int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e);
 void silt_store_close(struct silt_store *s);
@@ -198,6 +230,16 @@ int silt_store_each_image_name(struct silt_store *s,
 int silt_store_put_image_name(struct silt_store *s, const char *name, const uint8_t digest[SILT_DIGEST_SIZE],
                               struct silt_error *e);
 int silt_store_remove_image_name(struct silt_store *s, const char *name, struct silt_error *e);
+
+/* The row is the callee's. In the order of their making. */
+int silt_store_each_container(struct silt_store *s, void (*each)(void *context, struct silt_container_row *row),
+                              void *context, struct silt_error *e);
+int silt_store_put_container(struct silt_store *s, const struct silt_container_row *row, struct silt_error *e);
+int silt_store_remove_container(struct silt_store *s, const char *id, struct silt_error *e);
+int silt_store_each_volume(struct silt_store *s, void (*each)(void *context, struct silt_volume_row *row),
+                           void *context, struct silt_error *e);
+int silt_store_put_volume(struct silt_store *s, const struct silt_volume_row *row, struct silt_error *e);
+int silt_store_remove_volume(struct silt_store *s, const char *name, struct silt_error *e);
 
 /* The machine's boot when we last ran; true when it is another one now. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);

@@ -2,6 +2,7 @@
 #include "super/child.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "super/listen.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -35,9 +36,23 @@ static bool tell_one_kept(struct silt_super *s, struct silt_child *siltd)
     return tell(siltd, &note, &fds);
 }
 
+static bool tell_listeners(struct silt_super *s, struct silt_child *siltd)
+{
+    for (; s->next_listener < s->keep.listener_count; s->next_listener++) {
+        const struct silt_kept_listener *l = &s->keep.listeners[s->next_listener];
+        struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .number = l->number};
+        struct silt_parcel fds = {.fds = {l->fd}, .nfds = 1};
+        if (!tell(siltd, &note, &fds))
+            return false;
+    }
+    return true;
+}
+
 static bool tell_kept(struct silt_super *s, struct silt_child *siltd)
 {
     const struct silt_super_note all = {.type = SILT_SUPER_KEPT_ALL};
+    if (s->next_kept <= s->keep.count && !tell_listeners(s, siltd))
+        return false;
     for (; s->next_kept < s->keep.count; s->next_kept++, s->next_context = 0) {
         const struct silt_kept *k = &s->keep.items[s->next_kept];
         for (; k->channel >= 0 && s->next_context <= k->context_count; s->next_context++)
@@ -127,6 +142,24 @@ static void on_drop(struct silt_super *s, const struct silt_super_note *note)
         silt_keep_drop(&s->keep, note->key);
 }
 
+/* What siltd is not told now, because its channel is full, it never hears of: it asks for few. */
+static void on_listen(struct silt_super *s, uint64_t number)
+{
+    struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .number = number};
+    struct silt_parcel fds = {.nfds = 0};
+    struct silt_error e;
+    char text[SILT_LISTEN_TEXT];
+    silt_auto_fd fd = -1;
+    if (silt_listen_open("127.0.0.1:0", false, &fd, text, &e) < 0)
+        silt_log(SILT_LOG_WARN, "listen.refused", "error=\"%s\"", e.text);
+    else if (!silt_keep_put_listener(&s->keep, number, fd))
+        silt_log(SILT_LOG_WARN, "listen.refused", "number=%llu", (unsigned long long)number);
+    else
+        fds = (struct silt_parcel){.fds = {silt_take_fd(&fd)}, .nfds = 1};
+    s->next_listener = s->keep.listener_count;
+    (void)tell(&s->programs[SILT_PROGRAM_SILTD], &note, &fds);
+}
+
 static void on_note(struct silt_super *s, const struct silt_super_note *note,
                     struct silt_parcel *fds)
 {
@@ -143,6 +176,13 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
     case SILT_SUPER_READY:
         silt_super_on_ready(s);
         return;
+    case SILT_SUPER_LISTEN:
+        on_listen(s, note->number);
+        return;
+    case SILT_SUPER_UNLISTEN:
+        silt_keep_drop_listener(&s->keep, note->number);
+        return;
+    case SILT_SUPER_LISTENER:
     case SILT_SUPER_KEPT:
     case SILT_SUPER_KEPT_ALL:
     case SILT_SUPER_PEER:
@@ -207,7 +247,7 @@ void silt_child_greet(struct silt_child *p)
 {
     p->watch = (struct silt_watch){.fd = p->channel, .on_ready = on_channel};
     if (p->which == SILT_PROGRAM_SILTD)
-        p->super->next_kept = p->super->next_context = 0;
+        p->super->next_kept = p->super->next_context = p->super->next_listener = 0;
     if (p->which == SILT_PROGRAM_PREVIEW)
         silt_certificate_renew(&p->super->certificate);
     silt_child_pump(p);

@@ -47,6 +47,7 @@ struct silt_super {
     struct silt_keep keep;
     uint32_t next_kept; /* what the new siltd gets next; keep.count: KEPT_ALL; beyond: all told */
     uint32_t next_context; /* of that sandbox: 0: it itself, then its contexts */
+    uint32_t next_listener; /* before all of these */
     struct silt_watch signals;
     struct silt_timer deadline;
     struct silt_outlook outlook;

@@ -17,6 +17,9 @@ void silt_keep_fini(struct silt_keep *k)
 {
     for (uint32_t i = 0; i < k->count; i++)
         silt_keep_drop(k, i);
+    while (k->listener_count > 0)
+        silt_keep_drop_listener(k, k->listeners[0].number);
+    free(k->listeners);
     free(k->items);
     *k = (struct silt_keep){0};
 }
@@ -78,4 +81,35 @@ void silt_keep_drop_context(struct silt_keep *k, uint32_t key, uint64_t number)
     uint32_t which;
     if (find_context(&k->items[key], number, &which))
         drop_context(&k->items[key], which);
+}
+
+static bool find_listener(const struct silt_keep *k, uint64_t number, uint32_t *ret)
+{
+    for (*ret = 0; *ret < k->listener_count; (*ret)++)
+        if (k->listeners[*ret].number == number)
+            return true;
+    return false;
+}
+
+bool silt_keep_put_listener(struct silt_keep *k, uint64_t number, int fd)
+{
+    uint32_t which;
+    if (k->listener_count == SILT_SUPER_LISTENERS_MAX || find_listener(k, number, &which))
+        return false;
+    struct silt_kept_listener *more =
+        realloc(k->listeners, (k->listener_count + 1) * sizeof(*more));
+    if (more == NULL)
+        abort();
+    k->listeners = more;
+    k->listeners[k->listener_count++] = (struct silt_kept_listener){.number = number, .fd = fd};
+    return true;
+}
+
+void silt_keep_drop_listener(struct silt_keep *k, uint64_t number)
+{
+    uint32_t which;
+    if (!find_listener(k, number, &which))
+        return;
+    silt_close_fd(&k->listeners[which].fd);
+    k->listeners[which] = k->listeners[--k->listener_count];
 }

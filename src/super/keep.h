@@ -19,9 +19,16 @@ struct silt_kept {
     uint32_t context_count;
 };
 
+struct silt_kept_listener {
+    uint64_t number;
+    int fd;
+};
+
 struct silt_keep {
     struct silt_kept *items; /* by key */
     uint32_t count;          /* keys are below it */
+    struct silt_kept_listener *listeners; /* owned; in no order */
+    uint32_t listener_count;
 };
 
 void silt_keep_init(struct silt_keep *k, uint32_t count);
@@ -33,3 +40,6 @@ void silt_keep_drop(struct silt_keep *k, uint32_t key); /* fine when nothing is 
  * or too many. */
 bool silt_keep_put_context(struct silt_keep *k, uint32_t key, const struct silt_kept_context *c);
 void silt_keep_drop_context(struct silt_keep *k, uint32_t key, uint64_t number); /* fine when … */
+/* Takes fd, unless it answers false: there is one of that number, or there are too many. */
+bool silt_keep_put_listener(struct silt_keep *k, uint64_t number, int fd);
+void silt_keep_drop_listener(struct silt_keep *k, uint64_t number); /* fine when … */

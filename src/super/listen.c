@@ -6,9 +6,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 enum {
     BACKLOG = 4096,
@@ -101,6 +104,53 @@ int silt_listen_open(const char *address, bool encrypted, int *ret_fd, char ret_
         return silt_fail_errno(e, "listen on %s", address);
     if (describe(fd, encrypted, ret_text, e) < 0)
         return -1;
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+static int find_group(const char *name, gid_t *ret, struct silt_error *e)
+{
+    uint64_t number;
+    *ret = 0;
+    if (name[0] == 0)
+        return 0;
+    const struct group *g = getgrnam(name);
+    if (g != NULL)
+        *ret = g->gr_gid;
+    else if (silt_slice_to_u64(silt_slice_of(name), 0, UINT32_MAX - 1, &number, e) == 0)
+        *ret = (gid_t)number;
+    else
+        return silt_fail(e, SILT_INVALID, "setting engine.group: there is no group '%s'", name);
+    return 0;
+}
+
+/* Of an instance that was killed. One that answers, and what is no socket, stays: binding fails. */
+static void remove_stale(const struct sockaddr_un *at)
+{
+    struct stat st;
+    if (lstat(at->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return;
+    silt_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 && errno == ECONNREFUSED)
+        (void)unlink(at->sun_path);
+}
+
+int silt_listen_unix(const char *path, uint32_t mode, const char *group, int *ret_fd,
+                     struct silt_error *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    gid_t gid;
+    if (silt_slice_to_cstr(silt_slice_of(path), at.sun_path, sizeof(at.sun_path), e) < 0)
+        return silt_because(e, "setting engine.socket");
+    if (find_group(group, &gid, e) < 0)
+        return -1;
+    remove_stale(&at);
+    silt_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t before = umask(0177); /* nobody is let in before the mode is right */
+    int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&at, sizeof(at));
+    (void)umask(before);
+    if (bound < 0 || chown(path, (uid_t)-1, gid) < 0 || chmod(path, (mode_t)mode) < 0 || listen(fd, BACKLOG) < 0)
+        return silt_fail_errno(e, "listen on %s", path);
     *ret_fd = silt_take_fd(&fd);
     return 0;
 }

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Mounts of ours stay ours; what the machine mounts later (a disk, a CD) still reaches us. */
 static int leave_mounts(struct silt_error *e)
@@ -123,13 +124,25 @@ static int listen_for_previews(struct silt_config *c, int *ret_fd, char ret_text
     return 0;
 }
 
+static int listen_for_engine(struct silt_config *c, int *ret_fd, struct silt_error *e)
+{
+    if (strcmp(c->engine_socket, "off") == 0)
+        return 0;
+    if (c->engine_socket[0] == 0
+        && snprintf(c->engine_socket, sizeof(c->engine_socket), "%s/engine.sock", c->run)
+               >= (int)sizeof(c->engine_socket))
+        return silt_fail(e, SILT_INVALID, "setting run: too long for the engine socket below it");
+    return silt_listen_unix(c->engine_socket, strcmp(c->engine_mode, "0660") == 0 ? 0660 : 0600, c->engine_group, ret_fd, e);
+}
+
 static int run(struct silt_config *c, struct silt_starter *starter,
                struct silt_gate *gate, int *ret_status, struct silt_error *e)
 {
     char address[SILT_LISTEN_TEXT], preview_address[SILT_LISTEN_TEXT], pid[16];
-    silt_auto_fd listen = -1, preview = -1;
+    silt_auto_fd listen = -1, preview = -1, engine = -1;
     if (hold_signals(e) < 0 || adopt(e) < 0
         || listen_for_previews(c, &preview, preview_address, e) < 0
+        || listen_for_engine(c, &engine, e) < 0
         || silt_starter_open(starter, e) < 0
         || silt_listen_open(c->listen, false, &listen, address, e) < 0)
         return -1;
@@ -142,11 +155,14 @@ static int run(struct silt_config *c, struct silt_starter *starter,
                                      .address = address,
                                      .preview = preview,
                                      .preview_address = preview_address,
+                                     .engine = engine,
                                      .gate = gate};
     int got = silt_super_run(&birth, ret_status, e);
     silt_place_untell(c, "address");
     silt_place_untell(c, "preview-address");
     silt_place_untell(c, "pid");
+    if (engine >= 0)
+        (void)unlink(c->engine_socket);
     silt_place_unlock(c);
     return got;
 }

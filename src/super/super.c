@@ -112,6 +112,8 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
     order.fds[order.count++] = p->ends[SILT_SUPER_PAIR_PRIV];
     if (p->which == SILT_PROGRAM_PRIV && s->birth->gate->ns >= 0)
         order.fds[order.count++] = s->birth->gate->ns;
+    if (p->which == SILT_PROGRAM_SILTD && s->birth->engine >= 0)
+        order.fds[order.count++] = s->birth->engine;
     return silt_starter_start(s->birth->starter, &order, &p->pid, e);
 }
 

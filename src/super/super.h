@@ -12,6 +12,7 @@ struct silt_super_birth {
     struct silt_starter *starter;     /* borrowed, open */
     int listen;                       /* borrowed */
     int preview;                      /* borrowed: where visitors come in; -1: nowhere */
+    int engine;                       /* borrowed: the engine socket; -1: there is none */
     struct silt_gate *gate;           /* borrowed: the way out, if there is one */
     const char *address;              /* borrowed: of the listening socket */
     const char *preview_address;      /* borrowed */

@@ -123,7 +123,7 @@ struct silt_agent_start {
     uint32_t command_len; /* with SILT_START_ARGV: the arguments, each with its NUL */
     uint32_t flags;       /* SILT_START_… of the request, below */
     uint32_t terminal;    /* rows << 16 | columns: the standard streams are a new terminal of that size, which controls the command's own session;
-                             its output is all in stream 1. BACKGROUND with LOG and STDIN only; 0: none */
+                             its output is all in stream 1. With STDIN, and BACKGROUND with LOG or PLAIN with ARGV only; 0: none */
 };
 enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
 enum { SILT_STDIN_LAST = 1 };     /* frame.flags of STDIN: then it is closed */
@@ -144,6 +144,7 @@ enum { /* silt_agent_start.flags; for a foreground command only the last one */
 enum silt_agent_target {
     SILT_KILL_HANDLE, /* everything that it started */
     SILT_KILL_GROUP,  /* its process group, as a terminal's interrupt: without a grace */
+    SILT_KILL_LEADER, /* its first process: without a grace */
 };
 
 struct silt_agent_kill {

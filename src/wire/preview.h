@@ -81,6 +81,7 @@ enum {
     SILT_PREVIEW_LOCALHOST = 1, /* the service is told `Host: localhost:PORT` */
     SILT_PREVIEW_CAGED = 2,     /* of HAND: answers carry `Content-Security-Policy: sandbox` and nosniff, cookies pass in neither direction.
                                    Whoever comes by a path is treated so without being told */
+    SILT_PREVIEW_TUNNEL = 8,    /* of HAND: the second descriptor is a socket inside; bytes pass both ways, half-closes too, nothing is HTTP */
     SILT_PREVIEW_PRIVATE = 4,   /* the proof was needed: it is kept in our cookie until it is too old */
 };
 

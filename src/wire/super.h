@@ -2,7 +2,7 @@
 /* super: what siltd and silt-super say to each other, and what each program is born with.
  *
  * silt-super starts siltd with:  3 = this channel (seqpacket), 4 = the listening socket, 5 = the token
- * file (read), 6 = siltd's end of the channel to silt-priv; and silt-priv with: 3 = its channel to
+ * file (read), 6 = siltd's end of the channel to silt-priv, 7 = the engine's listening socket, if there is one; and silt-priv with: 3 = its channel to
  * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
  * of a new pair as a SILT_SUPER_PEER message. Where there is a gate, silt-proxy runs too, in two roles: `egress` gets
  * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (enum silt_super_socket), of IPv4 and, where there is IPv6, again;
@@ -11,7 +11,9 @@
  * messages, at births too.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
  * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
- * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL. */
+ * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL.
+ * It also makes, for siltd, listening sockets on loopback (LISTEN; `number` is siltd's own), and keeps them
+ * in the same way: a siltd is told of each, by LISTENER, when it is made and when it is born. */
 #pragma once
 
 #include <stdint.h>
@@ -21,6 +23,7 @@ enum {
     SILT_SUPER_FD_LISTEN = 4,  /* siltd */
     SILT_SUPER_FD_TOKEN = 5,   /* siltd */
     SILT_SUPER_FD_PRIV = 6,    /* siltd */
+    SILT_SUPER_FD_ENGINE = 7,  /* siltd; not open: there is no engine socket */
     SILT_SUPER_FD_SILTD = 4,   /* silt-priv */
     SILT_SUPER_FD_NFLOG = 4,   /* silt-proxy, egress */
     SILT_SUPER_FD_PREVIEW = 4, /* silt-proxy, preview; not open: previews are off, direct access works all the same */
@@ -49,6 +52,9 @@ enum silt_super_message {
     SILT_SUPER_READY,    /* siltd -> super: serving */
     SILT_SUPER_CERTIFICATE, /* super -> silt-proxy, preview: two files, certificate and key, at its birth and when they have changed. It
                                answers with a struct silt_super_told */
+    SILT_SUPER_LISTEN,   /* siltd -> super: number: make a listening socket on 127.0.0.1, on a free port. Answer: LISTENER */
+    SILT_SUPER_UNLISTEN, /* siltd -> super: number: it goes */
+    SILT_SUPER_LISTENER, /* super -> siltd: number, the socket; without it: it could not be made */
     SILT_SUPER_MESSAGE_MAX
 };
 
@@ -75,3 +81,4 @@ struct silt_super_told {
 };
 
 enum { SILT_SUPER_CONTEXT_FDS = 3, SILT_SUPER_CONTEXTS_MAX = 64 }; /* per sandbox */
+enum { SILT_SUPER_LISTENERS_MAX = 4096 };

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Containers: create, look, start, wait, kill, stop, remove. */
+#include "api/engine.h"
+#include "json/json.h"
+#include "sandbox/sandbox.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ANSWER_MAX = 8 << 20 };
+
+static void *alloc(struct silt_http_request *r, size_t size)
+{
+    void *p = silt_arena_alloc(r->arena, size);
+    assert(p != NULL);
+    memset(p, 0, size);
+    return p;
+}
+
+/* JSON */
+
+static void add(struct silt_buf *b, const char *key, silt_slice value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_string(b, value);
+}
+
+static void add_text(struct silt_buf *b, const char *key, const char *value)
+{
+    add(b, key, silt_slice_of(value));
+}
+
+static void add_number(struct silt_buf *b, const char *key, int64_t value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_i64(b, value);
+}
+
+static void add_bool(struct silt_buf *b, const char *key, bool value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_bool(b, value);
+}
+
+static void add_time(struct silt_buf *b, const char *key, int64_t ms)
+{
+    silt_json_key(b, silt_slice_of(key));
+    if (ms > 0)
+        silt_api_time(b, ms);
+    else
+        silt_json_string(b, SILT_LIT("0001-01-01T00:00:00Z"));
+}
+
+static void add_digest(struct silt_buf *b, const char *key, const uint8_t digest[SILT_DIGEST_SIZE])
+{
+    char text[8 + 2 * SILT_DIGEST_SIZE];
+    memcpy(text, "sha256:", 8);
+    for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
+        (void)snprintf(text + 7 + i * 2, 3, "%02x", digest[i]);
+    add_text(b, key, text);
+}
+
+static void add_words(struct silt_buf *b, const char *key, const struct silt_words *w)
+{
+    silt_json_key(b, silt_slice_of(key));
+    if (!w->given) {
+        silt_json_null(b);
+        return;
+    }
+    silt_json_open(b, '[');
+    for (size_t i = 0; i < w->count; i++)
+        silt_json_string(b, w->items[i]);
+    silt_json_close(b, ']');
+}
+
+static void add_env(struct silt_buf *b, silt_slice env)
+{
+    silt_slice one;
+    silt_json_key(b, SILT_LIT("Env"));
+    silt_json_open(b, '[');
+    while (env.len > 0 && silt_slice_split(&env, 0, &one))
+        if (one.len > 0)
+            silt_json_string(b, one);
+    silt_json_close(b, ']');
+}
+
+static void add_labels(struct silt_buf *b, const struct silt_json *labels)
+{
+    silt_json_key(b, SILT_LIT("Labels"));
+    if (labels != NULL)
+        silt_json_value(b, labels);
+    else
+        silt_json_raw(b, SILT_LIT("{}"));
+}
+
+static void add_name(struct silt_buf *b, const char *key, const struct silt_container *c)
+{
+    silt_auto_buf name;
+    silt_buf_init(&name, SILT_CONTAINER_NAME_MAX + 2);
+    silt_buf_add_byte(&name, '/');
+    silt_buf_add(&name, silt_slice_of(c->row.name));
+    if (key != NULL)
+        silt_json_key(b, silt_slice_of(key));
+    silt_json_string(b, silt_buf_slice(&name));
+}
+
+static void add_state(struct silt_buf *b, const struct silt_container *c)
+{
+    bool runs = silt_container_runs(c);
+    silt_json_key(b, SILT_LIT("State"));
+    silt_json_open(b, '{');
+    add_text(b, "Status", silt_container_status(c));
+    add_bool(b, "Running", runs);
+    add_bool(b, "Paused", false);
+    add_bool(b, "Restarting", false);
+    add_bool(b, "OOMKilled", false);
+    add_bool(b, "Dead", false);
+    add_number(b, "Pid", runs ? 1 : 0);
+    add_number(b, "ExitCode", runs ? 0 : c->row.exit_code);
+    add_text(b, "Error", "");
+    add_time(b, "StartedAt", c->row.started_ms);
+    add_time(b, "FinishedAt", runs ? 0 : c->row.ended_ms);
+    silt_json_close(b, '}');
+}
+
+static void add_ports(struct silt_buf *b, const struct silt_container *c)
+{
+    char port[8];
+    (void)snprintf(port, sizeof(port), "%u", c->port);
+    silt_json_key(b, SILT_LIT("Ports"));
+    silt_json_open(b, '{');
+    if (c->spec.kind == SILT_CONTAINER_SIDECAR && silt_container_runs(c)) {
+        silt_json_key(b, SILT_LIT("39001/tcp"));
+        silt_json_open(b, '[');
+        silt_json_open(b, '{');
+        add_text(b, "HostIp", "127.0.0.1");
+        add_text(b, "HostPort", port);
+        silt_json_close(b, '}');
+        silt_json_close(b, ']');
+    }
+    silt_json_close(b, '}');
+}
+
+static void add_config(struct silt_buf *b, const struct silt_container *c)
+{
+    silt_json_key(b, SILT_LIT("Config"));
+    silt_json_open(b, '{');
+    char hostname[16];
+    (void)snprintf(hostname, sizeof(hostname), "%.12s", c->row.id);
+    add_text(b, "Hostname", hostname);
+    add(b, "Image", c->spec.image);
+    add(b, "User", c->spec.user);
+    add(b, "WorkingDir", c->spec.workdir);
+    add_env(b, c->spec.env);
+    add_words(b, "Cmd", &c->spec.cmd);
+    add_words(b, "Entrypoint", &c->spec.entrypoint);
+    add_labels(b, c->spec.labels);
+    silt_json_close(b, '}');
+}
+
+static void add_host_config(struct silt_buf *b, const struct silt_container *c)
+{
+    silt_auto_buf mode;
+    silt_buf_init(&mode, 1024);
+    if (c->spec.sidecar.len > 0)
+        silt_buf_add(&mode, SILT_LIT("container:"));
+    silt_buf_add(&mode, c->spec.sidecar.len > 0 ? c->spec.sidecar : SILT_LIT("bridge"));
+    silt_json_key(b, SILT_LIT("HostConfig"));
+    silt_json_open(b, '{');
+    add(b, "NetworkMode", silt_buf_slice(&mode));
+    add_bool(b, "Privileged", false);
+    silt_json_close(b, '}');
+}
+
+static void write_container(struct silt_buf *b, const struct silt_container *c)
+{
+    silt_json_open(b, '{');
+    add_text(b, "Id", c->row.id);
+    add_time(b, "Created", c->row.created_ms);
+    add_name(b, "Name", c);
+    add_digest(b, "Image", c->row.digest);
+    add_text(b, "Driver", "silt");
+    add_text(b, "Platform", "linux");
+    add_number(b, "RestartCount", 0);
+    add_state(b, c);
+    add_config(b, c);
+    add_host_config(b, c);
+    silt_json_key(b, SILT_LIT("NetworkSettings"));
+    silt_json_open(b, '{');
+    add_ports(b, c);
+    silt_json_close(b, '}');
+    silt_json_key(b, SILT_LIT("Mounts"));
+    silt_json_open(b, '[');
+    for (size_t i = 0; i < c->spec.mount_count; i++) {
+        silt_json_open(b, '{');
+        add_text(b, "Type", "volume");
+        add(b, "Name", c->spec.mounts[i].volume);
+        add(b, "Destination", c->spec.mounts[i].target);
+        add_bool(b, "RW", !c->spec.mounts[i].read_only);
+        silt_json_close(b, '}');
+    }
+    silt_json_close(b, ']');
+    add_text(b, "SiltSandbox", c->spec.kind == SILT_CONTAINER_APP ? c->sandbox : "");
+    silt_json_close(b, '}');
+}
+
+SILT_HANDLER(silt_engine_container_inspect)
+{
+    struct silt_container *c = silt_engine_container(r, args[0]);
+    silt_auto_buf b;
+    silt_buf_init(&b, ANSWER_MAX);
+    if (c == NULL)
+        return;
+    write_container(&b, c);
+    silt_engine_answer(r, 200, &b);
+}
+
+/* Lists */
+
+static bool has_ancestor(struct silt_engine *g, const struct silt_json *filters, const struct silt_container *c)
+{
+    const struct silt_json *wanted = silt_json_get(filters, SILT_LIT("ancestor"));
+    if (silt_engine_passes(filters, "ancestor", c->spec.image, false))
+        return true;
+    if (wanted == NULL || c->spec.kind != SILT_CONTAINER_APP)
+        return false;
+    for (const struct silt_json *i = wanted->items.first; i != NULL; i = i->next) {
+        struct silt_container_image image;
+        struct silt_error e;
+        silt_slice want = wanted->type == SILT_JSON_OBJECT ? i->key : i->type == SILT_JSON_STRING ? i->string : SILT_LIT("");
+        if (silt_container_image(g->all->registry, want, &image, &e) == 0
+            && memcmp(image.digest, c->row.digest, SILT_DIGEST_SIZE) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_listed(struct silt_engine *g, const struct silt_json *filters, bool all, const struct silt_container *c)
+{
+    bool by_status = silt_json_get(filters, SILT_LIT("status")) != NULL;
+    if (!all && !by_status && !silt_container_runs(c))
+        return false;
+    return silt_engine_passes(filters, "status", silt_slice_of(silt_container_status(c)), false)
+           && silt_engine_passes(filters, "name", silt_slice_of(c->row.name), true)
+           && silt_engine_passes(filters, "id", silt_slice_of(c->row.id), true) && has_ancestor(g, filters, c);
+}
+
+static void write_item(struct silt_buf *b, const struct silt_container *c)
+{
+    char status[48];
+    (void)snprintf(status, sizeof(status), silt_container_runs(c) ? "Up" : c->row.ended_ms > 0 ? "Exited (%d)" : "Created",
+                   c->row.exit_code);
+    silt_json_open(b, '{');
+    add_text(b, "Id", c->row.id);
+    silt_json_key(b, SILT_LIT("Names"));
+    silt_json_open(b, '[');
+    add_name(b, NULL, c);
+    silt_json_close(b, ']');
+    add(b, "Image", c->spec.image);
+    add_digest(b, "ImageID", c->row.digest);
+    add(b, "Command", c->spec.cmd.count > 0 ? c->spec.cmd.items[0] : SILT_LIT(""));
+    add_number(b, "Created", c->row.created_ms / 1000);
+    add_text(b, "State", silt_container_status(c));
+    add_text(b, "Status", status);
+    silt_json_key(b, SILT_LIT("Ports"));
+    silt_json_raw(b, SILT_LIT("[]"));
+    add_labels(b, c->spec.labels);
+    silt_json_close(b, '}');
+}
+
+SILT_HANDLER(silt_engine_container_list)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    const struct silt_json *filters;
+    struct silt_error e;
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, ANSWER_MAX);
+    bool all = silt_engine_query_bool(r, "all");
+    if (silt_engine_filters(r, &filters, &e) < 0) {
+        silt_engine_refuse_error(r, &e);
+        return;
+    }
+    silt_json_open(&b, '[');
+    silt_list_each(it, &g->all->list)
+    {
+        const struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (is_listed(g, filters, all, c))
+            write_item(&b, c);
+    }
+    silt_json_close(&b, ']');
+    silt_engine_answer(r, 200, &b);
+}
+
+/* Deeds that take a while */
+
+struct deed {
+    struct silt_container_ask ask;
+    struct silt_http_request *request;
+    char id[SILT_CONTAINER_ID_SIZE];
+};
+
+static void on_gone(struct silt_http_request *r)
+{
+    struct deed *d = r->owner;
+    silt_container_ask_leave(&d->ask);
+}
+
+static struct deed *new_deed(struct silt_http_request *r, void (*on_done)(struct silt_container_ask *, const struct silt_error *))
+{
+    struct deed *d = alloc(r, sizeof(*d));
+    d->request = r;
+    d->ask.on_done = on_done;
+    silt_list_init(&d->ask.link);
+    r->owner = d;
+    r->on_gone = on_gone;
+    return d;
+}
+
+static void on_deed(struct silt_container_ask *a, const struct silt_error *e)
+{
+    struct deed *d = silt_container_of(a, struct deed, ask);
+    if (e == NULL)
+        silt_engine_empty(d->request, 204);
+    else if (e->code == SILT_NOT_FOUND || e->code == SILT_DENIED)
+        silt_engine_refuse(d->request, 400, "%s", e->text); /* of its program; the container is there */
+    else
+        silt_engine_refuse_error(d->request, e);
+}
+
+static void answer_created(struct silt_http_request *r, const char *id)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 1024);
+    silt_json_open(&b, '{');
+    add_text(&b, "Id", id);
+    silt_json_key(&b, SILT_LIT("Warnings"));
+    silt_json_raw(&b, SILT_LIT("[]"));
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 201, &b);
+}
+
+static void on_made(struct silt_container_ask *a, const struct silt_error *e)
+{
+    struct deed *d = silt_container_of(a, struct deed, ask);
+    if (e == NULL)
+        answer_created(d->request, d->id);
+    else
+        silt_engine_refuse_error(d->request, e);
+}
+
+static bool is_good_name(silt_slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        /* workerd's names hold what its users chose: more than Docker's grammar, nothing that could hurt */
+        if (c >= 0 && (c < ' ' || c == 0x7f || c == '/' || (i == 0 && !letter)))
+            return false;
+    }
+    return name.len <= SILT_CONTAINER_NAME_MAX;
+}
+
+SILT_HANDLER(silt_engine_container_create)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    silt_slice name = silt_engine_query(r, "name");
+    struct silt_container *c = NULL;
+    struct silt_error e;
+    (void)args;
+    if (name.len > 0 && name.data[0] == '/')
+        name = (silt_slice){name.data + 1, name.len - 1};
+    if (!is_good_name(name)) {
+        silt_engine_refuse(r, 400, "Invalid container name: it has to begin with a letter or a digit, of at most %d bytes",
+                           SILT_CONTAINER_NAME_MAX);
+        return;
+    }
+    if (silt_container_create(g->all, name, r->body, silt_http_peer(r), &c, &e) < 0) {
+        silt_engine_refuse_error(r, &e);
+        return;
+    }
+    struct deed *d = new_deed(r, on_made);
+    memcpy(d->id, c->row.id, sizeof(d->id));
+    if (silt_container_is_made(c, &d->ask))
+        answer_created(r, c->row.id);
+}
+
+SILT_HANDLER(silt_engine_container_start)
+{
+    struct silt_container *c = silt_engine_container(r, args[0]);
+    if (c == NULL)
+        return;
+    if (silt_container_runs(c)) {
+        silt_engine_empty(r, 304);
+        return;
+    }
+    if (c->state == SILT_CONTAINER_IS_REMOVING || c->clearing) {
+        silt_engine_refuse(r, 409, "container %s is being %s", c->row.id, c->clearing ? "made" : "removed");
+        return;
+    }
+    silt_container_start(c, &new_deed(r, on_deed)->ask);
+}
+
+SILT_HANDLER(silt_engine_container_remove)
+{
+    struct silt_container *c = silt_engine_container(r, args[0]);
+    if (c == NULL)
+        return;
+    if (c->state == SILT_CONTAINER_IS_REMOVING || c->doomed) {
+        silt_engine_refuse(r, 409, "removal of container %s is already in progress", c->row.id);
+        return;
+    }
+    if (!silt_engine_query_bool(r, "force") && (silt_container_runs(c) || c->state == SILT_CONTAINER_IS_STARTING)) {
+        silt_engine_refuse(r, 409, "cannot remove container %s: it is running; stop it first or force the removal", c->row.id);
+        return;
+    }
+    silt_container_remove(c, &new_deed(r, on_deed)->ask);
+}
+
+/* Signals */
+
+static const struct {
+    const char *name;
+    int number;
+} signals[] = {
+    {"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT},   {"ILL", SIGILL},       {"TRAP", SIGTRAP}, {"ABRT", SIGABRT},
+    {"BUS", SIGBUS},   {"FPE", SIGFPE},   {"KILL", SIGKILL},   {"USR1", SIGUSR1},     {"SEGV", SIGSEGV}, {"USR2", SIGUSR2},
+    {"PIPE", SIGPIPE}, {"ALRM", SIGALRM}, {"TERM", SIGTERM},   {"STKFLT", SIGSTKFLT}, {"CHLD", SIGCHLD}, {"CONT", SIGCONT},
+    {"STOP", SIGSTOP}, {"TSTP", SIGTSTP}, {"TTIN", SIGTTIN},   {"TTOU", SIGTTOU},     {"URG", SIGURG},   {"XCPU", SIGXCPU},
+    {"XFSZ", SIGXFSZ}, {"VTALRM", SIGVTALRM}, {"PROF", SIGPROF}, {"WINCH", SIGWINCH}, {"IO", SIGIO},     {"PWR", SIGPWR},
+    {"SYS", SIGSYS},
+};
+
+static int signal_of(silt_slice text)
+{
+    uint64_t number;
+    struct silt_error e;
+    if (text.len == 0)
+        return SIGKILL;
+    if (silt_slice_to_u64(text, 1, 64, &number, &e) == 0)
+        return (int)number;
+    if (text.len > 3 && silt_slice_ieq((silt_slice){text.data, 3}, SILT_LIT("SIG")))
+        text = (silt_slice){text.data + 3, text.len - 3};
+    for (size_t i = 0; i < SILT_COUNT(signals); i++)
+        if (silt_slice_ieq(text, silt_slice_of(signals[i].name)))
+            return signals[i].number;
+    return 0;
+}
+
+SILT_HANDLER(silt_engine_container_kill)
+{
+    struct silt_container *c = silt_engine_container(r, args[0]);
+    struct silt_error e;
+    if (c == NULL)
+        return;
+    int signal = signal_of(silt_engine_query(r, "signal"));
+    if (signal == 0)
+        silt_engine_refuse(r, 400, "Invalid signal");
+    else if (silt_container_kill(c, signal, &e) < 0)
+        silt_engine_refuse_error(r, &e);
+    else
+        silt_engine_empty(r, 204);
+}
+
+/* Waits */
+
+struct wait {
+    struct silt_container_wait wait;
+    struct silt_http_request *request;
+    bool stops; /* the answer is that of a stop */
+};
+
+static void on_wait_gone(struct silt_http_request *r)
+{
+    struct wait *w = r->owner;
+    silt_container_wait_leave(&w->wait);
+}
+
+static void answer_code(struct silt_http_request *r, int32_t code)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 256);
+    silt_json_open(&b, '{');
+    add_number(&b, "StatusCode", code);
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 200, &b);
+}
+
+static void on_waited(struct silt_container_wait *w, int32_t code)
+{
+    struct wait *wait = silt_container_of(w, struct wait, wait);
+    if (wait->stops)
+        silt_engine_empty(wait->request, 204);
+    else
+        answer_code(wait->request, code);
+}
+
+static struct wait *new_wait(struct silt_http_request *r, bool removed, bool stops)
+{
+    struct wait *w = alloc(r, sizeof(*w));
+    *w = (struct wait){.request = r, .wait = {.removed = removed, .on_done = on_waited}, .stops = stops};
+    r->owner = w;
+    r->on_gone = on_wait_gone;
+    return w;
+}
+
+SILT_HANDLER(silt_engine_container_wait)
+{
+    struct silt_container *c = silt_engine_container(r, args[0]);
+    silt_slice condition = silt_engine_query(r, "condition");
+    int32_t code;
+    if (c == NULL)
+        return;
+    bool removed = silt_slice_eq(condition, SILT_LIT("removed"));
+    if (!removed && condition.len > 0 && !silt_slice_eq(condition, SILT_LIT("not-running"))
+        && !silt_slice_eq(condition, SILT_LIT("next-exit"))) {
+        silt_engine_refuse(r, 400, "invalid condition: \"%.*s\"", (int)(condition.len < 100 ? condition.len : 100), condition.data);
+        return;
+    }
+    if (silt_container_wait(c, &new_wait(r, removed, false)->wait, &code))
+        answer_code(r, code);
+}
+
+SILT_HANDLER(silt_engine_container_stop)
+{
+    struct silt_container *c = silt_engine_container(r, args[0]);
+    uint64_t seconds;
+    struct silt_error e;
+    int32_t code;
+    if (c == NULL)
+        return;
+    if (!silt_container_runs(c)) {
+        silt_engine_empty(r, 304);
+        return;
+    }
+    if (silt_slice_to_u64(silt_engine_query(r, "t"), 0, 3600, &seconds, &e) < 0)
+        seconds = c->spec.stop_timeout_s;
+    struct wait *w = new_wait(r, false, true);
+    if (c->state == SILT_CONTAINER_IS_RUNNING && silt_container_stop(c, (uint32_t)seconds, &e) < 0)
+        silt_engine_refuse_error(r, &e);
+    else if (silt_container_wait(c, &w->wait, &code))
+        silt_engine_empty(r, 204);
+}

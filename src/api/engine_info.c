@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine says of itself: enough for workerd, wrangler and a docker command line. */
+#include "api/engine.h"
+#include "json/json.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static void add(struct silt_buf *b, const char *key, const char *value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_string(b, silt_slice_of(value));
+}
+
+static void add_number(struct silt_buf *b, const char *key, int64_t value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_i64(b, value);
+}
+
+static void add_bool(struct silt_buf *b, const char *key, bool value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_bool(b, value);
+}
+
+SILT_HANDLER(silt_engine_ping)
+{
+    (void)args;
+    silt_http_reply(r, 200, SILT_LIT("text/plain; charset=utf-8"),
+                    SILT_LIT("Api-Version: " SILT_ENGINE_API "\r\nDocker-Experimental: false\r\nOstype: linux\r\n"
+                             "Server: Silt/" SILT_VERSION " (linux)\r\nCache-Control: no-cache, no-store, must-revalidate\r\n"),
+                    SILT_LIT("OK"));
+}
+
+static const char *machine(struct utsname *u)
+{
+    if (uname(u) < 0)
+        memset(u, 0, sizeof(*u));
+    return strcmp(u->machine, "x86_64") == 0 ? "amd64" : strcmp(u->machine, "aarch64") == 0 ? "arm64" : u->machine;
+}
+
+SILT_HANDLER(silt_engine_version)
+{
+    struct utsname u;
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("Platform"));
+    silt_json_raw(&b, SILT_LIT("{\"Name\":\"Silt\"}"));
+    add(&b, "Version", SILT_VERSION);
+    add(&b, "ApiVersion", SILT_ENGINE_API);
+    add(&b, "MinAPIVersion", SILT_ENGINE_API_MIN);
+    add(&b, "Os", "linux");
+    add(&b, "Arch", machine(&u));
+    add(&b, "KernelVersion", u.release);
+    silt_json_key(&b, SILT_LIT("Components"));
+    silt_json_raw(&b, SILT_LIT("[{\"Name\":\"Engine\",\"Version\":\"" SILT_VERSION "\",\"Details\":{}}]"));
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 200, &b);
+}
+
+static void count(struct silt_containers *all, int64_t counts[3])
+{
+    silt_list_each(it, &all->list)
+    {
+        const struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        counts[0]++;
+        counts[silt_container_runs(c) ? 1 : 2]++;
+    }
+}
+
+/* Never rootless: that would make wrangler ask for rights that nobody gets here. */
+SILT_HANDLER(silt_engine_info)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    struct utsname u;
+    int64_t counts[3] = {0};
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, 8192);
+    count(g->all, counts);
+    silt_json_open(&b, '{');
+    add(&b, "ID", "silt");
+    add(&b, "Name", "silt");
+    add_number(&b, "Containers", counts[0]);
+    add_number(&b, "ContainersRunning", counts[1]);
+    add_number(&b, "ContainersPaused", 0);
+    add_number(&b, "ContainersStopped", counts[2]);
+    add(&b, "Driver", "silt");
+    add(&b, "OSType", "linux");
+    (void)machine(&u);
+    add(&b, "Architecture", u.machine);
+    add(&b, "KernelVersion", u.release);
+    add(&b, "OperatingSystem", "Silt");
+    add(&b, "ServerVersion", SILT_VERSION);
+    add(&b, "CgroupDriver", "none");
+    add(&b, "DefaultRuntime", "silt");
+    add_number(&b, "NCPU", sysconf(_SC_NPROCESSORS_ONLN));
+    add_number(&b, "MemTotal", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+    add_bool(&b, "MemoryLimit", true);
+    add_bool(&b, "IPv4Forwarding", false);
+    silt_json_key(&b, SILT_LIT("SecurityOptions"));
+    silt_json_raw(&b, SILT_LIT("[\"name=seccomp,profile=builtin\",\"name=userns\"]"));
+    silt_json_key(&b, SILT_LIT("Warnings"));
+    silt_json_raw(&b, SILT_LIT("[]"));
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 200, &b);
+}
+
+/* The gateway is loopback: workerd listens there for what comes out of containers, and silt-proxy reaches it without any bridge. */
+#define BRIDGE                                                                                                       \
+    "{\"Name\":\"bridge\",\"Id\":\"5117b21d9e0000000000000000000000000000000000000000000000000000\","                \
+    "\"Created\":\"2026-01-01T00:00:00Z\",\"Scope\":\"local\",\"Driver\":\"bridge\",\"EnableIPv6\":false,"            \
+    "\"IPAM\":{\"Driver\":\"default\",\"Options\":null,\"Config\":[{\"Subnet\":\"172.17.0.0/16\",\"Gateway\":\"127.0.0.1\"}]}," \
+    "\"Internal\":false,\"Attachable\":false,\"Ingress\":false,\"Containers\":{},\"Options\":{},\"Labels\":{}}"
+
+SILT_HANDLER(silt_engine_network)
+{
+    if (!silt_slice_eq(args[0], SILT_LIT("bridge"))) {
+        silt_engine_refuse(r, 404, "network %.*s not found", (int)(args[0].len < 200 ? args[0].len : 200), args[0].data);
+        return;
+    }
+    silt_http_reply(r, 200, SILT_LIT("application/json"), (silt_slice){NULL, 0}, SILT_LIT(BRIDGE));
+}
+
+SILT_HANDLER(silt_engine_network_list)
+{
+    (void)args;
+    silt_http_reply(r, 200, SILT_LIT("application/json"), (silt_slice){NULL, 0}, SILT_LIT("[" BRIDGE "]"));
+}

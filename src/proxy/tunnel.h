@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tunnel: a connection that siltd let in, and a socket inside a sandbox: bytes pass both ways as they are, and so do half-closes. It
+ * belongs to a route: with that it is reset. */
+#pragma once
+
+#include "proxy/routes.h"
+
+/* Takes both descriptors, non-blocking ones. */
+void silt_tunnel_start(struct silt_loop *loop, struct silt_route *route, int visitor, int inside);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container: one container of the engine socket (a sandbox with one program, or a sidecar, which is none) and its state; all of them
+ * survive siltd. An app container's sandbox is `w-` and a part of the sha256 of its name; it outlives the container when that had ended.
+ *
+ *   CREATED --start--> STARTING --program runs--> RUNNING --its end, a signal--> ENDING --connections are cut--> EXITED
+ *                          \----it cannot run------------------------------------------------------------------^
+ *   any --remove--> (ENDING, then) REMOVING --files are gone--> (gone)                                            */
+#pragma once
+
+#include "base/list.h"
+#include "sandbox/container_spec.h"
+#include "sandbox/process.h"
+
+enum { SILT_CONTAINERS_MAX = 8192, SILT_CONTROL_PORT = 3000 };
+
+struct silt_container;
+
+enum silt_container_state {
+    SILT_CONTAINER_IS_CREATED,
+    SILT_CONTAINER_IS_STARTING,
+    SILT_CONTAINER_IS_RUNNING,
+    SILT_CONTAINER_IS_ENDING,
+    SILT_CONTAINER_IS_EXITED,
+    SILT_CONTAINER_IS_REMOVING,
+};
+
+/* Waits for an end or for the removal; embedded, must leave before it goes. */
+struct silt_container_wait {
+    struct silt_link link;
+    bool removed; /* what it waits for */
+    void (*on_done)(struct silt_container_wait *w, int32_t code);
+};
+
+/* Waits until something is done; embedded, must leave before it goes. */
+struct silt_container_ask {
+    struct silt_link link;
+    void (*on_done)(struct silt_container_ask *a, const struct silt_error *e); /* NULL: it is */
+};
+
+struct silt_container {
+    struct silt_containers *all; /* borrowed */
+    struct silt_container_row row;
+    struct silt_arena arena; /* of spec */
+    struct silt_container_spec spec;
+    struct silt_link link;
+    enum silt_container_state state;
+    char sandbox[SILT_ID_MAX + 1]; /* its id */
+    bool builtin;                  /* port SILT_CONTROL_PORT is served by us */
+    bool reused;                   /* its sandbox has files of an earlier one */
+    bool doomed;                   /* it is removed as soon as it has ended */
+    bool clearing;                 /* files of an earlier one are going */
+    struct silt_waiter waiter;     /* for its sandbox */
+    struct silt_process_watch watch;
+    struct silt_process *process;  /* borrowed: its program; NULL: none runs */
+    int listen;                    /* of a sidecar; the hooks' */
+    uint16_t port;                 /* of a sidecar, on 127.0.0.1 */
+    uint16_t egress;               /* of a sidecar: where its traffic goes */
+    uint32_t unheard;              /* of a sidecar: how often nobody listened where its traffic goes */
+    struct silt_link starters;     /* struct silt_container_ask */
+    struct silt_link waits;        /* struct silt_container_wait */
+    struct silt_link removers;     /* struct silt_container_ask */
+    uint32_t drops;                /* connections that are being cut */
+    struct silt_timer delay, stop;
+    uint64_t copy; /* of a COPY: volumes.c's */
+    struct silt_grave grave;
+};
+
+struct silt_containers_hooks {
+    void (*cut)(void *context, struct silt_container *c); /* connections that the API serves itself */
+    void (*listen)(void *context, struct silt_container *c, int fd); /* a sidecar's socket; takes it */
+    void (*unlisten)(void *context, struct silt_container *c);
+    void *context;
+};
+
+struct silt_containers {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_containers_hooks hooks;
+    struct silt_link list; /* in the order of their making */
+    size_t count;
+    struct silt_map by_name, by_id;
+    int diag; /* sandbox/diag.h; -1: none */
+    uint32_t exit_delay_ms, keep_s, hold_ms;
+    struct silt_timer upkeep;
+};
+
+struct silt_containers *silt_containers_new(struct silt_registry *r); /* before the registry opens */
+int silt_containers_load(struct silt_containers *all, struct silt_error *e);
+void silt_containers_settle(struct silt_containers *all); /* all that still runs was adopted */
+void silt_containers_free(struct silt_containers *all);   /* the daemon ends */
+/* A socket that silt-super made or kept; takes it. -1: it could not make it. */
+void silt_containers_on_listener(struct silt_containers *all, uint64_t number, int fd);
+
+/* By name, id or the beginning of an id that only one has. */
+struct silt_container *silt_container_find(struct silt_containers *all, silt_slice name);
+/* SILT_CONFLICT: the name is taken; SILT_NOT_FOUND: the image, or the sidecar, is not there. `name` may be empty. */
+int silt_container_create(struct silt_containers *all, silt_slice name, silt_slice body, uint32_t uid,
+                          struct silt_container **ret, struct silt_error *e);
+/* Whether it can be started. Not yet: what an earlier one left has to go first; `a` is told. */
+bool silt_container_is_made(struct silt_container *c, struct silt_container_ask *a);
+/* It is made, and does not run. */
+void silt_container_start(struct silt_container *c, struct silt_container_ask *a);
+/* SILT_CONFLICT: it does not run. */
+int silt_container_kill(struct silt_container *c, int signal, struct silt_error *e);
+/* SIGTERM, then SIGKILL after so many seconds. */
+int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e);
+/* Ends it first if it runs. The name is free when `a` (may be NULL) is told. */
+void silt_container_remove(struct silt_container *c, struct silt_container_ask *a);
+/* At once when it is so already: true, and the code. */
+bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w, int32_t *ret_code);
+void silt_container_wait_leave(struct silt_container_wait *w);
+void silt_container_ask_leave(struct silt_container_ask *a); /* fine when it is over, but was initialized */
+/* Its sandbox, made if it is not there, running: `w` is told. */
+int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e);
+/* The one whose network this sidecar is, and which runs; NULL: none. */
+struct silt_container *silt_container_behind(struct silt_container *sidecar);
+static inline bool silt_container_runs(const struct silt_container *c)
+{
+    return c->state == SILT_CONTAINER_IS_RUNNING || c->state == SILT_CONTAINER_IS_ENDING;
+}
+const char *silt_container_status(const struct silt_container *c);
+
+/* sandbox.c: its processes have ended. */
+void silt_container_on_sandbox_ended(struct silt_sandbox *s);
+
+/* container_image.c: what an image says; slices live as long as the image. */
+struct silt_container_image {
+    char name[SILT_IMAGE_NAME_SIZE]; /* for silt_sandbox_options */
+    uint8_t digest[SILT_DIGEST_SIZE];
+    bool builtin;
+    struct silt_words entrypoint, cmd;
+    silt_slice env, workdir, user;
+};
+int silt_container_image(struct silt_registry *r, silt_slice reference, struct silt_container_image *ret,
+                         struct silt_error *e);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container_own: what the files about containers share with each other and nobody else. */
+#pragma once
+
+#include "sandbox/container.h"
+
+/* container_capture.c: the way out. A sidecar has one from its making to its removal. */
+void silt_container_begin_capture(struct silt_container *sidecar);
+void silt_container_forget_capture(struct silt_container *sidecar);
+void silt_container_choose_network(struct silt_container *c, struct silt_sandbox_options *o);
+uint16_t silt_container_egress_port(const struct silt_container *sidecar); /* 0: not known */
