@@ -141,29 +141,37 @@ static bool strip_version(struct silt_http_request *r)
     return true;
 }
 
+/* What is refused is read, too: some clients have not sent the end of an empty body when we would answer. */
 static void on_body(struct silt_http_request *r)
 {
     struct silt_engine_call *c = r->owner;
-    c->route->handle(r, c->args);
+    if (!strip_version(r))
+        return;
+    if (c->route != NULL)
+        c->route->handle(r, c->args);
+    else
+        silt_engine_refuse(r, c->known ? 405 : 404, c->known ? "method not allowed" : "page not found");
+}
+
+/* The path without its version. */
+static silt_slice plain_path(silt_slice path)
+{
+    bool versioned = silt_slice_starts(path, SILT_LIT("/v")) && path.len > 2 && path.data[2] >= '0' && path.data[2] <= '9';
+    const char *slash = versioned ? memchr(path.data + 1, '/', path.len - 1) : NULL;
+    return slash != NULL ? (silt_slice){slash, path.len - (size_t)(slash - path.data)} : path;
 }
 
 static void on_request(void *context, struct silt_http_request *r)
 {
     struct silt_route_match match;
-    if (!strip_version(r))
-        return;
-    silt_router_find(silt_engine_routes, silt_engine_route_count, r->head->method, r->head->path, &match);
-    if (match.route == NULL) {
-        silt_engine_refuse(r, match.path_known ? 405 : 404, match.path_known ? "method not allowed" : "page not found");
-        return;
-    }
+    silt_router_find(silt_engine_routes, silt_engine_route_count, r->head->method, plain_path(r->head->path), &match);
     struct silt_engine_call *c = silt_arena_alloc(r->arena, sizeof(*c));
     assert(c != NULL);
-    *c = (struct silt_engine_call){.engine = context, .route = match.route};
+    *c = (struct silt_engine_call){.engine = context, .route = match.route, .known = match.path_known};
     memcpy(c->args, match.args, sizeof(c->args));
     r->owner = c;
-    if ((match.route->flags & SILT_ENGINE_STREAM) != 0)
-        match.route->handle(r, c->args);
+    if (match.route != NULL && (match.route->flags & SILT_ENGINE_STREAM) != 0)
+        on_body(r);
     else
         silt_http_collect(r, BODY_MAX, on_body);
 }

@@ -32,7 +32,8 @@ extern const size_t silt_engine_route_count;
 /* A request: lives in its arena. In a handler its body is there, unless the route has SILT_ENGINE_STREAM. */
 struct silt_engine_call {
     struct silt_engine *engine;
-    const struct silt_route *route;
+    const struct silt_route *route; /* NULL: none has this path, or `known`: with another method */
+    bool known;
     silt_slice args[SILT_ROUTE_ARGS_MAX];
 };
 static inline struct silt_engine *silt_engine_of(const struct silt_http_request *r)

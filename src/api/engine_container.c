@@ -509,10 +509,10 @@ static struct wait *new_wait(struct silt_http_request *r, bool removed, bool sto
 SILT_HANDLER(silt_engine_container_wait)
 {
     struct silt_container *c = silt_engine_container(r, args[0]);
-    silt_slice condition = silt_engine_query(r, "condition");
     int32_t code;
     if (c == NULL)
         return;
+    silt_slice condition = silt_engine_query(r, "condition");
     bool removed = silt_slice_eq(condition, SILT_LIT("removed"));
     if (!removed && condition.len > 0 && !silt_slice_eq(condition, SILT_LIT("not-running"))
         && !silt_slice_eq(condition, SILT_LIT("next-exit"))) {

@@ -1,47 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What workerd says to a sidecar beside CONNECT: where traffic that comes out goes, and which certificate to trust. */
 #include "api/engine.h"
-#include "json/json.h"
+#include "sandbox/capture.h"
 
-enum { BODY_MAX = 256 << 10 };
+#include <assert.h>
 
-static int read_egress(struct silt_http_request *r, uint16_t *ret_port, struct silt_error *e)
+struct asking {
+    struct silt_capture_ask ask;
+    struct silt_http_request *request;
+};
+
+static void on_gone(struct silt_http_request *r)
 {
-    const struct silt_json *o, *port;
-    if (silt_json_read(r->arena, r->body, &o, e) < 0)
-        return -1;
-    port = silt_json_get(o, SILT_LIT("port"));
-    const struct silt_json *internet = silt_json_get(o, SILT_LIT("internet")), *dns = silt_json_get(o, SILT_LIT("dns"));
-    if (o->type != SILT_JSON_OBJECT || (port == NULL && internet == NULL && dns == NULL))
-        return silt_fail(e, SILT_INVALID, "it must be an object with port, internet or dns");
-    if (port != NULL && (port->type != SILT_JSON_INT || port->integer < 1 || port->integer > UINT16_MAX))
-        return silt_fail(e, SILT_INVALID, "port must be a number between 1 and 65535");
-    *ret_port = port != NULL ? (uint16_t)port->integer : 0;
-    return 0;
+    struct asking *q = r->owner;
+    silt_capture_leave(&q->ask);
+}
+
+static void on_done(struct silt_capture_ask *a, silt_slice pem, const struct silt_error *e)
+{
+    struct silt_http_request *r = silt_container_of(a, struct asking, ask)->request;
+    if (e != NULL)
+        silt_engine_refuse(r, 503, "%s", e->text);
+    else if (pem.len > 0)
+        silt_http_reply(r, 200, SILT_LIT("application/x-pem-file"), (silt_slice){NULL, 0}, pem);
+    else
+        silt_engine_empty(r, 204);
+}
+
+static struct asking *new_asking(struct silt_http_request *r)
+{
+    struct asking *q = silt_arena_alloc(r->arena, sizeof(*q));
+    assert(q != NULL);
+    *q = (struct asking){.ask = {.on_done = on_done}, .request = r};
+    r->owner = q;
+    r->on_gone = on_gone;
+    return q;
 }
 
 static void on_egress(struct silt_http_request *r)
 {
-    struct silt_container *c = r->tag;
+    const struct silt_container *c = r->tag;
+    struct silt_capture_change change;
     struct silt_error e;
-    uint16_t port;
-    if (read_egress(r, &port, &e) < 0) {
+    if (silt_capture_read(r->arena, r->body, &change, &e) < 0)
         silt_engine_refuse_error(r, &e);
-        return;
-    }
-    if (port != 0)
-        c->egress = port;
-    silt_engine_empty(r, 204);
+    else
+        silt_capture_set(c->all->registry, c->row.number, &change, &new_asking(r)->ask);
 }
 
 void silt_sidecar_on_request(void *context, struct silt_http_request *r)
 {
     const struct silt_http_head *h = r->head;
+    const struct silt_container *c = r->tag;
     (void)context;
     if (silt_slice_eq(h->path, SILT_LIT("/egress")) && silt_slice_eq(h->method, SILT_LIT("PUT")))
-        silt_http_collect(r, BODY_MAX, on_egress);
+        silt_http_collect(r, SILT_CAPTURE_BODY_MAX, on_egress);
     else if (silt_slice_eq(h->path, SILT_LIT("/ca")) && silt_slice_eq(h->method, SILT_LIT("GET")))
-        silt_engine_refuse(r, 503, "there is no certificate authority");
+        silt_capture_ca(c->all->registry, c->row.number, &new_asking(r)->ask);
     else
         silt_engine_refuse(r, 404, "page not found");
 }

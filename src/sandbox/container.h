@@ -54,7 +54,6 @@ struct silt_container {
     struct silt_process *process;  /* borrowed: its program; NULL: none runs */
     int listen;                    /* of a sidecar; the hooks' */
     uint16_t port;                 /* of a sidecar, on 127.0.0.1 */
-    uint16_t egress;               /* of a sidecar: where its traffic goes */
     uint32_t unheard;              /* of a sidecar: how often nobody listened where its traffic goes */
     struct silt_link starters;     /* struct silt_container_ask */
     struct silt_link waits;        /* struct silt_container_wait */

@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/capture.h"
 #include "sandbox/container_own.h"
 #include "sandbox/sandbox.h"
 
+/* Nobody waits for it: workerd sets it again before it starts anything. */
+static void on_begun(struct silt_capture_ask *a, silt_slice pem, const struct silt_error *e)
+{
+    (void)a;
+    (void)pem;
+    (void)e;
+}
+
 void silt_container_begin_capture(struct silt_container *sidecar)
 {
-    sidecar->egress = sidecar->spec.egress_port;
+    struct silt_capture_change change = {.has_port = sidecar->spec.egress_port != 0, .port = sidecar->spec.egress_port};
+    struct silt_capture_ask ask = {.on_done = on_begun};
+    silt_capture_set(sidecar->all->registry, sidecar->row.number, &change, &ask);
+    silt_capture_leave(&ask);
 }
 
 void silt_container_forget_capture(struct silt_container *sidecar)
 {
-    sidecar->egress = 0;
+    silt_capture_remove(sidecar->all->registry, sidecar->row.number);
 }
 
+/* Without a network on this machine there is no silt-proxy that could capture anything. */
 void silt_container_choose_network(struct silt_container *c, struct silt_sandbox_options *o)
 {
-    o->network = c->spec.sidecar.len > 0 ? SILT_NET_NONE : SILT_NET_DEFAULT;
+    struct silt_registry *r = c->all->registry;
+    const struct silt_container *sidecar =
+        c->spec.sidecar.len > 0 ? silt_container_find(c->all, c->spec.sidecar) : NULL;
+    if (sidecar == NULL)
+        return;
+    o->network = r->without_network ? SILT_NET_NONE : SILT_NET_CAPTIVE;
+    o->capture = r->without_network ? 0 : sidecar->row.number;
 }
 
 uint16_t silt_container_egress_port(const struct silt_container *sidecar)
 {
-    return sidecar->egress;
+    return silt_capture_port(sidecar->all->registry, sidecar->row.number);
 }

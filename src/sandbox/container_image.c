@@ -5,35 +5,34 @@
 
 #include <stdio.h>
 
-static silt_slice without(silt_slice s, silt_slice prefix)
+static struct silt_words words_of(const struct silt_image_words *w)
 {
-    return silt_slice_starts(s, prefix) ? (silt_slice){s.data + prefix.len, s.len - prefix.len} : s;
+    return (struct silt_words){.items = w->items, .count = w->count, .given = w->given};
 }
 
-static silt_slice plain(silt_slice reference)
+/* "name:tag@sha256:…": the digest is a registry's, which says nothing here. */
+static silt_slice without_digest(silt_slice reference)
 {
-    silt_slice s = reference, head;
-    if (silt_slice_split(&s, '@', &head))
-        reference = head;
-    reference = without(without(reference, SILT_LIT("docker.io/")), SILT_LIT("library/"));
-    silt_slice latest = SILT_LIT(":latest");
-    if (reference.len > latest.len && memcmp(reference.data + reference.len - latest.len, latest.data, latest.len) == 0)
-        reference.len -= latest.len;
-    return reference;
+    silt_slice rest = reference, name;
+    return silt_slice_split(&rest, '@', &name) ? name : reference;
 }
 
 int silt_container_image(struct silt_registry *r, silt_slice reference, struct silt_container_image *ret,
                          struct silt_error *e)
 {
-    silt_slice name = plain(reference);
-    struct silt_image *image = silt_registry_image(r, name);
-    if (image == NULL && silt_slice_starts(name, SILT_LIT("cloudflare/sandbox")))
-        image = silt_registry_image(r, SILT_LIT("base"));
+    struct silt_image *image = silt_image_find(r, without_digest(reference), NULL);
     if (image == NULL)
-        return silt_fail(e, SILT_NOT_FOUND, "No such image: %.*s", (int)reference.len, reference.data);
-    *ret = (struct silt_container_image){0};
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", image->row.name);
+        return silt_fail(e, SILT_NOT_FOUND, "No such image: %.*s", (int)(reference.len < 300 ? reference.len : 300), reference.data);
+    const struct silt_image_config *c = &image->config;
+    *ret = (struct silt_container_image){.builtin = silt_image_config_is_builtin(c),
+                                         .entrypoint = words_of(&c->entrypoint),
+                                         .cmd = words_of(&c->cmd),
+                                         .env = c->env,
+                                         .workdir = c->workdir,
+                                         .user = c->user};
     memcpy(ret->digest, image->row.digest, sizeof(ret->digest));
-    ret->builtin = strcmp(image->row.name, "base") == 0 || strcmp(image->row.name, "host") == 0;
+    memcpy(ret->name, "sha256:", 8);
+    for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
+        (void)snprintf(ret->name + 7 + i * 2, 3, "%02x", ret->digest[i]);
     return 0;
 }

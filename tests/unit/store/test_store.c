@@ -296,7 +296,8 @@ static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     put_box(s, 1, "old");
     silt_store_close(s);
-    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; DROP TABLE capture;" OLD_IMAGES "PRAGMA user_version=4");
+    run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; DROP TABLE capture;"
+            "DROP TABLE container; DROP TABLE volume;" OLD_IMAGES "PRAGMA user_version=4");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     struct seen seen = {0};
     assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
@@ -424,7 +425,7 @@ static void images_from_before_names_are_the_same_and_ours_say_so(void **state)
     run_sql(OLD_IMAGES "INSERT INTO image VALUES('base', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
                        "INSERT INTO image VALUES('a', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
                        "INSERT INTO image VALUES('other', CAST('oooooooooooooooooooooooooooooooo' AS BLOB), 8, 2, 0);"
-                       "PRAGMA user_version=7");
+                       "DROP TABLE container; DROP TABLE volume; PRAGMA user_version=7");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     assert_int_equal(silt_store_each_image(s, keep_image, &seen, &e), 0);
     assert_int_equal(silt_store_each_image_name(s, keep_image_name, &seen, &e), 0);
