@@ -327,7 +327,7 @@ SILT_HANDLER(silt_api_rpc)
         silt_api_refuse_field(r, "id", e.text);
         return;
     }
-    if (!silt_guest_may_enter(r))
+    if (!silt_guest_may_enter(r, args[0]))
         return;
     struct silt_rpc *l = calloc(1, sizeof(*l));
     if (l == NULL)
