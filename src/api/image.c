@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/images: list, look at, import a tar under a name, give and take names. */
-#include "sandbox/image.h"
-#include "api/api.h"
+#include "api/image.h"
 
 #include <stdlib.h>
 
@@ -88,7 +87,7 @@ static struct silt_image *find(struct silt_http_request *r, silt_slice raw)
     return i;
 }
 
-static void answer_image(struct silt_http_request *r, int status, const struct silt_image *i, const char *name)
+void silt_api_answer_image(struct silt_http_request *r, int status, const struct silt_image *i, const char *name)
 {
     silt_auto_buf b;
     silt_buf_init(&b, 2 * SILT_IMAGE_CONFIG_MAX);
@@ -103,7 +102,7 @@ SILT_HANDLER(silt_api_image_get)
     if (i == NULL)
         return;
     silt_image_title(i, name);
-    answer_image(r, 200, i, silt_list_empty(&i->names) ? NULL : name);
+    silt_api_answer_image(r, 200, i, silt_list_empty(&i->names) ? NULL : name);
 }
 
 /* Another name for an image: ?name=. */
@@ -117,7 +116,7 @@ SILT_HANDLER(silt_api_image_tag)
     if (silt_image_tag(silt_api_of(r)->registry, i, name, &e) < 0)
         silt_api_refuse_error(r, &e);
     else
-        answer_image(r, 201, i, name);
+        silt_api_answer_image(r, 201, i, name);
 }
 
 struct put {
@@ -138,7 +137,7 @@ static void on_done(struct silt_import_sink *sink, const struct silt_image *imag
     struct silt_http_request *r = p->request;
     r->on_gone = NULL;
     free(p);
-    answer_image(r, 201, image, name);
+    silt_api_answer_image(r, 201, image, name);
 }
 
 static void on_failed(struct silt_import_sink *sink, const struct silt_error *e)

@@ -23,34 +23,73 @@ static int clear_volatile_mark(int volume, struct silt_error *e)
     return silt_remove(work, "incompat", e);
 }
 
+/* What an overlay is made of: descriptors of mounts, the uppermost first. */
+struct lowers {
+    int *fds;
+    size_t count;
+};
+
+enum { OPTION_MAX = 255 /* of fsconfig */, PLACE_SIZE = 24, OPTIONS_FIXED = 6 };
+
 /* Layers are named through /proc/self/fd: works on every kernel with idmapped layers, and shows no
- * path of ours in the guest's /proc/mounts. */
-static int make_overlay(int lower, int volume, bool ephemeral, int *ret, struct silt_error *e)
+ * path of ours in the guest's /proc/mounts. False: they do not fit one option. */
+static bool name_lowers(const struct lowers *l, char ret[OPTION_MAX + 1])
 {
-    char lowerdir[48], upperdir[48], workdir[48];
-    (void)snprintf(lowerdir, sizeof(lowerdir), "/proc/self/fd/%d", lower);
+    int at = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        at += snprintf(ret + at, OPTION_MAX + 1 - (size_t)at, "%s/proc/self/fd/%d", i > 0 ? ":" : "", l->fds[i]);
+        if (at > OPTION_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* One by one, since Linux 6.5. */
+static size_t add_lowers(const struct lowers *l, struct silt_mnt_option *options, char places[][PLACE_SIZE])
+{
+    for (size_t i = 0; i < l->count; i++) {
+        (void)snprintf(places[i], PLACE_SIZE, "/proc/self/fd/%d", l->fds[i]);
+        options[i] = (struct silt_mnt_option){"lowerdir+", places[i]};
+    }
+    return l->count;
+}
+
+static int make_overlay(const struct lowers *l, int volume, bool ephemeral, int *ret, struct silt_error *e)
+{
+    char lowerdir[OPTION_MAX + 1], upperdir[48], workdir[48], places[SILT_LAYERS_MAX + 1][PLACE_SIZE];
+    struct silt_mnt_option options[SILT_LAYERS_MAX + 1 + OPTIONS_FIXED] = {{"source", "root"}};
+    size_t n = 1;
     (void)snprintf(upperdir, sizeof(upperdir), "/proc/self/fd/%d/upper", volume);
     (void)snprintf(workdir, sizeof(workdir), "/proc/self/fd/%d/work", volume);
-    struct silt_mnt_option options[] = {
-        {"source", "root"},   {"lowerdir", lowerdir}, {"upperdir", upperdir},
-        {"workdir", workdir}, {"redirect_dir", "on"}, {ephemeral ? "volatile" : NULL, NULL},
-        {NULL, NULL},
-    };
+    if (name_lowers(l, lowerdir))
+        options[n++] = (struct silt_mnt_option){"lowerdir", lowerdir};
+    else
+        n += add_lowers(l, options + n, places);
+    options[n++] = (struct silt_mnt_option){"upperdir", upperdir};
+    options[n++] = (struct silt_mnt_option){"workdir", workdir};
+    options[n++] = (struct silt_mnt_option){"redirect_dir", "on"};
+    if (ephemeral)
+        options[n] = (struct silt_mnt_option){"volatile", NULL};
     unsigned attributes = MOUNT_ATTR_NODEV;
     if (!silt_without("nnp"))
         attributes |= MOUNT_ATTR_NOSUID;
     return silt_mnt_make("overlay", attributes, options, ret, e);
 }
 
-/* Before Linux 6.15 a layer must be attached in our own namespace while the overlay is made. */
-static int make_overlay_attached(int lower, int volume, bool ephemeral, int *ret,
-                                 struct silt_error *e)
+/* Before Linux 6.15 layers must be attached in our own namespace while the overlay is made: each on top of the one before. */
+static int make_overlay_attached(const struct lowers *l, int volume, bool ephemeral, int *ret, struct silt_error *e)
 {
-    if (silt_mnt_attach(lower, AT_FDCWD, SILT_STAGE_NEW, e) < 0)
-        return -1;
-    int done = make_overlay(lower, volume, ephemeral, ret, e);
-    if (umount2(SILT_STAGE_NEW, MNT_DETACH) < 0)
-        return silt_fail_errno(e, "detach the layer again");
+    size_t attached = 0;
+    int done = 0;
+    while (done == 0 && attached < l->count) {
+        done = silt_mnt_attach(l->fds[attached], AT_FDCWD, SILT_STAGE_NEW, e);
+        attached += done == 0;
+    }
+    if (done == 0)
+        done = make_overlay(l, volume, ephemeral, ret, e);
+    for (; attached > 0; attached--)
+        if (umount2(SILT_STAGE_NEW, MNT_DETACH) < 0)
+            return silt_fail_errno(e, "detach the layer again");
     return done;
 }
 
@@ -60,29 +99,43 @@ static int open_userns(uint32_t inside, uint32_t outside, int *ret_fd, struct si
     return silt_userns_make(map, ret_fd, e);
 }
 
-static int mount_over(const struct silt_rootfs *r, int lower, int *ret_mount, struct silt_error *e)
+static int mount_over(const struct silt_rootfs *r, const struct lowers *l, int *ret_mount, struct silt_error *e)
 {
-    if (make_overlay(lower, r->volume, r->ephemeral, ret_mount, e) == 0)
+    if (make_overlay(l, r->volume, r->ephemeral, ret_mount, e) == 0)
         return 0;
     if (e->sys != EINVAL)
         return -1;
-    return make_overlay_attached(lower, r->volume, r->ephemeral, ret_mount, e);
+    return make_overlay_attached(l, r->volume, r->ephemeral, ret_mount, e);
 }
 
-int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int *ret_layer,
+static int add_lower(const struct silt_rootfs *r, struct lowers *l, int folder, uint32_t ids, struct silt_error *e)
+{
+    silt_auto_fd userns = -1;
+    if (open_userns(ids, r->ids, &userns, e) < 0 || silt_mnt_clone_as(folder, "", userns, &l->fds[l->count], e) < 0)
+        return -1;
+    l->count++;
+    return 0;
+}
+
+static int clone_all(const struct silt_rootfs *r, struct lowers *l, struct silt_error *e)
+{
+    for (size_t i = 0; i < r->image->count; i++)
+        if (add_lower(r, l, r->image->items[i].upper, r->image->items[i].ids, e) < 0)
+            return -1;
+    return add_lower(r, l, r->image->tree, r->ids_images, e);
+}
+
+int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int later[SILT_LAYERS_MAX + 1], size_t *ret_later,
                       struct silt_error *e)
 {
-    silt_auto_fd userns = -1, lower = -1;
+    struct lowers l = {.fds = later};
     if (clear_volatile_mark(r->volume, e) < 0)
         return -1;
-    if (open_userns(r->ids_images, r->ids, &userns, e) < 0)
-        return -1;
-    if (silt_mnt_clone_as(r->image, "", userns, &lower, e) < 0)
-        return -1;
-    if (mount_over(r, lower, ret_mount, e) < 0)
-        return silt_because(e, "mount the root");
-    *ret_layer = silt_take_fd(&lower);
-    return 0;
+    int done = clone_all(r, &l, e);
+    if (done == 0 && mount_over(r, &l, ret_mount, e) < 0)
+        done = silt_because(e, "mount the root");
+    *ret_later = l.count;
+    return done;
 }
 
 int silt_rootfs_usr(uint32_t ids, int *ret_mount, struct silt_error *e)

@@ -48,14 +48,14 @@ int silt_volumes_find_qgroups(const char *pool)
 int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, struct silt_error *e)
 {
     struct statfs s;
-    *v = (struct silt_volumes){.slots = -1, .trash = -1, .qgroups = qgroups};
+    *v = (struct silt_volumes){.slots = -1, .layers = -1, .trash = -1, .qgroups = qgroups};
     silt_auto_fd fd = open(pool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstatfs(fd, &s) < 0)
         return silt_fail_errno(e, "open %s", pool);
     v->btrfs = (unsigned long)s.f_type == BTRFS_SUPER_MAGIC;
     if (!v->btrfs)
         silt_log(SILT_LOG_WARN, "volume.no_quota", "the pool is not on btrfs: disk is not limited");
-    if (open_sub(fd, "s", &v->slots, e) < 0)
+    if (open_sub(fd, "s", &v->slots, e) < 0 || open_sub(fd, "l", &v->layers, e) < 0)
         return -1;
     return open_sub(fd, "trash", &v->trash, e);
 }

@@ -14,6 +14,7 @@
 
 struct silt_volumes {
     int slots;   /* <pool>/s */
+    int layers;  /* <pool>/l: engine/layer.h */
     int trash;   /* <pool>/trash */
     int qgroups; /* /sys/fs/btrfs/<id>/qgroups: usage of the moment; -1: not there */
     bool btrfs;

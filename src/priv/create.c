@@ -2,7 +2,7 @@
 #include "priv/create.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "engine/image.h"
+#include "engine/layer.h"
 #include "engine/launch.h"
 #include "engine/rootfs.h"
 #include "engine/stage.h"
@@ -73,7 +73,8 @@ struct making {
     uint32_t slot;
     const struct silt_priv_create *wanted;
     int channel; /* borrowed */
-    int volume, image, root, usr;
+    int volume, root, usr;
+    struct silt_layers image;
     struct silt_cgroup_birth birth;
     int handle_fds[HANDLES_MAX * SILT_CGROUP_FDS_PER_HANDLE];
     int nhandle_fds;
@@ -83,7 +84,7 @@ struct making {
 static void close_making(struct making *m)
 {
     silt_close_fd(&m->volume);
-    silt_close_fd(&m->image);
+    silt_layers_close(&m->image);
     silt_close_fd(&m->root);
     silt_close_fd(&m->usr);
     silt_cgroup_birth_close(&m->birth);
@@ -134,14 +135,14 @@ static int make_groups(struct making *m, struct silt_error *e)
 static int mount_root(struct making *m, struct silt_error *e)
 {
     uint32_t ids = silt_priv_unit_ids(m->unit, m->slot);
-    if (silt_image_open(m->unit->images, m->wanted->digest, &m->image, e) < 0)
+    if (silt_layers_open(&m->unit->volumes, m->unit->images, m->wanted->digest, &m->image, e) < 0)
         return -1;
-    struct silt_rootfs rootfs = {.image = m->image,
+    struct silt_rootfs rootfs = {.image = &m->image,
                                  .volume = m->volume,
                                  .ids = ids,
                                  .ids_images = m->unit->ids_images,
                                  .ephemeral = wants(m, SILT_CREATE_EPHEMERAL)};
-    if (silt_rootfs_mount(&rootfs, &m->root, &m->unit->later, e) < 0)
+    if (silt_rootfs_mount(&rootfs, &m->root, m->unit->later, &m->unit->nlater, e) < 0)
         return -1;
     if (wants(m, SILT_CREATE_HOST_USR))
         return silt_rootfs_usr(ids, &m->usr, e);
@@ -262,7 +263,7 @@ int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_
                        .wanted = c,
                        .channel = channel,
                        .volume = -1,
-                       .image = -1,
+                       .image = {.tree = -1},
                        .root = -1,
                        .usr = -1,
                        .birth = {.into = -1, .oom = -1, .peak = -1, .pids = -1},

@@ -4,6 +4,7 @@
 #include "engine/cage.h"
 #include "engine/captive.h"
 #include "engine/image.h"
+#include "engine/layer.h"
 #include "engine/reach.h"
 #include "engine/without.h"
 #include "priv/context.h"
@@ -254,10 +255,24 @@ static int run_discard(struct silt_priv_unit *u, struct silt_priv_job *job, stru
 
 static int run_forget(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
-    if (silt_image_forget(u->images, job->request.body.import.digest, e) < 0)
+    if (silt_image_forget(u->images, job->request.body.import.digest, e) < 0
+        || silt_layer_forget(&u->volumes, job->request.body.import.digest, e) < 0)
         return -1;
     silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
     return 0;
+}
+
+static int run_seal(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_seal *q = &job->request.body.seal;
+    silt_auto_fd volume = -1;
+    if (silt_volume_open(&u->volumes, job->request.slot, &volume, e) < 0)
+        return -1;
+    struct silt_layer_seal seal = {.volume = volume,
+                                   .ids = silt_priv_unit_ids(u, job->request.slot),
+                                   .digest = q->digest,
+                                   .parent = q->parent};
+    return silt_layer_seal(&u->volumes, u->images, &seal, &job->answer.body.bytes, e);
 }
 
 static const struct op {
@@ -282,6 +297,7 @@ static const struct op {
     [SILT_PRIV_NETSTAT] = {"counters of", 0, run_netstat},
     [SILT_PRIV_CONTEXT] = {"warm context of", 3, silt_priv_run_context},
     [SILT_PRIV_REAP] = {"ended context of", 0, silt_priv_run_reap},
+    [SILT_PRIV_SEAL] = {"seal", 0, run_seal},
     [SILT_PRIV_DIAL] = {"dial into", 0, run_dial},
     [SILT_PRIV_CAPTURE] = {"capture", 0, run_capture},
 };

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "engine/image.h"
 #include "engine/launch.h"
+#include "engine/layer.h"
 #include "engine/stage.h"
 
 #include <fcntl.h>
@@ -106,7 +107,6 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
             c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces : SILT_PRIV_NETS_MAX,
         .janitor = -1,
         .nursery = -1,
-        .later = -1,
     };
     if (open_programs(u, programs, e) < 0)
         return -1;
@@ -124,6 +124,8 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
 int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e)
 {
     if (silt_cgroups_clear(&u->cgroups, e) < 0)
+        return -1;
+    if (silt_layers_clear(&u->volumes, e) < 0)
         return -1;
     return silt_images_discard_stagings(u->images, e);
 }

@@ -24,7 +24,8 @@ struct silt_priv_unit {
     struct silt_net_gate gate;
     int janitor;                              /* channel */
     int nursery;                              /* channel; -1: there is none */
-    int later;                                /* to be closed when the answer is out; -1: nothing */
+    int later[SILT_LAYERS_MAX + 1];           /* to be closed when the answer is out */
+    size_t nlater;
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
     uint32_t nnets, nets_wanted;
     struct silt_net captives[SILT_PRIV_CAPTIVES_MAX]; /* the same, captive ones */

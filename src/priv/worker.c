@@ -43,7 +43,8 @@ static void serve(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *
     if (sent < 0)
         silt_priv_ops_undo(u, job);
     silt_parcel_close(&job->out);
-    silt_close_fd(&u->later);
+    for (; u->nlater > 0; u->nlater--)
+        silt_close_fd(&u->later[u->nlater - 1]);
 }
 
 /* The waiting is not done in the receive: a worker that is killed while it waits there can take a

@@ -315,6 +315,7 @@ void silt_images_sweep(struct silt_registry *r)
 
 void silt_images_forget(struct silt_registry *r)
 {
+    silt_seals_forget(r);
     silt_list_each(it, &r->images)
         free_image(silt_container_of(it, struct silt_image, link));
     silt_list_init(&r->images);

@@ -66,6 +66,19 @@ void silt_images_forget(struct silt_registry *r); /* the daemon ends: their memo
 /* `repository=name` and so on, separated by spaces; a repository may end in `*`, its tag does not matter. */
 int silt_image_check_map(silt_slice map, struct silt_error *e);
 
+/* What a sandbox has written, running or stopped, becomes an image on top of its own. */
+struct silt_seal;
+struct silt_seal_options {
+    const char *config; /* as silt_image_config_write writes it; NULL: that of the sandbox's image */
+    const char *const *names; /* in their one spelling */
+    size_t name_count;
+};
+/* Once. `image` is NULL on failure. One without a name goes unless the callee holds it. */
+typedef void silt_image_sealed(void *context, struct silt_image *image, const struct silt_error *e);
+int silt_image_seal(struct silt_sandbox *s, const struct silt_seal_options *o, silt_image_sealed *on_sealed, void *context,
+                    struct silt_seal **ret, struct silt_error *e);
+void silt_seal_leave(struct silt_seal *s); /* nobody is told; the image goes, unless it got a name */
+
 struct silt_import;
 struct silt_import_sink { /* borrowed: must outlive the import, or abort it */
     void (*drained)(struct silt_import_sink *sink); /* feed again */

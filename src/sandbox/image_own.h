@@ -6,6 +6,7 @@
 
 #include "sandbox/image.h"
 
+void silt_seals_forget(struct silt_registry *r); /* the daemon ends: their memory goes */
 bool silt_image_is_forgotten(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
 bool silt_imports_publish(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
 void silt_imports_on_forgotten(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);

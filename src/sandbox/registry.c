@@ -409,6 +409,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
         r->settings.image_map = "";
     silt_list_init(&r->imports);
     silt_list_init(&r->forgets);
+    silt_list_init(&r->seals);
     silt_list_init(&r->net_asks);
     silt_lanes_init(&r->lanes, SILT_KERNEL_LANES, SILT_KERNEL_LANES_EACH);
     r->by_slot = calloc(r->settings.slots, sizeof(struct silt_sandbox *));

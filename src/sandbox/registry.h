@@ -74,7 +74,7 @@ struct silt_registry {
     struct silt_link images; /* struct silt_image */
     uint32_t image_count;
     struct silt_map images_by_digest, image_names;
-    struct silt_link imports, forgets; /* under way: sandbox/image.c */
+    struct silt_link imports, forgets, seals; /* under way: sandbox/image.c, sandbox/seal.c */
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */
     size_t unstarted_bytes; /* of commands and code that wait to be started */

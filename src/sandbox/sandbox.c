@@ -495,11 +495,17 @@ static void ask_end(struct silt_sandbox *s);
 /* Nothing of it answers any more, neither inside nor at silt-proxy. */
 static void is_gone(struct silt_sandbox *s)
 {
-    if (!s->emptied || s->drops > 0)
+    if (!s->emptied || s->drops > 0 || s->seals > 0)
         return;
     s->registry->counts.destroyed += s->row.id[0] != 0;
     begin_anew(s);
     silt_registry_refill_soon(s->registry);
+}
+
+void silt_sandbox_on_sealed(struct silt_sandbox *s)
+{
+    s->seals--;
+    is_gone(s);
 }
 
 static void on_dropped(void *context)

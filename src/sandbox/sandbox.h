@@ -83,6 +83,7 @@ struct silt_sandbox {
     struct silt_network network;
     struct silt_link entrances; /* struct silt_entrance */
     uint32_t visits; /* of those who wait for sockets to them */
+    uint32_t seals;  /* images that are being made of it: its slot is not given away meanwhile */
     uint32_t drops;  /* entrances of a sandbox that goes, whose visitors are being cut */
     bool emptied;    /* it is destroyed but for that */
     struct silt_link lookouts; /* sandbox/watch.c */
@@ -114,6 +115,7 @@ void silt_sandbox_release(struct silt_sandbox *s);
 /* Why processes ended last; also kept in the store. */
 void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d);
 void silt_sandbox_save(struct silt_sandbox *s);
+void silt_sandbox_on_sealed(struct silt_sandbox *s); /* one of `seals` less */
 
 /* Usage now. The callback comes exactly once; stat is NULL on failure. */
 typedef void silt_sandbox_stated(void *context, const struct silt_priv_stat *stat);

@@ -13,6 +13,7 @@ enum {
     SILT_DIGEST_SIZE = 32,
     SILT_STAGINGS_MAX = 16,
     SILT_SLOT_IDS = 65536, /* ids of one sandbox */
+    SILT_LAYERS_MAX = 32,  /* of an image, on its tree */
 };
 
 enum silt_priv_op {
@@ -48,6 +49,9 @@ enum silt_priv_op {
     SILT_PRIV_CAPTURE,      /* of a running sandbox in mode captive. Answer: sockets inside that its way out leads to, in the order of
                                enum silt_captive_socket, of IPv4 and, where there is IPv6, again; SILT_CONFLICT: somebody
                                listens there already */
+    SILT_PRIV_SEAL,         /* body.seal: what the sandbox has written so far, running or not, becomes the layer `digest` on the image
+                               `parent`, which it was made from; CREATE takes either. Answer: body.bytes.
+                               SILT_LIMIT: too many layers; SILT_UNAVAILABLE: this pool cannot. FORGET takes layers, too */
     SILT_PRIV_OP_MAX
 };
 
@@ -102,6 +106,10 @@ struct silt_priv_import {
     uint32_t staging;                 /* 0..SILT_STAGINGS_MAX-1 */
 };
 
+struct silt_priv_seal {
+    uint8_t digest[SILT_DIGEST_SIZE], parent[SILT_DIGEST_SIZE];
+};
+
 struct silt_priv_log {
     uint64_t number;
     uint32_t fresh;
@@ -142,6 +150,7 @@ struct silt_priv_request {
         struct silt_priv_create create;
         struct silt_priv_claim claim;
         struct silt_priv_import import;
+        struct silt_priv_seal seal;
         struct silt_priv_log log;
         struct silt_priv_context context;
         uint32_t count;
@@ -160,6 +169,7 @@ struct silt_priv_answer {
         struct silt_priv_stat stat;
         struct silt_priv_netstat netstat;
         struct silt_priv_context_answer context;
+        uint64_t bytes; /* SEAL: of the layer */
     } body;
 };
 

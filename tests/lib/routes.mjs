@@ -48,6 +48,7 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/input'],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/run'],
 	['GET', '/v1/images'],
+	['POST', '/v1/sandboxes/{id}/image'],
 	['GET', '/v1/images/{name}'],
 	['POST', '/v1/images/{name}/tag'],
 	['PUT', '/v1/images/{name}'],

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes that become images. The row is written first: a siltd that dies in between leaves an image without a name,
+ * which the next one takes away with its files, whether these are there or not. */
+#include "base/clock.h"
+#include "sandbox/image_own.h"
+#include "sandbox/sandbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+struct silt_seal {
+    struct silt_link link;        /* in registry->seals */
+    struct silt_sandbox *sandbox; /* borrowed: stays as long as its `seals` count us */
+    struct silt_image *image;     /* held */
+    silt_image_sealed *on_sealed; /* NULL: nobody wants to know */
+    void *context;
+    size_t name_count;
+    char names[][SILT_IMAGE_NAME_SIZE];
+};
+
+static int finish(struct silt_seal *s, const struct silt_priv_answer *a, struct silt_error *e)
+{
+    struct silt_image *i = s->image;
+    if (!a->ok) {
+        *e = a->body.error;
+        return -1;
+    }
+    i->row.bytes = a->body.bytes;
+    if (silt_store_put_image(i->registry->store, &i->row, e) < 0)
+        return -1;
+    for (size_t n = 0; n < s->name_count; n++)
+        if (silt_image_tag(i->registry, i, s->names[n], e) < 0)
+            return -1;
+    return 0;
+}
+
+static void on_answer(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_seal *s = context;
+    struct silt_error e = {0};
+    (void)fds;
+    (void)nfds;
+    bool good = finish(s, a, &e) == 0;
+    silt_sandbox_on_sealed(s->sandbox); /* may be gone now */
+    if (s->on_sealed != NULL)
+        s->on_sealed(s->context, good ? s->image : NULL, &e);
+    silt_image_release(s->image);
+    silt_list_remove(&s->link);
+    free(s);
+}
+
+void silt_seals_forget(struct silt_registry *r)
+{
+    silt_list_each(it, &r->seals)
+        free(silt_container_of(it, struct silt_seal, link));
+    silt_list_init(&r->seals);
+}
+
+void silt_seal_leave(struct silt_seal *s)
+{
+    s->on_sealed = NULL;
+}
+
+static int new_image(const struct silt_image *base, const char *config, struct silt_image **ret, struct silt_error *e)
+{
+    struct silt_image_row row = {.layered = true,
+                                 .host_usr = base->row.host_usr,
+                                 .created_ms = silt_clock_wall_ms(),
+                                 .config = strdup(config != NULL ? config : base->row.config)};
+    memcpy(row.parent, silt_image_files(base), sizeof(row.parent));
+    if (getrandom(row.digest, sizeof(row.digest), 0) != (ssize_t)sizeof(row.digest))
+        abort();
+    return silt_image_new(base->registry, &row, ret, e);
+}
+
+static struct silt_seal *new_seal(struct silt_sandbox *sandbox, const struct silt_seal_options *o)
+{
+    struct silt_seal *s = calloc(1, sizeof(*s) + o->name_count * SILT_IMAGE_NAME_SIZE);
+    if (s == NULL)
+        abort();
+    s->sandbox = sandbox;
+    for (; s->name_count < o->name_count; s->name_count++)
+        (void)snprintf(s->names[s->name_count], SILT_IMAGE_NAME_SIZE, "%s", o->names[s->name_count]);
+    return s;
+}
+
+int silt_image_seal(struct silt_sandbox *sandbox, const struct silt_seal_options *o, silt_image_sealed *on_sealed,
+                    void *context, struct silt_seal **ret, struct silt_error *e)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_SEAL, .slot = sandbox->row.slot};
+    const struct silt_image *base = silt_image_of(sandbox);
+    struct silt_image *image;
+    bool has_files = !sandbox->fresh && sandbox->state != SILT_SANDBOX_DESTROYING && !sandbox->gone;
+    if (base == NULL || !has_files)
+        return silt_fail(e, SILT_CONFLICT, "sandbox '%s' has no files yet, or goes", sandbox->row.id);
+    if (new_image(base, o->config, &image, e) < 0)
+        return -1;
+    struct silt_seal *s = new_seal(sandbox, o);
+    s->image = image;
+    s->on_sealed = on_sealed;
+    s->context = context;
+    silt_list_append(&sandbox->registry->seals, &s->link);
+    silt_image_hold(image);
+    sandbox->seals++;
+    memcpy(q.body.seal.digest, image->row.digest, SILT_DIGEST_SIZE);
+    memcpy(q.body.seal.parent, image->row.parent, SILT_DIGEST_SIZE);
+    if (ret != NULL)
+        *ret = s;
+    silt_priv_ask(sandbox->registry->priv, &q, NULL, 0, on_answer, s);
+    return 0;
+}
