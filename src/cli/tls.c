@@ -130,7 +130,7 @@ static void print_way(const struct dev *d, bool new)
     const char *f = d->folder, *domain = d->domain[0] != 0 ? d->domain : "silt.localhost";
     (void)printf("%s/preview.pem is a certificate for *.%s\n", f, domain);
     if (new)
-        (void)printf("%s names it now. Start the daemon again (systemctl restart silt): previews are https then.\n", d->settings);
+        (void)printf("%s names it now. Start the daemon again (systemctl restart silt, or script/down and script/up): previews are https then.\n", d->settings);
     else
         (void)printf("A daemon that runs with it takes the new one within seconds.\n");
     (void)printf("\nTrust its authority, %s/ca.pem, where your browser is. It can vouch for names of %s only.\n"

@@ -256,7 +256,8 @@ test('many handshakes, whole, half and none, leave no descriptors and no memory'
 	for (let i = 0; i < 50; i++)
 		await round();
 	await until('descriptors as before', () => host.descriptors(pid) <= before.descriptors, SLOW_MS);
-	assert.ok(memory() - before.memory < 4096, `${memory() - before.memory} KiB more after 1,000 handshakes`);
+	const slack = process.env.SILT_SANITIZED ? 64 << 10 : 4096; // a sanitizer keeps what was freed for a while
+	assert.ok(memory() - before.memory < slack, `${memory() - before.memory} KiB more after 1,000 handshakes`);
 	assert.equal((await visitor.get('/')).text, 'hello from /');
 });
 
