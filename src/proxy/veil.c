@@ -150,6 +150,12 @@ void silt_veil_shut(struct silt_veil *l)
     end_if_shut(l);
 }
 
+void silt_veil_shrink(struct silt_veil *l)
+{
+    if (l->wire.len == 0 && l->wire.cap > 0)
+        silt_buf_fini(&l->wire);
+}
+
 bool silt_veil_is_up(const struct silt_veil *l)
 {
     return silt_tls_is_open(l->tls);

@@ -14,6 +14,7 @@ ssize_t silt_veil_recv(struct silt_veil *l, char *out, size_t room);
 int silt_veil_flush(struct silt_veil *l);
 void silt_veil_shut(struct silt_veil *l);
 
+void silt_veil_shrink(struct silt_veil *l); /* it is idle: memory that is not used goes back */
 bool silt_veil_is_up(const struct silt_veil *l); /* the handshake is over */
 bool silt_veil_waits(const struct silt_veil *l); /* records are to be sent */
 /* The visitor wants to read: it is called as if its socket were ready, when something has come already. */

@@ -268,6 +268,8 @@ void silt_visitor_settle(struct silt_visitor *v)
     } else if (v->state <= SILT_VISITOR_HEAD) {
         shrink(&v->in);
         shrink(&v->out);
+        if (v->veil != NULL)
+            silt_veil_shrink(v->veil);
         silt_visitor_watch(v, v->out.len == 0);
     }
 }

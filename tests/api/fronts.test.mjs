@@ -15,7 +15,7 @@ import { expose, serve } from '../lib/preview.mjs';
 import { Visitor, curl, makeAuthority } from '../lib/tls.mjs';
 import { until, within } from '../lib/wait.mjs';
 
-const SLOW_MS = 60_000;
+const SLOW_MS = 120_000;
 const MIB = 1 << 20;
 
 for (const name of ['caddy', 'nginx']) {

@@ -9,7 +9,7 @@ import tls from 'node:tls';
 import { BUILD } from './daemon.mjs';
 import { within } from './wait.mjs';
 
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 120_000;
 
 /** A folder with settings that name a certificate, made as a developer does it: {folder, settings, ca}. options: domain (with a port). */
 export function makeAuthority(folder, { domain } = {}) {
@@ -77,7 +77,7 @@ export class Visitor {
 export function curl(url, ca, ...words) {
 	const { hostname, port } = new URL(url);
 	return new Promise(resolve => {
-		execFile('curl', ['-sS', '--max-time', '60', '--cacert', ca, '--resolve', `${hostname}:${port}:127.0.0.1`, ...words, url], { maxBuffer: 1 << 26 }, (error, out, text) => {
+		execFile('curl', ['-sS', '--max-time', '120', '--cacert', ca, '--resolve', `${hostname}:${port}:127.0.0.1`, ...words, url], { maxBuffer: 1 << 26 }, (error, out, text) => {
 			resolve({ code: error?.code ?? 0, out, error: text });
 		});
 	});
