@@ -517,6 +517,9 @@ void silt_registry_adopted_all(struct silt_registry *r)
     silt_images_sweep(r);
     silt_registry_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
+    for (uint32_t i = 0; i < r->settings.slots; i++)
+        if (r->by_slot[i] != NULL)
+            silt_sandbox_settle(r->by_slot[i]);
 }
 
 /* Every few seconds: the WAL goes into the database; what is stale or was left over goes. */

@@ -377,6 +377,7 @@ void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
     s->adopted = true;
     s->coming = s->row.id[0] == 0;
     s->registry->ready_coming += s->coming;
+    s->greeted = false;
     silt_channel_open(s, channel, pidfd);
     silt_channel_hello(s);
     silt_loop_after(s->registry->loop, &s->hello, HELLO_DEADLINE_MS);
@@ -385,8 +386,16 @@ void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
 void silt_sandbox_on_hello_done(struct silt_sandbox *s)
 {
     silt_loop_cancel(s->registry->loop, &s->hello);
-    if (!s->adopted)
-        return; /* of our own start: nothing waits for it */
+    s->greeted = true;
+    if (!s->registry->recovering)
+        silt_sandbox_settle(s);
+}
+
+/* What its agent told is compared with what silt-super kept: both have to be complete. */
+void silt_sandbox_settle(struct silt_sandbox *s)
+{
+    if (!s->adopted || !s->greeted)
+        return; /* of our own start: nothing waits for it; or it is too early */
     s->adopted = false;
     silt_process_settle_all(s);
     silt_context_settle_all(s);

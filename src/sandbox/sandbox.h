@@ -66,6 +66,7 @@ struct silt_sandbox {
     bool coming;     /* one of registry->ready_coming */
     bool adopted;    /* of a former siltd; its agent has not told yet what it has */
     bool gone;       /* destroyed; the memory goes with the last request */
+    bool greeted;    /* its agent has told: waits until silt-super has told all, too */
     struct silt_link ready_link;
     struct silt_channel channel;
     struct silt_link sessions; /* in creation order */
@@ -143,4 +144,5 @@ void silt_session_on_frame(struct silt_sandbox *s, const struct silt_frame *f, s
 void silt_sandbox_on_network(struct silt_sandbox *s); /* commands need not wait for it any more */
 void silt_sandbox_on_hello_done(struct silt_sandbox *s);
 void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why); /* agent died or broke the contract */
+void silt_sandbox_settle(struct silt_sandbox *s); /* silt-super has told all that it kept */
 void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count);
