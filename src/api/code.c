@@ -10,13 +10,10 @@
 #include <stdlib.h>
 
 enum {
-    EVENT_MAX = 256 << 20, /* a line of the kernel, each byte of it escaped */
+    EVENT_MAX = SILT_KERNEL_TOLD_MAX + (64 << 10),
+    LARGE = 64 << 10,
     WHOLE_MAX = 64 << 20,  /* bytes of one answer with everything */
 };
-
-/* Members of a result that callers see. */
-static const char *const formats[] = {"text",     "html",       "png",  "jpeg",  "svg",  "latex",
-                                      "markdown", "javascript", "json", "chart", "data", "truncated"};
 
 /* The streams and results of one answer with everything. */
 struct whole {
@@ -206,54 +203,58 @@ static void on_output(struct silt_cell_sink *sink, int stream, silt_slice bytes)
     tell_output(silt_container_of(sink, struct job, sink), stream, bytes, false);
 }
 
-static void add_result(struct silt_buf *b, const struct silt_kernel_said *said)
+static void add_result_rest(struct silt_buf *b, const struct silt_kernel_said *said)
 {
-    for (size_t i = 0; i < SILT_COUNT(formats); i++) {
-        const struct silt_json *v = silt_json_get(said->body, silt_slice_of(formats[i]));
-        if (v == NULL || v->type == SILT_JSON_NULL)
-            continue;
-        silt_json_key(b, silt_slice_of(formats[i]));
-        silt_json_value(b, v);
-    }
     silt_json_key(b, SILT_LIT("metadata"));
     silt_json_raw(b, SILT_LIT("{}"));
     silt_json_key(b, SILT_LIT("isMainResult"));
     silt_json_bool(b, said->main);
 }
 
+/* What is large is copied once only. */
+static void tell_result(struct job *j, const struct silt_kernel_said *said)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, EVENT_MAX);
+    silt_sse_open(&b, "result");
+    if (said->told.len > 0)
+        silt_buf_add_byte(&b, ',');
+    if (said->told.len < LARGE) {
+        silt_buf_add(&b, said->told);
+    } else {
+        silt_http_write(j->sse.request, silt_buf_slice(&b));
+        silt_http_write(j->sse.request, said->told);
+        silt_buf_clear(&b);
+        silt_buf_add_byte(&b, ',');
+    }
+    add_result_rest(&b, said);
+    silt_sse_send(&j->sse, &b);
+}
+
 static void on_result(struct silt_cell_sink *sink, const struct silt_kernel_said *said)
 {
     struct job *j = silt_container_of(sink, struct job, sink);
-    silt_auto_buf b;
-    silt_buf_init(&b, EVENT_MAX);
     if (j->whole == NULL) {
-        silt_sse_open(&b, "result");
-        add_result(&b, said);
-        silt_sse_send(&j->sse, &b);
+        tell_result(j, said);
         return;
     }
     struct silt_buf *all = &j->whole->results;
     size_t before = all->len;
-    if (before > 0)
-        silt_buf_add_byte(all, ',');
-    silt_json_open(&b, '{');
-    add_result(&b, said);
-    silt_json_close(&b, '}');
-    silt_buf_add(all, silt_buf_slice(&b));
+    silt_json_open(all, '{');
+    silt_buf_add(all, said->told);
+    add_result_rest(all, said);
+    silt_json_close(all, '}');
     keep(j, all, before);
 }
 
-static void add_error(struct silt_buf *b, silt_slice name, silt_slice value, const struct silt_json *traceback)
+static void add_error(struct silt_buf *b, silt_slice name, silt_slice value)
 {
     silt_json_key(b, SILT_LIT("ename"));
     silt_json_string(b, name);
     silt_json_key(b, SILT_LIT("evalue"));
     silt_json_string(b, value);
     silt_json_key(b, SILT_LIT("traceback"));
-    if (traceback != NULL)
-        silt_json_value(b, traceback);
-    else
-        silt_json_raw(b, SILT_LIT("[]"));
+    silt_json_raw(b, SILT_LIT("[]"));
 }
 
 /* It is the last that is told, after what was on its way. */
@@ -263,11 +264,7 @@ static void on_error(struct silt_cell_sink *sink, const struct silt_kernel_said 
     if (j->error.len > 0)
         return;
     silt_buf_add_byte(&j->error, '{');
-    add_error(&j->error, said->name, said->value, said->list);
-    if (said->line > 0) {
-        silt_json_key(&j->error, SILT_LIT("lineNumber"));
-        silt_json_i64(&j->error, said->line);
-    }
+    silt_buf_add(&j->error, said->told);
 }
 
 static void on_asked(struct silt_cell_sink *sink, const struct silt_kernel_said *said)
@@ -295,12 +292,12 @@ static void explain(struct job *j, const struct silt_cell_end *end)
     silt_buf_add_byte(&j->error, '{');
     if (end->cause == SILT_CELL_TIMEOUT) {
         (void)snprintf(text, sizeof(text), "Execution timed out after %llu ms", limit);
-        add_error(&j->error, SILT_LIT("TimeoutError"), silt_slice_of(text), NULL);
+        add_error(&j->error, SILT_LIT("TimeoutError"), silt_slice_of(text));
     } else if (end->cause == SILT_CELL_FLOOD) {
         (void)snprintf(text, sizeof(text), "Output was cut off: a run may print at most %llu bytes", limit);
-        add_error(&j->error, SILT_LIT("OutputLimitError"), silt_slice_of(text), NULL);
+        add_error(&j->error, SILT_LIT("OutputLimitError"), silt_slice_of(text));
     } else {
-        add_error(&j->error, SILT_LIT("ContextTerminated"), silt_slice_of(end->death->message), NULL);
+        add_error(&j->error, SILT_LIT("ContextTerminated"), silt_slice_of(end->death->message));
     }
     if (end->death == NULL)
         return;

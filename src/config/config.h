@@ -39,6 +39,8 @@ struct silt_config {
     uint64_t interpreter_output_max;
     uint32_t interpreter_spares;
     uint32_t interpreter_spare_idle;
+    uint32_t interpreter_ready_pythons;
+    uint32_t interpreter_ready_nodes;
     uint32_t interpreter_zygotes;
     uint32_t interpreter_renew;
     uint32_t workers;

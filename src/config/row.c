@@ -56,6 +56,11 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "one; their memory counts as the sandbox's. They end when memory gets short. 0: every context starts its own."},
     {"interpreter.spare_idle", SILT_ROW_NUMBER, "300", 1, 86400, NULL, FIELD(interpreter_spare_idle),
      "Seconds without a new JavaScript or TypeScript context after which they end, too."},
+    {"interpreter.ready_pythons", SILT_ROW_NUMBER, "0", 0, 4096, NULL, FIELD(interpreter_ready_pythons),
+     "How many of the sandboxes that are kept ready hold a Python that waits for their first context, about 5 MB "
+     "each; they need a warm Python. 0: the first context is forked when it is asked for."},
+    {"interpreter.ready_nodes", SILT_ROW_NUMBER, "0", 0, 4096, NULL, FIELD(interpreter_ready_nodes),
+     "The same for Node, about 10 MB each. 0: the first JavaScript or TypeScript context of a sandbox starts its own."},
     {"interpreter.zygotes", SILT_ROW_NUMBER, "2", 0, 16, NULL, FIELD(interpreter_zygotes),
      "How many warm Pythons are kept, about 120 MB each: contexts of an image that root has built or vouched "
      "for are forked from its own. 0: every context starts its own Python."},

@@ -19,7 +19,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { DRAIN_MS = 4000, WORKERS = 2, WRITE_TIMEOUT_MS = 60000 };
+enum { DRAIN_MS = 4000, WORKERS = 2, PARSERS = 2, WRITE_TIMEOUT_MS = 60000 };
 
 struct daemon {
     struct silt_config config;
@@ -219,6 +219,8 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.ready = d->config.pool_sandboxes;
     r->settings.output_max = d->config.interpreter_output_max;
     r->settings.spares = d->config.interpreter_spares;
+    r->settings.ready_pythons = d->config.interpreter_ready_pythons;
+    r->settings.ready_nodes = d->config.interpreter_ready_nodes;
     r->settings.spare_idle_ms = (int64_t)d->config.interpreter_spare_idle * 1000;
     r->settings.zygotes = d->config.interpreter_zygotes;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
@@ -237,6 +239,7 @@ static int build(struct daemon *d, struct silt_error *e)
         || set_engine(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
+        || silt_worker_open(&d->loop, PARSERS, &r->parsers, e) < 0
         || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0
         || silt_registry_open(r, e) < 0 || silt_confine(e) < 0)
         return -1;
@@ -264,6 +267,7 @@ int main(int argc, char **argv)
     silt_engine_free(&d.engine);
     silt_registry_close(&d.registry);
     silt_worker_close(d.registry.worker);
+    silt_worker_close(d.registry.parsers);
     silt_store_close(d.registry.store);
     return 0;
 }

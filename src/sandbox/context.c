@@ -7,7 +7,6 @@
 #include "sandbox/image.h"
 #include "sandbox/spare.h"
 #include "sandbox/start.h"
-#include "sandbox/warm.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -23,7 +22,6 @@ enum {
     SILENT_MS = 1000, /* from the end of the control socket to the end of the process */
     INTERRUPT_AGAIN_MS = 700, /* what it has to say of the first takes it a while */
     RESULT_MAX = 4 << 20, /* bytes of one format of a result */
-    TREE_MAX = 128 << 20, /* memory of a parsed line */
     INIT_MAX = 16 << 20,  /* bytes of the first line: an environment, each byte of it escaped */
 };
 
@@ -139,7 +137,7 @@ static void free_context(struct silt_grave *g)
 /* Nothing of it is left: out of the list; those who wait for that are told. */
 static void be_gone(struct silt_context *c)
 {
-    silt_warm_forget(c);
+    silt_warm_forget(&c->warm);
     silt_list_remove(&c->link);
     c->sandbox->context_count--;
     silt_loop_bury(c->sandbox->registry->loop, &c->grave);
@@ -198,6 +196,12 @@ static void tell_deleted(const struct silt_context *c, struct silt_error *e)
         (void)silt_fail(e, SILT_CONFLICT, "Context %s was deleted", c->row.id);
 }
 
+static void close_kernel(struct silt_context *c)
+{
+    silt_hearing_leave(&c->listener);
+    silt_kernel_close(&c->kernel);
+}
+
 /* Its process is gone, or never was: `why` is told to those who wait for it. */
 static void die(struct silt_context *c, const struct silt_error *why)
 {
@@ -210,7 +214,7 @@ static void die(struct silt_context *c, const struct silt_error *why)
     silt_loop_cancel(c->sandbox->registry->loop, &c->deadline);
     silt_cell_end_all(c, e); /* while it still is what it was */
     silt_context_enter(c, SILT_CONTEXT_DEAD);
-    silt_kernel_close(&c->kernel);
+    close_kernel(c);
     if (c->restarting && c->sandbox->state == SILT_SANDBOX_RUNNING) {
         start_again(c);
         return;
@@ -240,7 +244,7 @@ static void start_cold(struct silt_context *c, const char *why)
     struct silt_error e;
     silt_log(SILT_LOG_DEBUG, "context.cold", "context=%s why=\"%s\"", c->row.id, why);
     be_unkept(c);
-    silt_kernel_close(&c->kernel);
+    close_kernel(c);
     c->cold = true;
     c->silent = false;
     if (start(c, &e) == 0)
@@ -253,22 +257,28 @@ static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *e
 {
     struct silt_context *c = silt_container_of(sink, struct silt_context, sink);
     c->exec = NULL;
+    c->end = *end;
     silt_kernel_finish(&c->kernel); /* its last words */
+}
+
+static void on_finished(struct silt_kernel *k)
+{
+    struct silt_context *c = silt_container_of(k, struct silt_context, kernel);
     if (can_start_cold(c)) {
-        if (c->origin == SILT_CONTEXT_FORKED)
-            silt_warm_let_go(c);
+        if (c->end.code < 0)
+            silt_warm_let_go(c->sandbox, c->row.number);
         start_cold(c, "the warm one ended");
-    } else if (end->code >= 0) {
-        die_of(c, end);
+    } else if (c->end.code >= 0) {
+        die_of(c, &c->end);
     } else {
-        c->end = *end;
         silt_loop_cancel(c->sandbox->registry->loop, &c->deadline);
-        silt_warm_reap(c);
+        silt_warm_reap(&c->warm, c->sandbox, c->row.number);
     }
 }
 
-void silt_context_on_reaped(struct silt_context *c, const int32_t *status)
+static void on_reaped(struct silt_warm *w, const int32_t *status)
 {
+    struct silt_context *c = silt_container_of(w, struct silt_context, warm);
     if (status != NULL) {
         c->end.signal = WIFSIGNALED(*status) ? WTERMSIG(*status) : 0;
         c->end.code = c->end.signal != 0 ? 128 + c->end.signal : WEXITSTATUS(*status);
@@ -277,8 +287,9 @@ void silt_context_on_reaped(struct silt_context *c, const int32_t *status)
 }
 
 /* It may have spoken before we hear of it. */
-void silt_context_on_forked(struct silt_context *c, int32_t pid, const int *fds, int nfds)
+static void on_forked(struct silt_warm *w, int32_t pid, const int *fds, int nfds)
 {
+    struct silt_context *c = silt_container_of(w, struct silt_context, warm);
     struct silt_error e;
     if (nfds > 0) {
         c->exec = silt_exec_hand_over(c->sandbox, c->row.number, pid, fds, nfds, &c->sink);
@@ -343,16 +354,22 @@ static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FD
     return silt_exec_start(c->sandbox, NULL, &q, &c->sink, &c->exec, e);
 }
 
+static bool can_be_forked(const struct silt_context *c)
+{
+    return c->row.language == SILT_PYTHON && !c->cold && c->sandbox->registry->settings.zygotes > 0
+           && silt_warm_suits(c->sandbox, (silt_slice){c->row.env, c->row.env_len});
+}
+
 /* A forked one, if it can be: then it is told of later. */
 static int make_process(struct silt_context *c, struct silt_error *e)
 {
     int theirs[SILT_KERNEL_FDS], made = 0;
     c->row.number = silt_registry_number(c->sandbox->registry);
-    c->origin = silt_warm_suits(c) ? SILT_CONTEXT_FORKED : SILT_CONTEXT_STARTED;
+    c->origin = can_be_forked(c) ? SILT_CONTEXT_FORKED : SILT_CONTEXT_STARTED;
     if (silt_kernel_open(&c->kernel, theirs, e) < 0)
         return -1;
     if (c->origin == SILT_CONTEXT_FORKED) {
-        silt_warm_fork(c, theirs); /* takes them */
+        silt_warm_fork(&c->warm, c->sandbox, c->row.number, theirs); /* takes them */
         return 0;
     }
     made = start_process(c, theirs, e);
@@ -366,8 +383,8 @@ static int make_process(struct silt_context *c, struct silt_error *e)
 static bool take_spare(struct silt_context *c)
 {
     struct silt_spare_taken taken;
-    if (languages[c->row.language].spare.len == 0 || c->cold
-        || !silt_spare_take(c->sandbox, (silt_slice){c->row.env, c->row.env_len}, &c->sink, &taken))
+    silt_slice env = {c->row.env, c->row.env_len};
+    if (c->cold || !silt_spare_take(c->sandbox, c->row.language, env, &c->sink, &taken))
         return false;
     c->origin = SILT_CONTEXT_SPARE;
     c->row.number = taken.number;
@@ -383,7 +400,7 @@ static int start(struct silt_context *c, struct silt_error *e)
     silt_context_enter(c, SILT_CONTEXT_STARTING);
     if (!take_spare(c) && make_process(c, e) < 0)
         return -1;
-    if (c->exec == NULL && c->asked == NULL)
+    if (c->exec == NULL && c->warm.asked == NULL)
         return 0; /* it failed at once, and all was told */
     silt_loop_after(c->sandbox->registry->loop, &c->deadline, START_MS);
     silt_kernel_listen(&c->kernel, true);
@@ -509,11 +526,29 @@ static void on_line(struct silt_kernel *k, silt_slice line)
     struct silt_kernel_said said;
     struct silt_error e;
     silt_auto_arena arena;
-    silt_arena_init(&arena, TREE_MAX);
-    if (silt_kernel_hear(&arena, line, &said, &e) == 0)
+    silt_auto_buf told;
+    silt_arena_init(&arena, SILT_KERNEL_TREE_MAX);
+    silt_buf_init(&told, SILT_KERNEL_TOLD_MAX);
+    if (silt_kernel_hear(&arena, &told, line, &said, &e) == 0)
         on_said(c, &said);
     else
         silt_kernel_refuse(k, e.text);
+}
+
+static void on_long_line(struct silt_kernel *k, struct silt_buf *line)
+{
+    struct silt_context *c = silt_container_of(k, struct silt_context, kernel);
+    silt_hearing_start(c->sandbox->registry->parsers, line, &k->lane, &c->listener);
+}
+
+static void on_heard(struct silt_hearer *l, const struct silt_kernel_said *said, const struct silt_error *e)
+{
+    struct silt_context *c = silt_container_of(l, struct silt_context, listener);
+    if (said == NULL)
+        silt_kernel_refuse(&c->kernel, e->text);
+    else if (!c->kernel.failed)
+        on_said(c, said);
+    silt_kernel_go_on(&c->kernel);
 }
 
 static void on_output(struct silt_kernel *k, int stream, silt_slice bytes)
@@ -609,8 +644,12 @@ static struct silt_context *add(struct silt_sandbox *s)
                                      .lane = {.all = &s->registry->lanes, .user = &s->lanes},
                                      .on_output = on_output,
                                      .on_line = on_line,
+                                     .on_long_line = on_long_line,
                                      .is_full = is_full,
-                                     .on_closed = on_closed};
+                                     .on_closed = on_closed,
+                                     .on_finished = on_finished};
+    c->listener.on_heard = on_heard;
+    c->warm = (struct silt_warm){.on_forked = on_forked, .on_reaped = on_reaped};
     silt_kernel_init(&c->kernel);
     silt_list_init(&c->cells);
     silt_list_init(&c->starters);
@@ -729,7 +768,8 @@ void silt_context_restart(struct silt_context *c, struct silt_context_wait *w)
     silt_list_init(&w->link);
     silt_list_append(&c->starters, &w->link);
     c->restarting = true;
-    if (c->exec != NULL || c->asked != NULL)
+    bool finishing = c->kernel.ending && c->state != SILT_CONTEXT_DEAD;
+    if (c->exec != NULL || c->warm.asked != NULL || finishing)
         silt_context_kill(c, "restarted", "the context was restarted");
     else
         start_again(c);
@@ -758,9 +798,9 @@ void silt_context_forget_all(struct silt_sandbox *s)
     {
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         silt_loop_cancel(s->registry->loop, &c->deadline);
-        silt_kernel_close(&c->kernel);
+        close_kernel(c);
         silt_cell_forget_all(c);
-        free(c->asked);
+        silt_warm_free(&c->warm);
         free_context(&c->grave);
     }
     silt_list_init(&s->contexts);

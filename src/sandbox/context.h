@@ -9,8 +9,10 @@
 #pragma once
 
 #include "sandbox/exec.h"
+#include "sandbox/hearing.h"
 #include "sandbox/kernel.h"
 #include "sandbox/kernel_line.h"
+#include "sandbox/warm.h"
 
 enum silt_context_state {
     SILT_CONTEXT_STARTING,
@@ -32,11 +34,10 @@ enum {
 enum silt_context_origin {
     SILT_CONTEXT_STARTED,
     SILT_CONTEXT_FORKED, /* or going to be, from a warm Python */
-    SILT_CONTEXT_SPARE,  /* a Node that was waiting */
+    SILT_CONTEXT_SPARE,  /* a Node, or a forked Python, that was waiting */
 };
 
 struct silt_context;
-struct silt_warm;
 
 /* Waits for a context to be ready, or gone. Embedded; silt_context_unwait when that goes. */
 struct silt_context_wait {
@@ -50,6 +51,7 @@ struct silt_context {
     struct silt_context_row row;
     enum silt_context_state state;
     struct silt_kernel kernel;
+    struct silt_hearer listener; /* for its long lines */
     struct silt_exec *exec; /* NULL: none runs */
     struct silt_exec_sink sink;
     struct silt_link cells; /* struct silt_cell; the first is under way while RUNNING */
@@ -63,8 +65,8 @@ struct silt_context {
     int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */
     bool silent;                /* its control socket is closed */
-    struct silt_warm *asked;    /* what silt-priv was asked about its process; NULL: nothing */
-    struct silt_agent_end end;  /* while silt-priv is asked how it ended */
+    struct silt_warm warm;      /* what silt-priv is asked about its process */
+    struct silt_agent_end end;  /* of its process; while its last words are heard, and silt-priv is asked how it ended */
     enum silt_context_origin origin;
     bool cold;                  /* it has to be started: a warm one was of no use */
     bool doomed;                /* it is killed as soon as it is known */
@@ -111,10 +113,6 @@ void silt_context_load(struct silt_sandbox *s, struct silt_context_row *row);
 void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS]);
 bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number);
 void silt_context_settle_all(struct silt_sandbox *s);
-
-/* For warm.c. Without descriptors (borrowed): there is no process. Without status: nobody knows. */
-void silt_context_on_forked(struct silt_context *c, int32_t pid, const int *fds, int nfds);
-void silt_context_on_reaped(struct silt_context *c, const int32_t *status);
 
 void silt_context_on_pong(struct silt_sandbox *s, uint64_t number); /* for channel.c */
 

@@ -17,13 +17,13 @@ static char room[PIECE];
 
 static bool reads(const struct silt_kernel *k)
 {
-    return k->listening && !k->held && k->lane.state != SILT_LANE_WAITING;
+    return k->listening && !k->held && !k->busy && k->lane.state != SILT_LANE_WAITING;
 }
 
 /* A long line is read to its end, whoever wants it: others wait for the lane. */
 static bool reads_control(const struct silt_kernel *k)
 {
-    return reads(k) || k->lane.state == SILT_LANE_IN;
+    return reads(k) || (k->lane.state == SILT_LANE_IN && !k->busy);
 }
 
 /* A line has to end in time, but only the time in which we read is the kernel's. */
@@ -62,6 +62,7 @@ static void close_end(struct silt_kernel *k, int which)
 static void drop_line(struct silt_kernel *k)
 {
     silt_buf_fini(&k->line);
+    silt_buf_fini(&k->after);
     silt_loop_cancel(k->loop, &k->patience);
     silt_lane_leave(&k->lane);
 }
@@ -142,10 +143,15 @@ static void take_line(struct silt_kernel *k, silt_slice last)
     silt_loop_cancel(k->loop, &k->patience);
     silt_buf_init(&k->line, SILT_KERNEL_LINE_MAX);
     silt_buf_add(&whole, last);
-    if (whole.broken)
+    if (whole.broken) {
         fail(k, "a line that is too long");
-    else
+    } else if (whole.len > SILT_KERNEL_LONG) {
+        k->busy = true;
+        k->on_long_line(k, &whole);
+        settle(k);
+    } else {
         k->on_line(k, silt_buf_slice(&whole));
+    }
     silt_buf_fini(&whole);
     silt_lane_leave(&k->lane);
 }
@@ -155,13 +161,17 @@ static void take_line(struct silt_kernel *k, silt_slice last)
 static void take_bytes(struct silt_kernel *k, silt_slice bytes)
 {
     const char *end;
-    while (!k->failed && bytes.len > 0 && (end = memchr(bytes.data, '\n', bytes.len)) != NULL) {
+    while (!k->failed && !k->busy && bytes.len > 0 && (end = memchr(bytes.data, '\n', bytes.len)) != NULL) {
         size_t len = (size_t)(end - bytes.data);
         take_line(k, (silt_slice){bytes.data, len});
         bytes.data += len + 1;
         bytes.len -= len + 1;
     }
-    if (!k->failed && bytes.len > 0)
+    if (k->failed || bytes.len == 0)
+        return;
+    if (k->busy)
+        silt_buf_add(&k->after, bytes);
+    else
         keep_rest(k, bytes);
 }
 
@@ -239,9 +249,10 @@ void silt_kernel_init(struct silt_kernel *k)
     k->lane.state = SILT_LANE_OUT;
     k->lane.on_turn = on_turn;
     silt_list_init(&k->lane.link);
-    k->listening = k->held = k->failed = k->ending = false;
+    k->listening = k->held = k->failed = k->ending = k->busy = false;
     k->unsent_at = 0;
     silt_buf_init(&k->line, SILT_KERNEL_LINE_MAX);
+    silt_buf_init(&k->after, PIECE);
     silt_buf_init(&k->unsent, UNSENT_MAX);
 }
 
@@ -343,20 +354,43 @@ void silt_kernel_refuse(struct silt_kernel *k, const char *why)
     fail(k, why);
 }
 
+/* A child of the process may have its socket, and talk on: it has only so much to say. */
+static void tell_rest(struct silt_kernel *k)
+{
+    while (!k->failed && !k->busy && k->pieces_left-- > 0 && pump_control(k))
+        ;
+    if (k->busy)
+        return;
+    drain_output(k);
+    k->on_finished(k);
+}
+
+/* What came along is short: none of it is a long line again. */
+void silt_kernel_go_on(struct silt_kernel *k)
+{
+    struct silt_buf after = k->after;
+    silt_buf_init(&k->after, PIECE);
+    k->busy = false;
+    take_bytes(k, silt_buf_slice(&after));
+    silt_buf_fini(&after);
+    settle(k);
+    if (k->ending)
+        tell_rest(k);
+}
+
 void silt_kernel_finish(struct silt_kernel *k)
 {
     k->ending = true;
+    k->pieces_left = PIECES_BEFORE_LINE;
     if (k->lane.state == SILT_LANE_WAITING)
         silt_lane_leave(&k->lane);
     silt_kernel_listen(k, !k->failed);
-    for (int i = 0; i < PIECES_BEFORE_LINE && !k->failed && pump_control(k); i++)
-        ;
-    drain_output(k);
+    tell_rest(k);
 }
 
 void silt_kernel_close(struct silt_kernel *k)
 {
-    k->listening = false;
+    k->listening = k->busy = false;
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         close_end(k, i);
     drop_line(k);

@@ -21,6 +21,7 @@ _Static_assert((int)SILT_KERNEL_FDS == (int)SILT_SUPER_CONTEXT_FDS, "silt-super 
 enum {
     SILT_KERNEL_LINE_MAX = 32 << 20,
     SILT_KERNEL_SHORT = 64 << 10,  /* longer ones need a lane */
+    SILT_KERNEL_LONG = 256 << 10,  /* longer ones would hold up the loop */
     SILT_KERNEL_LANES = 16,        /* of all kernels: half a gigabyte */
     SILT_KERNEL_LANES_EACH = 2,    /* of those of one sandbox */
     SILT_KERNEL_LINE_MS = 30000,   /* for the rest of a line */
@@ -35,6 +36,7 @@ struct silt_kernel {
     struct silt_loop *loop; /* borrowed */
     struct silt_kernel_end ends[SILT_KERNEL_FDS];
     struct silt_buf line;   /* that has not ended */
+    struct silt_buf after;  /* what came along with the end of a long line */
     struct silt_buf unsent;
     size_t unsent_at;           /* what of it is sent */
     size_t *unsent_sums[2];     /* borrowed: of its sandbox, and of all; may be NULL */
@@ -44,13 +46,18 @@ struct silt_kernel {
     bool held;   /* whoever listens has enough for now */
     bool failed; /* on_closed was called */
     bool ending; /* nobody is asked whether they have enough */
+    bool busy;   /* its owner has a long line: nothing is read or told until silt_kernel_go_on */
+    int pieces_left; /* ending: of what a child of the process may go on to say */
 
     /* None of them may close the kernel; ending it is the owner's, later. */
     void (*on_output)(struct silt_kernel *k, int stream, silt_slice bytes); /* 1 or 2 */
     void (*on_line)(struct silt_kernel *k, silt_slice line);                /* without its end */
+    /* One of more than SILT_KERNEL_LONG: takes it. Later, and not in the callback: silt_kernel_go_on. */
+    void (*on_long_line)(struct silt_kernel *k, struct silt_buf *line);
     bool (*is_full)(struct silt_kernel *k); /* asked before each read; then nothing until resume */
     /* It closed its control socket (NULL), or broke the rules. Nothing comes after it. */
     void (*on_closed)(struct silt_kernel *k, const char *why);
+    void (*on_finished)(struct silt_kernel *k); /* after silt_kernel_finish, once: may close it */
 };
 
 /* The callbacks, loop, and all and user of the lane are set; every fd is -1. */
@@ -69,6 +76,9 @@ void silt_kernel_resume(struct silt_kernel *k);
 void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line);
 /* What it said breaks the rules: on_closed is called, and nothing more is heard. */
 void silt_kernel_refuse(struct silt_kernel *k, const char *why);
-/* The process is gone: tells what it left in the pipes and the socket. */
+/* The long line was dealt with. */
+void silt_kernel_go_on(struct silt_kernel *k);
+/* The process is gone: tells what it left in the pipes and the socket, then on_finished; at once, or when the long
+ * lines among it were dealt with. */
 void silt_kernel_finish(struct silt_kernel *k);
 void silt_kernel_close(struct silt_kernel *k); /* fine when it is closed */

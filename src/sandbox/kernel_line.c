@@ -131,7 +131,38 @@ static int find_word(const struct silt_json *o, enum silt_kernel_word *ret, stru
     return silt_fail(e, SILT_PROTOCOL, "a line of an unknown kind");
 }
 
-static int hear_error(struct silt_kernel_said *s, struct silt_error *e)
+/* Members of a result that callers see. */
+static const char *const formats[] = {"text",     "html",       "png",  "jpeg",  "svg",  "latex",
+                                      "markdown", "javascript", "json", "chart", "data", "truncated"};
+
+static void tell_result(struct silt_buf *b, const struct silt_json *body)
+{
+    for (size_t i = 0; i < SILT_COUNT(formats); i++) {
+        const struct silt_json *v = silt_json_get(body, silt_slice_of(formats[i]));
+        if (v == NULL || v->type == SILT_JSON_NULL)
+            continue;
+        silt_json_key(b, silt_slice_of(formats[i]));
+        silt_json_value(b, v);
+    }
+}
+
+static void tell_error(struct silt_buf *b, const struct silt_kernel_said *s, const struct silt_json *traceback)
+{
+    struct silt_error ignored;
+    int64_t line = 0;
+    silt_json_key(b, SILT_LIT("ename"));
+    silt_json_string(b, s->name);
+    silt_json_key(b, SILT_LIT("evalue"));
+    silt_json_string(b, s->value);
+    silt_json_key(b, SILT_LIT("traceback"));
+    silt_json_value(b, traceback);
+    if (get_number(s->body, SILT_LIT("line"), INT32_MAX, &line, &ignored) < 0 || line == 0)
+        return; /* not known */
+    silt_json_key(b, SILT_LIT("lineNumber"));
+    silt_json_i64(b, line);
+}
+
+static int hear_error(struct silt_kernel_said *s, struct silt_buf *told, struct silt_error *e)
 {
     const struct silt_json *list = silt_json_get(s->body, SILT_LIT("traceback"));
     if (get_string(s->body, SILT_LIT("ename"), &s->name, e) < 0
@@ -142,9 +173,7 @@ static int hear_error(struct silt_kernel_said *s, struct silt_error *e)
     for (const struct silt_json *v = list->items.first; v != NULL; v = v->next)
         if (v->type != SILT_JSON_STRING)
             return silt_fail(e, SILT_PROTOCOL, "traceback is no array of strings");
-    s->list = list;
-    if (get_number(s->body, SILT_LIT("line"), INT32_MAX, &s->line, e) < 0)
-        s->line = 0;
+    tell_error(told, s, list);
     return 0;
 }
 
@@ -159,12 +188,12 @@ static void hear_pong(struct silt_kernel_said *s)
         s->used_ms = 0;
 }
 
-static int hear_rest(struct silt_kernel_said *s, struct silt_error *e)
+static int hear_rest(struct silt_kernel_said *s, struct silt_buf *told, struct silt_error *e)
 {
     int64_t number = 0;
     switch (s->word) {
     case SILT_KERNEL_ERROR:
-        return hear_error(s, e);
+        return hear_error(s, told, e);
     case SILT_KERNEL_FAILED:
         if (get_string(s->body, SILT_LIT("code"), &s->name, e) < 0)
             return -1;
@@ -176,6 +205,7 @@ static int hear_rest(struct silt_kernel_said *s, struct silt_error *e)
         return get_string(s->body, SILT_LIT("prompt"), &s->value, e);
     case SILT_KERNEL_RESULT:
         s->main = get_bool(s->body, SILT_LIT("main"));
+        tell_result(told, s->body);
         return 0;
     case SILT_KERNEL_DONE:
         if (get_number(s->body, SILT_LIT("count"), UINT32_MAX, &number, e) < 0)
@@ -202,7 +232,7 @@ static bool has_id(enum silt_kernel_word w)
     return w != SILT_KERNEL_READY && w != SILT_KERNEL_STALE && w != SILT_KERNEL_FAILED;
 }
 
-int silt_kernel_hear(struct silt_arena *a, silt_slice line, struct silt_kernel_said *ret,
+int silt_kernel_hear(struct silt_arena *a, struct silt_buf *told, silt_slice line, struct silt_kernel_said *ret,
                      struct silt_error *e)
 {
     int64_t id = 0;
@@ -212,5 +242,10 @@ int silt_kernel_hear(struct silt_arena *a, silt_slice line, struct silt_kernel_s
     if (has_id(ret->word) && get_number(ret->body, SILT_LIT("id"), INT64_MAX, &id, e) < 0)
         return -1;
     ret->id = (uint64_t)id;
-    return hear_rest(ret, e);
+    if (hear_rest(ret, told, e) < 0)
+        return -1;
+    if (told->broken)
+        return silt_fail(e, SILT_LIMIT, "a line that becomes too long");
+    ret->told = silt_buf_slice(told);
+    return 0;
 }

@@ -31,6 +31,11 @@ enum silt_kernel_word {
     SILT_KERNEL_WORD_MAX
 };
 
+enum {
+    SILT_KERNEL_TREE_MAX = 128 << 20, /* memory of a parsed line */
+    SILT_KERNEL_TOLD_MAX = 256 << 20, /* a line, each byte of it escaped */
+};
+
 struct silt_kernel_said {
     enum silt_kernel_word word;
     uint64_t id;
@@ -40,11 +45,11 @@ struct silt_kernel_said {
     bool main;                    /* RESULT: of the last expression */
     bool password;                /* INPUT */
     silt_slice name, value;       /* ERROR: ename, evalue; FAILED: code, why; STALE: -, why; INPUT: -, prompt */
-    int64_t line;                 /* ERROR: 0: not known */
-    const struct silt_json *list; /* ERROR: traceback, an array of strings */
     const struct silt_json *body; /* the whole object */
+    /* RESULT, ERROR: what callers see of it, as members of a JSON object, between commas; may be empty */
+    silt_slice told;
 };
 
-/* Slices and lists are of the line and of the arena. */
-int silt_kernel_hear(struct silt_arena *a, silt_slice line, struct silt_kernel_said *ret,
+/* Slices are of the line, of the arena, and of `told`, which comes empty. Shares nothing: fine on a thread. */
+int silt_kernel_hear(struct silt_arena *a, struct silt_buf *told, silt_slice line, struct silt_kernel_said *ret,
                      struct silt_error *e);

@@ -44,19 +44,39 @@ static struct silt_lane *next(struct silt_lanes *all)
     return NULL;
 }
 
-void silt_lane_leave(struct silt_lane *l)
+static void let_others_in(struct silt_lanes *all)
 {
     struct silt_lane *other;
-    if (l->state == SILT_LANE_WAITING)
-        silt_list_remove(&l->link);
-    if (l->state == SILT_LANE_IN) {
-        l->all->taken--;
-        l->user->taken--;
-    }
-    l->state = SILT_LANE_OUT;
-    while ((other = next(l->all)) != NULL) {
+    while ((other = next(all)) != NULL) {
         silt_list_remove(&other->link);
         take(other);
         other->on_turn(other);
     }
+}
+
+void silt_lane_pass(struct silt_lane *from, struct silt_lane *to)
+{
+    *to = (struct silt_lane){.all = from->all, .user = from->user, .state = from->state};
+    from->state = SILT_LANE_OUT;
+}
+
+void silt_lane_disown(struct silt_lane *l)
+{
+    if (l->state == SILT_LANE_IN && l->user != NULL)
+        l->user->taken--;
+    l->user = NULL;
+    let_others_in(l->all);
+}
+
+void silt_lane_leave(struct silt_lane *l)
+{
+    if (l->state == SILT_LANE_WAITING)
+        silt_list_remove(&l->link);
+    if (l->state == SILT_LANE_IN) {
+        l->all->taken--;
+        if (l->user != NULL)
+            l->user->taken--;
+    }
+    l->state = SILT_LANE_OUT;
+    let_others_in(l->all);
 }

@@ -18,7 +18,7 @@ struct silt_lane_user {
 struct silt_lane {
     struct silt_link link;
     struct silt_lanes *all;      /* borrowed */
-    struct silt_lane_user *user; /* borrowed */
+    struct silt_lane_user *user; /* borrowed; NULL: it is gone */
     enum { SILT_LANE_OUT, SILT_LANE_WAITING, SILT_LANE_IN } state;
     void (*on_turn)(struct silt_lane *l); /* it is in, after it had to wait */
 };
@@ -26,5 +26,10 @@ struct silt_lane {
 void silt_lanes_init(struct silt_lanes *all, unsigned max, unsigned each_max);
 /* True: it is in. False: on_turn will tell. Fine at any time. */
 bool silt_lane_enter(struct silt_lane *l);
+/* `to`, whose memory may hold anything, has the place of `from`, which is out; nobody gets a turn by it. `from` does
+ * not wait. */
+void silt_lane_pass(struct silt_lane *from, struct silt_lane *to);
+/* Its user goes: it counts among all only. */
+void silt_lane_disown(struct silt_lane *l);
 /* It is out, whatever it was. Others may have their turn at once. */
 void silt_lane_leave(struct silt_lane *l);

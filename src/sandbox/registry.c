@@ -9,6 +9,7 @@
 #include "sandbox/image.h"
 #include "sandbox/preview.h"
 #include "sandbox/record.h"
+#include "sandbox/spare.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -191,6 +192,7 @@ static void on_refill(struct silt_timer *t)
     while (!r->recovering && !r->pool_failed && r->cold_starts == 0
            && r->ready_coming < READY_AT_ONCE && r->ready_count + r->ready_coming < r->settings.ready)
         make_ready(r);
+    silt_spare_stock(r);
     if (r->pool_failed)
         silt_loop_after(r->loop, &r->refill, REFILL_AFTER_FAILURE_MS);
 }
@@ -515,11 +517,11 @@ void silt_registry_adopted_all(struct silt_registry *r)
     if (r->containers != NULL)
         silt_containers_settle(r->containers);
     silt_images_sweep(r);
-    silt_registry_refill_soon(r);
-    silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
     for (uint32_t i = 0; i < r->settings.slots; i++)
         if (r->by_slot[i] != NULL)
             silt_sandbox_settle(r->by_slot[i]);
+    silt_registry_refill_soon(r);
+    silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }
 
 /* Every few seconds: the WAL goes into the database; what is stale or was left over goes. */
@@ -575,6 +577,7 @@ static void on_upkeep(struct silt_timer *t)
     struct silt_registry *r = silt_container_of(t, struct silt_registry, upkeep);
     start_checkpoint(r);
     remove_stale_ready(r);
+    silt_spare_stock(r);
     remove_nameless(r);
     silt_registry_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);

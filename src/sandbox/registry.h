@@ -25,6 +25,8 @@ struct silt_registry_settings {
     uint32_t agent_deadline_ms; /* 0: none */
     uint64_t output_max;        /* bytes of output of one run of code */
     uint32_t spares;            /* how many Nodes a sandbox keeps for its next contexts */
+    uint32_t ready_pythons;     /* how many ready sandboxes have a Python that waits */
+    uint32_t ready_nodes;       /* the same, Nodes */
     int64_t spare_idle_ms;      /* how long */
     uint32_t zygotes;           /* how many Pythons silt-priv keeps warm */
     char image[SILT_IMAGE_NAME_SIZE];
@@ -81,6 +83,7 @@ struct silt_registry {
     size_t unsent_bytes;    /* of code that interpreters have not taken yet */
     size_t answer_bytes;    /* of answers that are collected until their code has ended */
     struct silt_lanes lanes; /* for long lines of interpreters */
+    struct silt_worker *parsers; /* borrowed; they understand these, and keep no file waiting */
     uint32_t open_logs;     /* of processes */
     uint64_t follow_turn;   /* sandbox/follow.c: the turn of the loop that follow_bytes are of */
     uint64_t follow_bytes;

@@ -214,6 +214,7 @@ static void became_ready(struct silt_sandbox *s)
     silt_sandbox_save(s);
     silt_network_on_running(s);
     silt_registry_refill_soon(r);
+    silt_spare_stock(r);
 }
 
 static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
@@ -340,6 +341,7 @@ static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds
     s->claimed = false;
     if (a->ok) {
         silt_network_on_claimed(s);
+        silt_spare_on_claimed(s);
         silt_sandbox_save(s); /* not before: a new siltd must not take it for one with these limits */
         is_running(s);
         return;
@@ -375,9 +377,9 @@ void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
     s->network.stale = true; /* the siltd before us may have died in a change */
     enter(s, SILT_SANDBOX_STARTING);
     s->adopted = true;
+    s->greeted = false;
     s->coming = s->row.id[0] == 0;
     s->registry->ready_coming += s->coming;
-    s->greeted = false;
     silt_channel_open(s, channel, pidfd);
     silt_channel_hello(s);
     silt_loop_after(s->registry->loop, &s->hello, HELLO_DEADLINE_MS);

@@ -48,6 +48,7 @@ struct silt_spares { /* sandbox/spare.c */
     struct silt_link all;
     struct silt_timer timer;
     int64_t wanted_ms; /* when the last context could have used one */
+    bool node_wanted;             /* there was such a context */
     enum silt_language language;  /* of that */
     bool given_up;     /* one ended by itself: none until the next context */
     struct silt_spare_look *look; /* silt-priv is asked about memory; NULL: it is not */
@@ -65,8 +66,8 @@ struct silt_sandbox {
     bool indexed;    /* in registry->by_id */
     bool coming;     /* one of registry->ready_coming */
     bool adopted;    /* of a former siltd; its agent has not told yet what it has */
-    bool gone;       /* destroyed; the memory goes with the last request */
     bool greeted;    /* its agent has told: waits until silt-super has told all, too */
+    bool gone;       /* destroyed; the memory goes with the last request */
     struct silt_link ready_link;
     struct silt_channel channel;
     struct silt_link sessions; /* in creation order */
@@ -143,6 +144,6 @@ void silt_exec_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size
 void silt_session_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len);
 void silt_sandbox_on_network(struct silt_sandbox *s); /* commands need not wait for it any more */
 void silt_sandbox_on_hello_done(struct silt_sandbox *s);
-void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why); /* agent died or broke the contract */
 void silt_sandbox_settle(struct silt_sandbox *s); /* silt-super has told all that it kept */
+void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why); /* agent died or broke the contract */
 void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count);

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/context.h"
+#include "sandbox/start.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -19,11 +20,14 @@ enum {
 struct silt_spare {
     struct silt_link link;
     struct silt_sandbox *sandbox; /* borrowed */
+    enum silt_language language;  /* Python: it is forked; else Node */
+    bool stocked;                 /* since its sandbox was ready: without the environment that it got later */
     bool ending;
     uint64_t number;
     int fds[SILT_KERNEL_FDS];
-    struct silt_exec *exec;
+    struct silt_exec *exec; /* NULL: silt-priv is asked to fork it */
     struct silt_exec_sink sink;
+    struct silt_warm warm;
 };
 
 /* A question to silt-priv how much memory is in use. */
@@ -34,6 +38,7 @@ struct silt_spare_look {
 static void free_spare(struct silt_spare *x)
 {
     silt_list_remove(&x->link);
+    silt_warm_forget(&x->warm);
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&x->fds[i]);
     free(x);
@@ -60,8 +65,10 @@ static void on_gone(struct silt_spare *x)
 
 static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
 {
-    (void)end;
-    on_gone(silt_container_of(sink, struct silt_spare, sink));
+    struct silt_spare *x = silt_container_of(sink, struct silt_spare, sink);
+    if (end->code < 0) /* silt-priv is its parent */
+        silt_warm_let_go(x->sandbox, x->number);
+    on_gone(x);
 }
 
 static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
@@ -78,43 +85,67 @@ void silt_spare_end_all(struct silt_sandbox *s)
         if (x->ending)
             continue;
         x->ending = true;
-        silt_exec_kill(x->exec, SIGKILL, 0);
+        if (x->exec != NULL)
+            silt_exec_kill(x->exec, SIGKILL, 0);
     }
 }
 
 /* ---- their beginning ---- */
 
-static int start(struct silt_spare *x, struct silt_error *e)
+static void on_forked(struct silt_warm *w, int32_t pid, const int *fds, int nfds)
 {
-    struct silt_sandbox *s = x->sandbox;
-    int theirs[SILT_KERNEL_FDS];
-    silt_slice argv = silt_language_spare(s->spares.language);
-    if (silt_kernel_make(x->fds, theirs, e) < 0)
-        return -1;
+    struct silt_spare *x = silt_container_of(w, struct silt_spare, warm);
+    if (nfds == 0) { /* none is warm yet */
+        free_spare(x);
+        return;
+    }
+    x->exec = silt_exec_hand_over(x->sandbox, x->number, pid, fds, nfds, &x->sink);
+    if (x->ending)
+        silt_exec_kill(x->exec, SIGKILL, 0);
+}
+
+static int start_node(struct silt_spare *x, const int theirs[SILT_KERNEL_FDS], struct silt_error *e)
+{
     struct silt_exec_request q = {.mode = SILT_EXEC_PLAIN,
-                                  .command = argv,
+                                  .command = silt_language_spare(x->language),
                                   .cwd = SILT_LIT("/"),
                                   .flags = SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES,
                                   .number = x->number,
                                   .secret = theirs[SILT_KERNEL_CONTROL],
                                   .out = theirs[SILT_KERNEL_OUT],
                                   .err = theirs[SILT_KERNEL_ERR]};
-    int started = silt_exec_start(s, NULL, &q, &x->sink, &x->exec, e);
+    return silt_exec_start(x->sandbox, NULL, &q, &x->sink, &x->exec, e);
+}
+
+/* A Python that cannot be had may be gone when it returns. */
+static int start(struct silt_spare *x, struct silt_error *e)
+{
+    int theirs[SILT_KERNEL_FDS];
+    if (silt_kernel_make(x->fds, theirs, e) < 0)
+        return -1;
+    if (x->language == SILT_PYTHON) {
+        silt_warm_fork(&x->warm, x->sandbox, x->number, theirs); /* takes them */
+        return 0;
+    }
+    int started = start_node(x, theirs, e);
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&theirs[i]);
     return started;
 }
 
-static void add(struct silt_sandbox *s)
+static void add(struct silt_sandbox *s, enum silt_language language)
 {
     struct silt_error e;
     struct silt_spare *x = calloc(1, sizeof(*x));
     if (x == NULL)
         abort();
     *x = (struct silt_spare){.sandbox = s,
+                             .language = language,
+                             .stocked = s->row.id[0] == 0,
                              .number = silt_registry_number(s->registry),
                              .fds = {-1, -1, -1},
-                             .sink = {.ended = on_ended, .failed = on_failed}};
+                             .sink = {.ended = on_ended, .failed = on_failed},
+                             .warm = {.on_forked = on_forked}};
     silt_list_append(&s->spares.all, &x->link);
     if (start(x, &e) == 0)
         return;
@@ -123,12 +154,23 @@ static void add(struct silt_sandbox *s)
     free_spare(x);
 }
 
-static uint32_t count(const struct silt_sandbox *s)
+static bool serves(const struct silt_spare *x, enum silt_language language)
+{
+    return (x->language == SILT_PYTHON) == (language == SILT_PYTHON);
+}
+
+/* Also those that end: their memory is not free yet. */
+static uint32_t count(const struct silt_sandbox *s, enum silt_language language)
 {
     uint32_t n = 0;
     silt_list_each(it, &s->spares.all)
-        n++;
+        n += serves(silt_container_of(it, struct silt_spare, link), language);
     return n;
+}
+
+static bool wants_node(const struct silt_sandbox *s)
+{
+    return s->spares.node_wanted && count(s, s->spares.language) < s->registry->settings.spares;
 }
 
 /* ---- memory ---- */
@@ -142,9 +184,9 @@ static bool weigh(struct silt_sandbox *s, const struct silt_priv_stat *stat)
     bool room = used < enough && enough - used > SIZE;
     if (used > enough)
         silt_spare_end_all(s);
-    if (!room || s->spares.given_up || count(s) >= s->registry->settings.spares)
+    if (!room || s->spares.given_up || !wants_node(s))
         return false;
-    add(s);
+    add(s, s->spares.language);
     return !s->spares.given_up;
 }
 
@@ -160,9 +202,9 @@ static void on_stat(void *context, const struct silt_priv_answer *a, int *fds, i
     s->spares.look = NULL;
     bool added = a->ok && s->state == SILT_SANDBOX_RUNNING && weigh(s, &a->body.stat);
     int64_t left_ms = idle_at_ms(s) - s->registry->loop->now_ms;
-    if (added && count(s) < s->registry->settings.spares)
+    if (added && wants_node(s))
         set_timer(s, SOON_MS);
-    else
+    else if (s->spares.node_wanted || !silt_list_empty(&s->spares.all))
         set_timer(s, left_ms < LOOK_MS ? left_ms : LOOK_MS);
 }
 
@@ -196,49 +238,44 @@ void silt_spare_want(struct silt_sandbox *s, enum silt_language language)
 {
     if (s->registry->settings.spares == 0)
         return;
+    s->spares.node_wanted = true;
     s->spares.language = language;
     s->spares.wanted_ms = s->registry->loop->now_ms;
     s->spares.given_up = false;
-    if (count(s) < s->registry->settings.spares)
+    if (wants_node(s))
         set_timer(s, SOON_MS);
 }
 
 /* Node, and what it is made of, look at these when they start. */
-static bool concerns_the_start(silt_slice variable)
+static const char *const start_names[] = {"PATH=", "NODE_", "LD_",      "LC_",    "LANG",    "ICU_",
+                                          "UV_",   "SSL_",  "OPENSSL_", "GLIBC_", "MALLOC_", NULL};
+
+/* Whether it is what would be started now. */
+static bool suits(const struct silt_spare *x, silt_slice env)
 {
-    static const char *const names[] = {"PATH=", "NODE_", "LD_",      "LC_",  "LANG", "ICU_",
-                                        "UV_",   "SSL_",  "OPENSSL_", "GLIBC_", "MALLOC_"};
-    for (size_t i = 0; i < SILT_COUNT(names); i++)
-        if (silt_slice_starts(variable, silt_slice_of(names[i])))
-            return true;
-    return false;
+    const struct silt_sandbox *s = x->sandbox;
+    if (x->language == SILT_PYTHON)
+        return silt_warm_suits(s, env);
+    return !silt_env_names(env, start_names)
+           && !(x->stocked && silt_env_names((silt_slice){s->row.env, s->row.env_len}, start_names));
 }
 
-static bool is_plain(silt_slice env)
-{
-    silt_slice variable;
-    while (env.len > 0 && silt_slice_split(&env, 0, &variable))
-        if (concerns_the_start(variable))
-            return false;
-    return true;
-}
-
-static struct silt_spare *find_waiting(struct silt_sandbox *s)
+static struct silt_spare *find_waiting(struct silt_sandbox *s, enum silt_language language)
 {
     silt_list_each(it, &s->spares.all)
     {
         struct silt_spare *x = silt_container_of(it, struct silt_spare, link);
-        if (!x->ending)
+        if (!x->ending && x->exec != NULL && serves(x, language))
             return x;
     }
     return NULL;
 }
 
-bool silt_spare_take(struct silt_sandbox *s, silt_slice env, struct silt_exec_sink *sink,
+bool silt_spare_take(struct silt_sandbox *s, enum silt_language language, silt_slice env, struct silt_exec_sink *sink,
                      struct silt_spare_taken *ret)
 {
-    struct silt_spare *x = find_waiting(s);
-    if (x == NULL || !is_plain(env))
+    struct silt_spare *x = find_waiting(s, language);
+    if (x == NULL || !suits(x, env))
         return false;
     *ret = (struct silt_spare_taken){.number = x->number, .exec = x->exec};
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
@@ -246,6 +283,36 @@ bool silt_spare_take(struct silt_sandbox *s, silt_slice env, struct silt_exec_si
     silt_exec_pass(x->exec, sink);
     free_spare(x);
     return true;
+}
+
+/* ---- in ready sandboxes ---- */
+
+static void stock(struct silt_registry *r, enum silt_language language, uint32_t wanted)
+{
+    silt_list_each(it, &r->ready)
+    {
+        struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
+        if (wanted-- == 0)
+            return;
+        bool possible = language != SILT_PYTHON || silt_warm_suits(s, (silt_slice){NULL, 0});
+        if (possible && s->state == SILT_SANDBOX_RUNNING && !s->spares.given_up && count(s, language) == 0)
+            add(s, language);
+    }
+}
+
+void silt_spare_stock(struct silt_registry *r)
+{
+    if (r->settings.zygotes > 0)
+        stock(r, SILT_PYTHON, r->settings.ready_pythons);
+    stock(r, SILT_JAVASCRIPT, r->settings.ready_nodes);
+}
+
+void silt_spare_on_claimed(struct silt_sandbox *s)
+{
+    if (silt_list_empty(&s->spares.all))
+        return;
+    s->spares.wanted_ms = s->registry->loop->now_ms;
+    set_timer(s, LOOK_MS);
 }
 
 /* ---- when its sandbox or its siltd ends ---- */
@@ -269,5 +336,7 @@ void silt_spare_forget_all(struct silt_sandbox *s)
 {
     free(s->spares.look);
     s->spares.look = NULL;
+    silt_list_each(it, &s->spares.all)
+        silt_warm_free(&silt_container_of(it, struct silt_spare, link)->warm);
     silt_spare_drop_all(s);
 }

@@ -51,6 +51,16 @@ void silt_env_merge(struct silt_buf *b, silt_slice env)
     silt_buf_add(b, env);
 }
 
+bool silt_env_names(silt_slice env, const char *const *beginnings)
+{
+    silt_slice variable;
+    while (env.len > 0 && silt_slice_split(&env, 0, &variable))
+        for (const char *const *b = beginnings; *b != NULL; b++)
+            if (silt_slice_starts(variable, silt_slice_of(*b)))
+                return true;
+    return false;
+}
+
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root)
 {
     silt_env_merge(b, SILT_LIT("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"));

@@ -24,3 +24,5 @@ void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_roo
 /* Adds each variable of `env`, in place of one of the same name. Each has its terminator; a name is in it
  * once. */
 void silt_env_merge(struct silt_buf *b, silt_slice env);
+/* Whether a variable of `env` begins with one of these, the last of which is NULL. */
+bool silt_env_names(silt_slice env, const char *const *beginnings);

@@ -40,6 +40,7 @@ class Kernel:
         self.budget = RESULT_BUDGET
         self.blas_done = not prepared.warm
         self.loop = Loop(control)
+        self.installed = False
 
     # ---- before the first cell ----
 
@@ -60,7 +61,19 @@ class Kernel:
         self._install()
         self.control.send({"t": "ready", "version": VERSION})
 
+    def await_context(self):
+        """Forked before anybody asked for it: what a first cell would copy is copied while it waits."""
+        if self.warm and not self.is_awaited():
+            self._install()
+            self.touch()
+
+    def is_awaited(self):
+        return self.control.has_line() or bool(select.select([self.control.fd], [], [], 0)[0])
+
     def _install(self):
+        if self.installed:
+            return
+        self.installed = True
         self.streams.install()
         self.streams.save()
         self.shell.sink = self.publish
@@ -72,7 +85,7 @@ class Kernel:
 
     def touch(self):
         """A cell for nobody, while nobody waits: the pages that a first cell copies are copied now."""
-        if not self.warm or self.control.has_line() or select.select([self.control.fd], [], [], 0)[0]:
+        if not self.warm or self.is_awaited():
             return
         shell, hook = self.shell, self.shell.displayhook
         known = dict(shell.user_ns)
@@ -226,6 +239,7 @@ def serve(control_fd):
     control.interrupts.install()
     signal(SIGPIPE, SIG_IGN)
     kernel = Kernel(zygote.ready, control)
+    kernel.await_context()
     init = control.receive()
     if init is None:
         os._exit(0)

@@ -45,7 +45,7 @@ static int open_registry(struct harness *h, const struct silt_registry_settings 
     struct silt_registry *r = &h->registry;
     *r = (struct silt_registry){.loop = &h->loop, .super = super[0], .settings = *settings};
     if (silt_store_open(path, &r->store, &e) < 0
-        || silt_worker_open(&h->loop, 1, &r->worker, &e) < 0
+        || silt_worker_open(&h->loop, 1, &r->worker, &e) < 0 || silt_worker_open(&h->loop, 1, &r->parsers, &e) < 0
         || silt_priv_ask_open(&h->loop, priv[0], &r->priv, &e) < 0 || silt_registry_open(r, &e) < 0)
         return -1;
     add_image(h);
@@ -58,6 +58,7 @@ static void close_registry(struct harness *h)
     silt_registry_close(r);
     silt_priv_ask_close(r->priv);
     silt_worker_close(r->worker);
+    silt_worker_close(r->parsers);
     silt_store_close(r->store);
     silt_close_fd(&h->priv);
     silt_close_fd(&h->super);

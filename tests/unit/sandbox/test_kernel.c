@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 enum { DEADLINE_MS = 10000, HEARD_MAX = 4096 };
@@ -21,8 +22,9 @@ static struct rig {
     char heard[HEARD_MAX]; /* "1:output ", "2:output ", "3=line ", "1 closed: why " */
     size_t bytes[SILT_KERNEL_FDS]; /* of output */
     size_t longest;                /* line */
-    int line_count, closed;
-    bool full, stop_at_line, refuse_line, quiet;
+    int line_count, closed, finished;
+    struct silt_buf long_line; /* that the owner has */
+    bool full, stop_at_line, refuse_line, quiet, dwell;
 } rig;
 static struct silt_error e;
 
@@ -52,6 +54,33 @@ static void on_line(struct silt_kernel *k, silt_slice line)
         silt_kernel_refuse(k, "it lies");
 }
 
+static void on_long_line(struct silt_kernel *k, struct silt_buf *line)
+{
+    assert_true(k->busy && line->len > SILT_KERNEL_LONG);
+    assert_null(rig.long_line.data);
+    rig.long_line = *line;
+    silt_buf_init(line, line->max);
+}
+
+/* The owner is done with it, as with any line. */
+static void deal_with_long_line(void)
+{
+    struct silt_buf line = rig.long_line;
+    bool quiet = rig.quiet;
+    rig.long_line = (struct silt_buf){0};
+    rig.quiet = true;
+    on_line(&rig.kernel, silt_buf_slice(&line));
+    free(line.data);
+    rig.quiet = quiet;
+    silt_kernel_go_on(&rig.kernel);
+}
+
+static void on_finished(struct silt_kernel *k)
+{
+    assert_true(k->ending && !k->busy);
+    rig.finished++;
+}
+
 static bool is_full(struct silt_kernel *k)
 {
     (void)k;
@@ -69,7 +98,7 @@ static void on_closed(struct silt_kernel *k, const char *why)
 static void begin(void)
 {
     rig = (struct rig){.kernel = {.loop = &rig.loop, .lane = {.all = &rig.lanes, .user = &rig.user}, .on_output = on_output, .on_line = on_line,
-                                  .is_full = is_full, .on_closed = on_closed}};
+                                  .on_long_line = on_long_line, .on_finished = on_finished, .is_full = is_full, .on_closed = on_closed}};
     silt_lanes_init(&rig.lanes, SILT_KERNEL_LANES, SILT_KERNEL_LANES_EACH);
     assert_int_equal(silt_loop_open(&rig.loop, &e), 0);
     silt_kernel_init(&rig.kernel);
@@ -87,6 +116,7 @@ static void end(void)
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&rig.theirs[i]);
     assert_int_equal(rig.loop.timers, 0);
+    free(rig.long_line.data);
     silt_loop_close(&rig.loop);
 }
 
@@ -98,8 +128,11 @@ static void put(int which, const char *text)
 /* Turns until nothing happens any more. */
 static void settle(void)
 {
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 200; i++) {
         assert_int_equal(silt_loop_turn(&rig.loop, 0, &e), 0);
+        if (rig.long_line.data != NULL && !rig.dwell)
+            deal_with_long_line();
+    }
 }
 
 static void assert_heard(const char *want)
@@ -189,6 +222,65 @@ TEST(a_long_line_is_told_whole)
     assert_int_equal(rig.line_count, 1);
     assert_int_equal(rig.longest, len);
     assert_int_equal(rig.closed, 0);
+    end();
+}
+
+TEST(nothing_is_told_while_the_owner_has_a_long_line_and_nothing_is_lost)
+{
+    begin();
+    rig.dwell = true;
+    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LONG + 1), SILT_KERNEL_LONG + 1);
+    put(SILT_KERNEL_CONTROL, "\n[1]\n[2]\n[3");
+    settle();
+    assert_non_null(rig.long_line.data);
+    assert_int_equal(rig.long_line.len, SILT_KERNEL_LONG + 1);
+    put(SILT_KERNEL_OUT, "after");
+    put(SILT_KERNEL_CONTROL, "]\n");
+    assert_heard("");
+    assert_int_equal(rig.lanes.taken, 0); /* it was the owner's to take */
+    assert_int_equal(rig.loop.timers, 0); /* and the time is not the kernel's */
+    rig.dwell = false;
+    deal_with_long_line();
+    assert_heard("2=[1] 3=[2] 1:after 4=[3] ");
+    assert_int_equal(rig.longest, SILT_KERNEL_LONG + 1);
+    end();
+}
+
+TEST(last_words_wait_until_a_long_line_was_dealt_with)
+{
+    begin();
+    rig.dwell = true;
+    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LONG * 2), SILT_KERNEL_LONG * 2);
+    put(SILT_KERNEL_CONTROL, "\n[1]\n");
+    put(SILT_KERNEL_OUT, "a");
+    settle();
+    assert_non_null(rig.long_line.data);
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        silt_close_fd(&rig.theirs[i]);
+    rig.heard[0] = 0; /* what was printed may come before the line ends */
+    silt_kernel_finish(&rig.kernel);
+    assert_heard("");
+    assert_int_equal(rig.finished, 0);
+    rig.dwell = false;
+    deal_with_long_line();
+    settle();
+    assert_non_null(strstr(rig.heard, "2=[1] 1 closed: itself "));
+    assert_int_equal(rig.bytes[SILT_KERNEL_OUT], 1);
+    assert_int_equal(rig.finished, 1);
+    end();
+}
+
+TEST(who_closes_while_a_long_line_is_dealt_with_hears_nothing_more)
+{
+    begin();
+    rig.dwell = true;
+    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LONG * 2), SILT_KERNEL_LONG * 2);
+    put(SILT_KERNEL_CONTROL, "\n[1]\n");
+    settle();
+    assert_non_null(rig.long_line.data);
+    silt_kernel_close(&rig.kernel);
+    assert_heard("");
+    assert_int_equal(rig.finished, 0);
     end();
 }
 
@@ -440,6 +532,7 @@ TEST(a_dead_process_has_left_what_it_had_said)
         silt_close_fd(&rig.theirs[i]);
     silt_kernel_finish(&rig.kernel);
     assert_string_equal(rig.heard, "1:a 2:b 1=[1] 2=[2] 1 closed: itself ");
+    assert_int_equal(rig.finished, 1);
     end();
 }
 
@@ -453,6 +546,29 @@ TEST(a_writer_that_outlives_its_process_does_not_hold_us)
     assert_true(silt_clock_ms() - from < DEADLINE_MS / 10);
     assert_int_equal(rig.bytes[SILT_KERNEL_OUT], 1);
     assert_int_equal(rig.closed, 0);
+    assert_int_equal(rig.finished, 1);
+    end();
+}
+
+/* Who has the socket of a process that is gone, and talks and talks. */
+TEST(a_talker_that_outlives_its_process_does_not_put_off_its_end)
+{
+    static char text[300 << 10];
+    begin();
+    rig.quiet = true;
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\n';
+    assert_int_equal(fcntl(rig.theirs[SILT_KERNEL_CONTROL], F_SETFL, O_NONBLOCK), 0);
+    silt_kernel_listen(&rig.kernel, false);
+    for (int i = 0; i < 100 && rig.finished == 0; i++) {
+        for (int n = 0; n < 8; n++)
+            (void)!write(rig.theirs[SILT_KERNEL_CONTROL], text, sizeof(text));
+        if (i == 0)
+            silt_kernel_finish(&rig.kernel);
+        else if (rig.long_line.data != NULL)
+            deal_with_long_line();
+    }
+    assert_int_equal(rig.finished, 1);
     end();
 }
 

@@ -6,6 +6,7 @@
 #include "unit/base/unit.h"
 
 static struct silt_arena arena;
+static struct silt_buf told = {.max = 1 << 24};
 static struct silt_error e;
 
 static struct silt_kernel_said hear(const char *line)
@@ -13,7 +14,8 @@ static struct silt_kernel_said hear(const char *line)
     struct silt_kernel_said said;
     silt_arena_fini(&arena);
     silt_arena_init(&arena, 1 << 24);
-    if (silt_kernel_hear(&arena, silt_slice_of(line), &said, &e) < 0)
+    silt_buf_clear(&told);
+    if (silt_kernel_hear(&arena, &told, silt_slice_of(line), &said, &e) < 0)
         fail_msg("%s: %s", line, e.text);
     return said;
 }
@@ -23,7 +25,8 @@ static void assert_refused(silt_slice line)
     struct silt_kernel_said said;
     silt_arena_fini(&arena);
     silt_arena_init(&arena, 1 << 24);
-    if (silt_kernel_hear(&arena, line, &said, &e) == 0)
+    silt_buf_clear(&told);
+    if (silt_kernel_hear(&arena, &told, line, &said, &e) == 0)
         fail_msg("%.*s was taken", (int)(line.len < 200 ? line.len : 200), line.data);
     assert_int_not_equal(e.text[0], 0);
 }
@@ -51,7 +54,7 @@ TEST(every_kind_of_line_is_taken)
     assert_int_equal(s.word, SILT_KERNEL_RESULT);
     assert_int_equal(s.id, 7);
     assert_true(s.main);
-    assert_eq(silt_json_get(s.body, SILT_LIT("text"))->string, "1");
+    assert_eq(s.told, "\"text\":\"1\"");
     s = hear("{\"t\":\"input\",\"id\":7,\"prompt\":\"? \",\"password\":true}");
     assert_int_equal(s.word, SILT_KERNEL_INPUT);
     assert_eq(s.value, "? ");
@@ -67,6 +70,25 @@ TEST(every_kind_of_line_is_taken)
     assert_int_equal(s.id, INT64_MAX);
 }
 
+TEST(of_a_result_only_what_is_known_and_there_is_told)
+{
+    struct silt_kernel_said s = hear("{\"t\":\"result\",\"id\":7,\"json\":{\"a\":[1,\"\\u0041\"]},\"png\":null,"
+                                     "\"evil\":\"x\",\"text\":\"\\n\"}");
+    assert_eq(s.told, "\"text\":\"\\n\",\"json\":{\"a\":[1,\"A\"]}");
+    assert_false(s.main);
+    assert_eq(hear("{\"t\":\"result\",\"id\":7}").told, "");
+}
+
+TEST(what_would_be_told_with_too_many_bytes_is_refused)
+{
+    size_t max = told.max;
+    silt_buf_fini(&told);
+    told.max = 16;
+    assert_refused(SILT_LIT("{\"t\":\"result\",\"id\":7,\"text\":\"0123456789abcdef\"}"));
+    silt_buf_fini(&told);
+    told.max = max;
+}
+
 TEST(an_error_has_a_name_a_text_a_traceback_and_perhaps_a_line)
 {
     struct silt_kernel_said s = hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"\","
@@ -74,15 +96,13 @@ TEST(an_error_has_a_name_a_text_a_traceback_and_perhaps_a_line)
     assert_int_equal(s.word, SILT_KERNEL_ERROR);
     assert_eq(s.name, "A");
     assert_eq(s.value, "");
-    assert_int_equal(s.list->items.count, 2);
-    assert_int_equal(s.line, 3);
+    assert_eq(s.told, "\"ename\":\"A\",\"evalue\":\"\",\"traceback\":[\"one\",\"two\"],\"lineNumber\":3");
     s = hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[]}");
-    assert_int_equal(s.line, 0);
-    assert_int_equal(s.list->items.count, 0);
+    assert_eq(s.told, "\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[]");
     /* Of use to people only: what cannot be a line is none. */
-    assert_int_equal(hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[],\"line\":-1}").line, 0);
-    assert_int_equal(hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[],\"line\":\"x\"}").line, 0);
-    assert_int_equal(hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[],\"line\":4294967296}").line, 0);
+    assert_eq(hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[],\"line\":-1}").told, "\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[]");
+    assert_eq(hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[],\"line\":\"x\"}").told, "\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[]");
+    assert_eq(hear("{\"t\":\"error\",\"id\":1,\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[],\"line\":4294967296}").told, "\"ename\":\"A\",\"evalue\":\"b\",\"traceback\":[]");
 }
 
 TEST(what_is_not_used_may_be_anything)
@@ -181,8 +201,9 @@ TEST(a_traceback_has_a_bounded_number_of_lines_all_of_them_strings)
     silt_arena_fini(&arena);
     silt_arena_init(&arena, 1 << 24);
     add_error(&b, 10000, "\"x\"");
-    assert_int_equal(silt_kernel_hear(&arena, silt_buf_slice(&b), &said, &e), 0);
-    assert_int_equal(said.list->items.count, 10000);
+    silt_buf_clear(&told);
+    assert_int_equal(silt_kernel_hear(&arena, &told, silt_buf_slice(&b), &said, &e), 0);
+    assert_true(said.told.len > 10000 * strlen("\"x\","));
     add_error(&b, 10001, "\"x\"");
     assert_refused(silt_buf_slice(&b));
     add_error(&b, 100, "[\"x\"]");

@@ -72,3 +72,38 @@ TEST(who_leaves_while_waiting_gets_no_turn)
     assert_int_equal(all.taken, 0);
     assert_true(silt_list_empty(&all.waiting));
 }
+
+TEST(a_place_that_was_passed_on_counts_until_it_is_left)
+{
+    struct silt_lane to;
+    begin(2, 1);
+    assert_true(silt_lane_enter(&lanes[0]));
+    assert_false(silt_lane_enter(&lanes[1])); /* of the same user */
+    silt_lane_pass(&lanes[0], &to);
+    assert_int_equal(lanes[0].state, SILT_LANE_OUT);
+    silt_lane_leave(&lanes[0]);
+    assert_string_equal(turns, "");
+    assert_int_equal(all.taken, 1);
+    silt_lane_leave(&to);
+    assert_string_equal(turns, "1");
+    assert_int_equal(all.taken, 1);
+    silt_lane_pass(&lanes[0], &to); /* fine when there is none */
+    silt_lane_leave(&to);
+    assert_int_equal(all.taken, 1);
+}
+
+TEST(a_place_without_a_user_counts_among_all_only)
+{
+    struct silt_lane to;
+    begin(2, 1);
+    assert_true(silt_lane_enter(&lanes[0]));
+    assert_false(silt_lane_enter(&lanes[1]));
+    silt_lane_pass(&lanes[0], &to);
+    silt_lane_disown(&to);
+    assert_string_equal(turns, "1");
+    assert_int_equal(all.taken, 2);
+    assert_false(silt_lane_enter(&lanes[3]));
+    silt_lane_leave(&to);
+    assert_string_equal(turns, "13");
+    assert_int_equal(all.taken, 2);
+}
