@@ -131,10 +131,16 @@ bool silt_gates_are_open(const struct silt_gates *g)
     return g->list[0].open >= 0 || g->list[1].open >= 0;
 }
 
-void silt_gates_shut(struct silt_gates *g)
+void silt_gates_shut(struct silt_gates *g, int folder, unsigned slot)
 {
-    for (int i = 0; i < 2; i++) {
-        silt_close_fd(&g->list[i].open);
+    char name[SILT_FOLDER_NAME_SIZE];
+    struct silt_error e;
+    for (unsigned i = 0; i < 2; i++) {
         shrink(&g->list[i]);
+        if (g->list[i].open < 0)
+            continue;
+        silt_close_fd(&g->list[i].open);
+        name_of(slot, SILT_SHELL_GATE, i, name);
+        (void)silt_folder_make_fifo(folder, name, &e); /* without it the shell ends, and says so */
     }
 }

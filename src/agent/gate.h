@@ -29,5 +29,6 @@ int silt_gates_send(struct silt_gates *g, struct silt_script *s, int folder, uns
                     struct silt_error *e);
 /* The shell has not answered what was sent last. */
 bool silt_gates_are_open(const struct silt_gates *g);
-/* The shell has answered: it is on its way to the next gate. */
-void silt_gates_shut(struct silt_gates *g);
+/* The shell has answered: it is on its way to the next gate. Where it has passed is made anew: a process that was forked meanwhile may
+ * have the old one open until it has become its program, and the shell would pass a second time, to the same lines. */
+void silt_gates_shut(struct silt_gates *g, int folder, unsigned slot);

@@ -188,7 +188,7 @@ int silt_session_send(struct silt_session *s, struct silt_script *lines, struct 
 static void on_answer(struct silt_session *s, const struct silt_answer *a)
 {
     if (!a->no_dir)
-        silt_gates_shut(&s->gates);
+        silt_gates_shut(&s->gates, s->agent->folder, s->slot);
     if (s->state == SILT_SESSION_SAVING)
         silt_background_answer(s, a);
     else if (s->state == SILT_SESSION_RUNNING || s->state == SILT_SESSION_RELOADING)

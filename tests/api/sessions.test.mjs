@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused, refusedAs4xx, TIME } from '../lib/expect.mjs';
-import { until } from '../lib/wait.mjs';
+import { until, within } from '../lib/wait.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
@@ -199,6 +199,21 @@ test('more sessions than a sandbox may have are refused as a limit', async t => 
 	assert.ok(answers.length > 32);
 	assert.equal((await remove(box, 's0')).status, 200);
 	assert.equal((await create(box, { id: 'again' })).status, 200);
+});
+
+test('each command of a session runs once, also while many others start', async t => {
+	const box = await daemon.box(t);
+	for (let round = 0; round < 4; round++) {
+		const commands = [], others = [];
+		for (let i = 0; i < 80; i++) {
+			commands.push(box.out(`echo ${i} >> /tmp/round-${round}; echo ${i}`));
+			others.push(box.run(i % 4 ? 'true' : 'seq 20000', { sessionId: '__DISABLE_SESSION__' }));
+		}
+		const outputs = await within(120_000, 'all commands', Promise.all(commands));
+		await Promise.all(others);
+		assert.deepEqual(outputs, outputs.map((_, i) => `${i}\n`));
+		assert.equal(await box.out(`cat /tmp/round-${round}`), outputs.join(''));
+	}
 });
 
 test('sessions do not see each other\'s state', async t => {
