@@ -129,7 +129,7 @@ static void on_answer(struct call *c)
 {
     size_t len = c->done - PREFIX;
     if (silt_dns_id(c->answer + PREFIX) == silt_dns_id(c->question + PREFIX))
-        len = silt_names_answer(&c->asker, &c->parsed, c->answer + PREFIX, len);
+        len = silt_names_answer(&c->asker, &c->parsed, c->answer + PREFIX, len, sizeof(c->answer) - PREFIX);
     else
         len = 0;
     put_size(c->answer, len);

@@ -30,6 +30,7 @@ static const int of_proxy[] = {
     SCMP_SYS(futex),
     SCMP_SYS(getpid),
     SCMP_SYS(getrandom),
+    SCMP_SYS(getsockname),
     SCMP_SYS(getsockopt),
     SCMP_SYS(gettid),
     SCMP_SYS(lseek),

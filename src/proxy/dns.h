@@ -14,6 +14,7 @@ enum { SILT_DNS_LISTENERS = 4 }; /* of two families, of links in mode allow and 
 struct silt_dns_listener {
     struct silt_dns *dns;
     bool allow; /* the gate sends links in this mode here, and no others */
+    uint32_t captive; /* number of the captive sandbox that it is inside of; 0: it is the gate's */
     struct silt_watch udp, tcp;
 };
 
@@ -32,7 +33,12 @@ struct silt_dns {
 void silt_dns_init(struct silt_dns *d);
 void silt_dns_listen(struct silt_dns *d, int udp, int tcp, bool allow);
 
+/* In a captive sandbox: by UDP only. Takes udp; the listener is the caller's, until silt_dns_drop. */
+void silt_dns_listen_captive(struct silt_dns *d, struct silt_dns_listener *l, int udp, uint32_t number);
+void silt_dns_drop(struct silt_dns_listener *l);
+
 /* flight.c, call.c */
+void silt_dns_end_flights(struct silt_dns_listener *l);
 void silt_dns_on_datagram(struct silt_watch *w, uint32_t events);
 void silt_dns_on_connection(struct silt_watch *w, uint32_t events);
 struct silt_names_asker silt_dns_asker(const struct silt_dns_listener *l,

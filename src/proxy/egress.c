@@ -115,17 +115,23 @@ static int set(struct silt_egress *g, const struct silt_egress_request *q,
     return 0;
 }
 
+static void reject(struct silt_egress *g, const struct silt_egress_request *q, const struct silt_error *e)
+{
+    struct silt_egress_note n = {.type = SILT_EGRESS_REJECTED};
+    (void)snprintf(n.body.text, sizeof(n.body.text), "%.127s", e->text);
+    silt_log(SILT_LOG_WARN, "egress.rejected", "link=%u error=\"%s\"", q->link, e->text);
+    answer(g, q, &n);
+}
+
 static void on_set(struct silt_egress *g, const struct silt_egress_request *q,
                    const struct silt_parcel *p)
 {
     struct silt_egress_note n = {.type = SILT_EGRESS_APPLIED};
     struct silt_error e;
-    if (set(g, q, p, &e) < 0) {
-        n.type = SILT_EGRESS_REJECTED;
-        (void)snprintf(n.body.text, sizeof(n.body.text), "%.127s", e.text);
-        silt_log(SILT_LOG_WARN, "egress.rejected", "link=%u error=\"%s\"", q->link, e.text);
-    }
-    answer(g, q, &n);
+    if (set(g, q, p, &e) < 0)
+        reject(g, q, &e);
+    else
+        answer(g, q, &n);
 }
 
 static void on_count(struct silt_egress *g, const struct silt_egress_request *q)
@@ -140,6 +146,7 @@ static void on_count(struct silt_egress *g, const struct silt_egress_request *q)
 static void forget(struct silt_egress *g, struct silt_egress_link *link)
 {
     silt_passages_cut(link);
+    silt_captive_drop(link);
     silt_links_drop(g->links, link);
 }
 
@@ -159,17 +166,51 @@ static void on_leave(struct silt_egress_link *link, bool cut)
     lose_policy(link);
 }
 
-/* Those that have a policy and were not named by this siltd. */
+/* Those that have a policy, or are captive, and were not named by this siltd. */
 static void on_sync(struct silt_egress *g)
 {
     struct silt_egress_link *link;
-    for (size_t at = 0; (link = silt_map_next(&g->links->map, &at)) != NULL;)
+    for (size_t at = 0; (link = silt_map_next(&g->links->map, &at)) != NULL;) {
         if (link->policy != NULL && !link->named)
             on_leave(link, true);
+        if (!link->named)
+            silt_captive_drop(link);
+    }
+}
+
+static void on_capture(struct silt_egress *g, const struct silt_egress_request *q, struct silt_parcel *p)
+{
+    struct silt_egress_note n = {.type = SILT_EGRESS_APPLIED};
+    struct silt_error e = {0};
+    if (silt_captive_set(g->captives, q, p, &e) < 0 && e.code != SILT_NOT_FOUND) {
+        reject(g, q, &e);
+        return;
+    }
+    if (e.code == SILT_NOT_FOUND)
+        n.type = SILT_EGRESS_LISTENLESS;
+    answer(g, q, &n);
+}
+
+static void on_authority(struct silt_egress *g, const struct silt_egress_request *q, const struct silt_parcel *p)
+{
+    struct silt_egress_note n = {.type = SILT_EGRESS_IS_AUTHORITY};
+    struct silt_egress_authority given;
+    struct silt_authority *a;
+    struct silt_error e;
+    bool good = p->nfds == 0 || pread(p->fds[0], &given, sizeof(given), 0) == (ssize_t)sizeof(given);
+    if (!good)
+        (void)silt_fail(&e, SILT_INVALID, "an authority that cannot be read");
+    if (!good
+        || silt_authorities_at(g->captives->authorities, q->authority, p->nfds > 0 ? &given : NULL, &a, &e) < 0) {
+        reject(g, q, &e);
+        return;
+    }
+    n.body.authority = *silt_authority_blob(a);
+    answer(g, q, &n);
 }
 
 static void on_request(struct silt_egress *g, const struct silt_egress_request *q,
-                       const struct silt_parcel *p)
+                       struct silt_parcel *p)
 {
     struct silt_egress_link *link = silt_links_find(g->links, q->link);
     switch ((enum silt_egress_ask)q->type) {
@@ -192,12 +233,13 @@ static void on_request(struct silt_egress *g, const struct silt_egress_request *
         on_sync(g);
         return;
     case SILT_EGRESS_CAPTURE:
-    case SILT_EGRESS_AUTHORITY: {
-        struct silt_egress_note n = {.type = SILT_EGRESS_REJECTED};
-        answer(g, q, &n);
+        on_capture(g, q, p);
         return;
-    }
+    case SILT_EGRESS_AUTHORITY:
+        on_authority(g, q, p);
+        return;
     case SILT_EGRESS_UNTRUST:
+        silt_authorities_drop(g->captives->authorities, q->authority);
         return;
     case SILT_EGRESS_ASK_MAX:
         break;
@@ -228,9 +270,10 @@ static void on_channel(struct silt_watch *w, uint32_t events)
     watch(g);
 }
 
-void silt_egress_init(struct silt_egress *g, struct silt_loop *loop, struct silt_links *links)
+void silt_egress_init(struct silt_egress *g, struct silt_loop *loop, struct silt_links *links,
+                      struct silt_captives *captives)
 {
-    *g = (struct silt_egress){.loop = loop, .links = links, .channel = {.fd = -1}};
+    *g = (struct silt_egress){.loop = loop, .links = links, .captives = captives, .channel = {.fd = -1}};
     links->tell = on_refusal;
     links->context = g;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "event/loop.h"
+#include "proxy/captive.h"
 #include "proxy/links.h"
 
 enum {
@@ -14,11 +15,13 @@ enum {
 struct silt_egress {
     struct silt_loop *loop;   /* borrowed */
     struct silt_links *links; /* borrowed */
+    struct silt_captives *captives; /* borrowed */
     struct silt_watch channel;
     struct silt_egress_note queue[SILT_EGRESS_QUEUE]; /* a ring */
     size_t first, waiting;
 };
 
-void silt_egress_init(struct silt_egress *e, struct silt_loop *loop, struct silt_links *links);
+void silt_egress_init(struct silt_egress *e, struct silt_loop *loop, struct silt_links *links,
+                      struct silt_captives *captives);
 void silt_egress_replace(struct silt_egress *e,
                          int channel); /* takes it: a new siltd, or a new channel */

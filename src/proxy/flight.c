@@ -5,6 +5,7 @@
 #include "proxy/message.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -17,6 +18,8 @@ enum {
     TRIES = 3,
     TRY_MS = 2000,
     BATCH = 32, /* datagrams in one turn */
+    CONTROL_MAX = 256,
+    ORIGINAL_DST6 = 74, /* IPV6_ORIGDSTADDR, which not every libc has */
 };
 
 struct flight {
@@ -27,6 +30,7 @@ struct flight {
     struct silt_grave grave;
     struct sockaddr_storage from;
     socklen_t from_len;
+    struct sockaddr_storage asked; /* captive: whom it meant to ask */
     uint16_t id; /* the sandbox's; on the way out it has another */
     unsigned tries;
     struct silt_dns_question question;
@@ -58,11 +62,41 @@ static void end(struct flight *f)
     silt_loop_bury(d->loop, &f->grave);
 }
 
+/* The source of what is sent: whoever was asked. The port is put right by the rules of the namespace. */
+static void put_source(struct msghdr *m, const struct sockaddr_storage *asked)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(m);
+    struct in_pktinfo four = {.ipi_spec_dst = ((const struct sockaddr_in *)(const void *)asked)->sin_addr};
+    struct in6_pktinfo six = {.ipi6_addr = ((const struct sockaddr_in6 *)(const void *)asked)->sin6_addr};
+    bool is_four = asked->ss_family == AF_INET;
+    size_t size = is_four ? sizeof(four) : sizeof(six);
+    *c = (struct cmsghdr){.cmsg_level = is_four ? IPPROTO_IP : IPPROTO_IPV6,
+                          .cmsg_type = is_four ? IP_PKTINFO : IPV6_PKTINFO,
+                          .cmsg_len = CMSG_LEN(size)};
+    if (is_four)
+        memcpy(CMSG_DATA(c), &four, size);
+    else
+        memcpy(CMSG_DATA(c), &six, size);
+    m->msg_controllen = CMSG_SPACE(size);
+}
+
+static void send_back(const struct silt_dns_listener *l, struct flight *f, char *answer, size_t len)
+{
+    char control[CMSG_SPACE(sizeof(struct in6_pktinfo))] = {0};
+    struct iovec part = {answer, len};
+    struct msghdr m = {.msg_name = &f->from, .msg_namelen = f->from_len, .msg_iov = &part, .msg_iovlen = 1};
+    if (l->captive != 0) {
+        m.msg_control = control;
+        m.msg_controllen = sizeof(control);
+        put_source(&m, &f->asked);
+    }
+    (void)sendmsg(l->udp.fd, &m, MSG_NOSIGNAL);
+}
+
 static void reply(struct flight *f, char *answer, size_t len)
 {
     silt_dns_set_id(answer, f->id);
-    (void)sendto(f->listener->udp.fd, answer, len, MSG_NOSIGNAL, (struct sockaddr *)&f->from,
-                 f->from_len);
+    send_back(f->listener, f, answer, len);
     end(f);
 }
 
@@ -79,7 +113,7 @@ static void on_answer(struct silt_watch *w, uint32_t events)
     ssize_t n = recv(w->fd, answer, sizeof(answer), 0);
     size_t len = 0;
     if (n >= SILT_DNS_HEAD && silt_dns_id(answer) == silt_dns_id(f->text))
-        len = silt_names_answer(&f->asker, &f->question, answer, (size_t)n);
+        len = silt_names_answer(&f->asker, &f->question, answer, (size_t)n, sizeof(answer));
     if (len > 0) {
         reply(f, answer, len);
         return;
@@ -150,8 +184,7 @@ static void take_off(struct silt_dns_listener *l, const struct flight *model)
 static void answer_at_once(struct silt_dns_listener *l, struct flight *model, unsigned code)
 {
     size_t len = silt_dns_answer_empty(model->text, &model->question, code);
-    (void)sendto(l->udp.fd, model->text, len, MSG_NOSIGNAL, (struct sockaddr *)&model->from,
-                 model->from_len);
+    send_back(l, model, model->text, len);
 }
 
 /* What cannot be understood is not answered: its sender may be a lie. Too many at once neither: the
@@ -168,29 +201,71 @@ static void consider(struct silt_dns_listener *l, struct flight *model)
     model->id = model->question.id;
     model->asker = silt_dns_asker(l, &model->from);
     int code = silt_names_ask(&model->asker, &model->question, model->text, &model->len);
-    if (code != SILT_NAMES_ASK)
+    if (code == SILT_NAMES_ANSWERED)
+        send_back(l, model, model->text, model->len);
+    else if (code != SILT_NAMES_ASK)
         answer_at_once(l, model, (unsigned)code);
     else if (has_room(l->dns, model->asker.link))
         take_off(l, model);
+}
+
+void silt_dns_end_flights(struct silt_dns_listener *l)
+{
+    silt_list_each(it, &l->dns->flights)
+    {
+        struct flight *f = silt_container_of(it, struct flight, link);
+        if (f->listener == l)
+            end(f);
+    }
+}
+
+/* Whom a captive one meant to ask. false: it came straight to us, as nobody does. */
+static bool find_asked(struct msghdr *m, struct sockaddr_storage *ret)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+        bool four = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_ORIGDSTADDR;
+        bool six = c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == ORIGINAL_DST6;
+        if (!four && !six)
+            continue;
+        memcpy(ret, CMSG_DATA(c), four ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+        return silt_links_port(ret) == SILT_RESOLVERS_PORT;
+    }
+    return false;
+}
+
+/* true: there may be more. */
+static bool receive(struct silt_dns_listener *l, struct flight *model)
+{
+    char control[CONTROL_MAX];
+    struct iovec part = {model->text, sizeof(model->text)};
+    struct msghdr m = {.msg_name = &model->from,
+                       .msg_namelen = sizeof(model->from),
+                       .msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(l->udp.fd, &m, MSG_TRUNC | MSG_DONTWAIT);
+    if (n < 0)
+        return false;
+    model->len = (size_t)n;
+    model->from_len = m.msg_namelen;
+    bool good = l->captive == 0 || find_asked(&m, &model->asked);
+    if (good && model->len <= sizeof(model->text))
+        consider(l, model);
+    return true;
 }
 
 void silt_dns_on_datagram(struct silt_watch *w, uint32_t events)
 {
     struct silt_dns_listener *l = silt_container_of(w, struct silt_dns_listener, udp);
     static struct flight model;
+    bool more = true;
     (void)events;
-    for (int i = 0; i < BATCH; i++) {
+    for (int i = 0; i < BATCH && more; i++) {
         model = (struct flight){.listener = l,
                                 .resolver = {.fd = -1},
                                 .late = {.on_time = on_late},
-                                .grave = {.free = free_flight},
-                                .from_len = sizeof(model.from)};
-        ssize_t n = recvfrom(w->fd, model.text, sizeof(model.text), MSG_TRUNC | MSG_DONTWAIT,
-                             (struct sockaddr *)&model.from, &model.from_len);
-        if (n < 0)
-            return;
-        model.len = (size_t)n;
-        if (model.len <= sizeof(model.text))
-            consider(l, &model);
+                                .grave = {.free = free_flight}};
+        more = receive(l, &model);
     }
 }

@@ -18,6 +18,7 @@ struct silt_egress_link {
     uint32_t limit;             /* of connections; 0: none */
     struct silt_pins pins;
     struct silt_link passages; /* connections: passage.c */
+    struct silt_captive *captive; /* captive.c; NULL: it is none */
     struct silt_egress_counts counts;
     bool named; /* since this siltd's channel is there */
     /* Refusals that may be told now, in thousandths, and since when that is true. */

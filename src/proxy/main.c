@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "proxy/captive.h"
 #include "proxy/confine.h"
 #include "proxy/dial.h"
 #include "proxy/dns.h"
@@ -29,6 +30,8 @@ struct proxy {
     struct silt_dialer dialer;
     struct silt_passages passages;
     struct silt_told told;
+    struct silt_captives captives;
+    struct silt_authorities authorities;
 };
 
 static void on_note(struct proxy *p, const struct silt_super_note *note, struct silt_parcel *in)
@@ -97,7 +100,14 @@ static int open_all(struct proxy *p, const struct silt_config *c, struct silt_er
         return -1;
     p->super = (struct silt_watch){.fd = SILT_SUPER_FD_CHANNEL, .on_ready = on_super};
     silt_loop_watch(&p->loop, &p->super, EPOLLIN);
-    silt_egress_init(&p->egress, &p->loop, &p->links);
+    silt_authorities_init(&p->authorities);
+    p->captives = (struct silt_captives){.loop = &p->loop,
+                                         .links = &p->links,
+                                         .dns = &p->dns,
+                                         .authorities = &p->authorities,
+                                         .passages = &p->passages,
+                                         .each = c->network_connections};
+    silt_egress_init(&p->egress, &p->loop, &p->links, &p->captives);
     silt_dialer_init(&p->dialer, &p->loop);
     p->dns.loop = p->passages.loop = p->told.loop = &p->loop;
     p->dns.links = p->passages.links = p->told.links = &p->links;

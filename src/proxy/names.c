@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "engine/without.h"
 #include "proxy/answer.h"
+#include "proxy/captive.h"
+#include "proxy/glob.h"
 
 #include <stdio.h>
 
-enum { CLASS_IN = 1, TYPE_IXFR = 251, TYPE_AXFR = 252 };
+enum { CLASS_IN = 1, TYPE_IXFR = 251, TYPE_AXFR = 252, MADE_UP_S = 60, AUTHORITATIVE = 4 };
 
 static void refuse(const struct silt_names_asker *a, struct silt_egress_link *link,
                    const struct silt_dns_question *q, struct silt_egress_refusal *r)
@@ -81,6 +83,39 @@ static bool is_of_closed(const struct silt_links *l, const struct silt_dns_quest
            && silt_prefix_is_closed(&network, &l->open);
 }
 
+/* Captive */
+
+/* Of nobody here: what is sent there comes to silt-proxy, as everything does, and is known by its name. */
+static size_t make_up(const struct silt_names_asker *a, const struct silt_dns_question *q, char *message,
+                      size_t room)
+{
+    struct silt_dns_answer made = {
+        .list = {{4, 32, {11, 0, 0, 1}}, {6, 128, {0xfd, [15] = 1}}}, .ttl_s = MADE_UP_S};
+    made.count = a->links->plan.ipv6 ? 2 : 1;
+    size_t len = silt_dns_answer_write(message, room, q, &made);
+    message[2] |= AUTHORITATIVE;
+    return len;
+}
+
+static bool is_answered_for(const struct silt_egress_link *link, const struct silt_dns_question *q)
+{
+    const struct silt_captive *c = link->captive;
+    return silt_globs_have((silt_slice){c->globs, c->globs_len}, silt_slice_of(q->name));
+}
+
+static int ask_captive(const struct silt_names_asker *a, const struct silt_egress_link *link,
+                       const struct silt_dns_question *q, char *message, size_t *len)
+{
+    if (link->captive->internet && (q->type == SILT_DNS_HTTPS || q->type == SILT_DNS_SVCB))
+        return 0; /* they lead to hellos that nobody can read */
+    if (link->captive->internet)
+        return is_of_closed(a->links, q) ? SILT_DNS_NXDOMAIN : SILT_NAMES_ASK;
+    if (!is_answered_for(link, q))
+        return SILT_DNS_NXDOMAIN;
+    *len = make_up(a, q, message, SILT_NAMES_ROOM);
+    return SILT_NAMES_ANSWERED;
+}
+
 int silt_names_ask(const struct silt_names_asker *a, const struct silt_dns_question *q,
                    char *message, size_t *len)
 {
@@ -90,6 +125,8 @@ int silt_names_ask(const struct silt_names_asker *a, const struct silt_dns_quest
         link->counts.questions++;
     if (is_nosy(q))
         return SILT_DNS_REFUSED;
+    if (a->captive)
+        return link != NULL && link->captive != NULL ? ask_captive(a, link, q, message, len) : SILT_DNS_REFUSED;
     if (!a->allow)
         return is_of_closed(a->links, q) ? SILT_DNS_NXDOMAIN : SILT_NAMES_ASK;
     if (link == NULL)
@@ -117,7 +154,7 @@ static void pin(struct silt_egress_link *link, const struct silt_dns_question *q
 
 /* While the question was out, the link may have gone or changed. */
 size_t silt_names_answer(const struct silt_names_asker *a, const struct silt_dns_question *q,
-                         char *message, size_t len)
+                         char *message, size_t len, size_t room)
 {
     struct silt_egress_link *link = silt_links_find(a->links, a->link);
     struct silt_dns_answer got;
@@ -128,6 +165,9 @@ size_t silt_names_answer(const struct silt_names_asker *a, const struct silt_dns
         return 0;
     if (a->allow && (link == NULL || link->policy == NULL || !is_named(link, q)))
         return silt_dns_answer_empty(message, q, SILT_DNS_REFUSED);
+    if (a->captive && (message[3] & 0xf) == SILT_DNS_NXDOMAIN && link != NULL && link->captive != NULL
+        && is_answered_for(link, q))
+        return make_up(a, q, message, room);
     if (a->allow)
         pin(link, q, &got);
     if (got.closed == 0)

@@ -38,6 +38,28 @@ static void on_counters(void *context, const struct silt_priv_answer *a, int *fd
     free(c);
 }
 
+/* It has no link: all that it sends and receives goes through silt-proxy. */
+static void on_captive_counted(void *context, const struct silt_egress_counts *counts)
+{
+    struct counting *c = context;
+    if (counts != NULL) {
+        c->link.sent_bytes = counts->sent_bytes;
+        c->link.received_bytes = counts->received_bytes;
+    }
+    c->link.mode = SILT_NET_CAPTIVE;
+    on_proxy_counted(c, counts);
+}
+
+static void count_captive(struct silt_sandbox *s, struct counting *c)
+{
+    if (s->state == SILT_SANDBOX_RUNNING && !s->claimed) {
+        silt_egress_count(s, on_captive_counted, c);
+        return;
+    }
+    c->on_counted(c->context, NULL, NULL);
+    free(c);
+}
+
 void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted, void *context)
 {
     struct counting *c = calloc(1, sizeof(*c));
@@ -45,6 +67,10 @@ void silt_network_count(struct silt_sandbox *s, silt_network_counted *on_counted
         abort();
     *c = (struct counting){
         .registry = s->registry, .slot = s->row.slot, .on_counted = on_counted, .context = context};
+    if (s->row.network == SILT_NET_CAPTIVE) {
+        count_captive(s, c);
+        return;
+    }
     struct silt_priv_request q = {.op = SILT_PRIV_NETSTAT, .slot = s->row.slot};
     silt_priv_ask(s->registry->priv, &q, NULL, 0, on_counters, c);
 }

@@ -97,6 +97,9 @@ static size_t answer(char *m)
             i = (size_t)-1;
         }
     }
+    size_t len = strlen(wanted), tail = strlen(".nowhere");
+    if (len > tail && strcasecmp(wanted + len - tail, ".nowhere") == 0)
+        m[3] = (char)0x83;
     m[7] = (char)count;
     memset(m + 8, 0, 4);
     return at;
@@ -135,7 +138,7 @@ static _Noreturn void be(const struct world *w, const char *role, const int *fds
             _exit(126);
     (void)close_range((unsigned)(3 + count), ~0U, 0);
     (void)execl(program, role, "--config=", "--network.resolvers=127.0.0.1",
-                "--network.open=10.77.0.0/24, fd77::/64", "--log.level=error", (char *)NULL);
+                "--network.open=10.77.0.0/24, fd77::/64", "--network.connections=64", "--log.level=error", (char *)NULL);
     _exit(127);
 }
 

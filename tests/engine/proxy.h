@@ -8,7 +8,7 @@
 
 /* Names that the resolver knows: good.test, twin.test (the same address), alias.test (CNAME of
  * good.test), six.test (IPv6 only), private.test (10.1.2.3), half.test (both), opened.test
- * (10.77.0.1, opened by the operator). */
+ * (10.77.0.1, opened by the operator). Those below `nowhere` do not exist. */
 struct proxy {
     pid_t egress, dial, resolver;
     int super[2];             /* our ends, of silt-super's channels */

@@ -202,6 +202,8 @@ void harness_answer(struct harness *h, const struct silt_priv_request *q, bool o
         p.fds[0] = q->op == SILT_PRIV_CREATE ? h->pidfd : log_of(h, q);
         p.nfds = 1;
     }
+    for (; ok && q->op == SILT_PRIV_CAPTURE && p.nfds < 2 * SILT_CAPTIVE_SOCKET_MAX; p.nfds++)
+        p.fds[p.nfds] = h->pidfd; /* any descriptor will do */
     if (silt_fd_send(h->priv, &p, &e) < 0)
         abort();
     harness_turn(h);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect: how a captive sandbox's connection is offered to the program that decides: a CONNECT with what can be told of it from its
+ * first bytes, and the answer. It looks at bytes and at nothing else. */
+#pragma once
+
+#include "base/buf.h"
+#include "wire/egress.h"
+
+#include <sys/socket.h>
+
+enum { SILT_CONNECT_PEEK_MAX = 24 << 10 }; /* more bytes are never asked for */
+
+struct silt_connect_hints { /* as silt_policy_clean makes them; "": none */
+    char sni[SILT_EGRESS_NAME];  /* the server's name in TLS */
+    char host[SILT_EGRESS_NAME]; /* of a request of HTTP/1 to port 80 */
+};
+
+/* `bytes`: the first ones, at least one. true: all is known that ever will be; false: more bytes could tell more. */
+bool silt_connect_look(silt_slice bytes, uint16_t port, struct silt_connect_hints *ret);
+void silt_connect_write(struct silt_buf *out, const struct sockaddr_storage *to,
+                        const struct sockaddr_storage *from, const struct silt_connect_hints *h);
+/* >0: size of the answer's head, and its status; 0: there is more to come; <0: that is no answer. */
+int silt_connect_read(silt_slice bytes, int *ret_status);

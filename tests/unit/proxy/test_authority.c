@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/authority.h"
+#include "unit/base/unit.h"
+
+#include <stdio.h>
+
+static struct silt_authorities all;
+static struct silt_error e;
+
+static struct silt_authority *make(uint64_t number, const struct silt_egress_authority *given)
+{
+    struct silt_authority *a = NULL;
+    assert_int_equal(silt_authorities_at(&all, number, given, &a, &e), 0);
+    return a;
+}
+
+TEST(an_authority_is_made_once_and_can_be_given_back)
+{
+    silt_authorities_init(&all);
+    struct silt_egress_authority first = *silt_authority_blob(make(1, NULL));
+    assert_memory_equal(silt_authority_blob(make(1, NULL)), &first, sizeof(first));
+    assert_memory_not_equal(silt_authority_blob(make(2, NULL)), &first, sizeof(first));
+    silt_authorities_drop(&all, 1);
+    assert_null(silt_authorities_find(&all, 1));
+    assert_memory_equal(silt_authority_blob(make(1, &first)), &first, sizeof(first));
+    silt_authorities_fini(&all);
+}
+
+TEST(what_is_no_authority_is_refused)
+{
+    struct silt_authority *a;
+    struct silt_egress_authority odd = {.certificate_len = SILT_EGRESS_PEM_MAX + 1, .key_len = 1};
+    silt_authorities_init(&all);
+    assert_int_equal(silt_authorities_at(&all, 1, &odd, &a, &e), -1);
+    odd = *silt_authority_blob(make(2, NULL));
+    odd.key[60] ^= 1; /* the base64 of its number */
+    assert_int_equal(silt_authorities_at(&all, 1, &odd, &a, &e), -1);
+    odd = *silt_authority_blob(make(2, NULL));
+    const struct silt_egress_authority *other = silt_authority_blob(make(3, NULL));
+    memcpy(odd.key, other->key, sizeof(odd.key)); /* of somebody else */
+    odd.key_len = other->key_len;
+    assert_int_equal(silt_authorities_at(&all, 1, &odd, &a, &e), -1);
+    assert_null(silt_authorities_find(&all, 1));
+    silt_authorities_fini(&all);
+}
+
+TEST(leaves_are_for_their_name_kept_and_bounded)
+{
+    const struct silt_tls_identity *one, *again;
+    char name[64];
+    silt_authorities_init(&all);
+    struct silt_authority *a = make(1, NULL);
+    assert_int_equal(silt_authority_leaf(a, "example.com", &one, &e), 0);
+    assert_true(silt_tls_identity_is_for(one, "example.com"));
+    assert_false(silt_tls_identity_is_for(one, "www.example.com"));
+    assert_int_equal(silt_authority_leaf(a, "example.com", &again, &e), 0);
+    assert_ptr_equal(one, again);
+    for (int i = 0; i < 2 * SILT_LEAVES_EACH_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "host-%d.test", i);
+        assert_int_equal(silt_authority_leaf(a, name, &one, &e), 0);
+        assert_int_equal(silt_authority_leaf(a, "example.com", &again, &e), 0); /* in use: it stays */
+    }
+    assert_int_equal(all.nleaves, SILT_LEAVES_EACH_MAX);
+    silt_authorities_fini(&all);
+    assert_int_equal(all.nleaves, 0);
+}
+
+TEST(a_long_name_has_a_certificate_too)
+{
+    const struct silt_tls_identity *one;
+    char name[SILT_EGRESS_NAME];
+    silt_authorities_init(&all);
+    for (size_t i = 0; i < sizeof(name); i++)
+        name[i] = i % 60 == 59 ? '.' : 'a';
+    name[253] = 0;
+    assert_int_equal(silt_authority_leaf(make(1, NULL), name, &one, &e), 0);
+    assert_true(silt_tls_identity_is_for(one, name));
+    silt_authorities_fini(&all);
+}
