@@ -41,8 +41,8 @@ static const char *const migrations[] = {
     " WITHOUT ROWID;"
     "CREATE TABLE alias(slot INTEGER PRIMARY KEY, alias TEXT NOT NULL);",
 
-    "CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL, internet INTEGER NOT NULL,"
-    " hostnames TEXT);",
+    ("CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL, internet INTEGER NOT NULL,"
+     " hostnames TEXT);"),
 
     /* An image has any number of names. What it says about itself belongs to it, not to a name; our own recipes'
      * images are those whose port 3000 we serve. */
