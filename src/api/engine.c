@@ -260,6 +260,7 @@ void silt_engine_free(struct silt_engine *g)
 {
     if (g->all == NULL)
         return;
+    silt_engine_execs_free(g);
     silt_ingress_free(g);
     silt_http_server_free(g->server);
     silt_http_server_free(g->wire);

@@ -85,3 +85,7 @@ SILT_HANDLER(silt_engine_container_wait);
 SILT_HANDLER(silt_engine_container_kill);
 SILT_HANDLER(silt_engine_container_stop);
 SILT_HANDLER(silt_engine_container_remove);
+SILT_HANDLER(silt_engine_exec_create);
+SILT_HANDLER(silt_engine_exec_start);
+SILT_HANDLER(silt_engine_exec_inspect);
+SILT_HANDLER(silt_engine_exec_resize);

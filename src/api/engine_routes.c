@@ -16,5 +16,9 @@ const struct silt_route silt_engine_routes[] = {
     {"POST", "/containers/{name}/kill", silt_engine_container_kill, 0},
     {"POST", "/containers/{name}/stop", silt_engine_container_stop, 0},
     {"DELETE", "/containers/{name}", silt_engine_container_remove, 0},
+    {"POST", "/containers/{name}/exec", silt_engine_exec_create, 0},
+    {"POST", "/exec/{id}/start", silt_engine_exec_start, 0},
+    {"GET", "/exec/{id}/json", silt_engine_exec_inspect, 0},
+    {"POST", "/exec/{id}/resize", silt_engine_exec_resize, 0},
 };
 const size_t silt_engine_route_count = SILT_COUNT(silt_engine_routes);

@@ -350,11 +350,20 @@ static void find_kind(struct silt_container_spec *spec)
     }
 }
 
+int silt_container_spec_read_command(struct silt_arena *a, const struct silt_json *o, struct silt_container_spec *ret,
+                                     struct silt_error *e)
+{
+    *ret = (struct silt_container_spec){.stop_timeout_s = 10};
+    if (read_words(a, o, "Cmd", &ret->cmd, e) < 0 || read_env(a, o, &ret->env, e) < 0
+        || read_string(o, "WorkingDir", &ret->workdir, e) < 0 || read_string(o, "User", &ret->user, e) < 0)
+        return -1;
+    return 0;
+}
+
 int silt_container_spec_read(struct silt_arena *a, silt_slice body, struct silt_container_spec *ret,
                              struct silt_error *e)
 {
     const struct silt_json *o, *host, *timeout;
-    *ret = (struct silt_container_spec){.stop_timeout_s = 10};
     if (body.len > SILT_CONTAINER_BODY_MAX)
         return silt_fail(e, SILT_LIMIT, "the request has more than %d bytes", SILT_CONTAINER_BODY_MAX);
     if (silt_json_read(a, body, &o, e) < 0)
@@ -362,11 +371,9 @@ int silt_container_spec_read(struct silt_arena *a, silt_slice body, struct silt_
     host = member(o, "HostConfig");
     if (o->type != SILT_JSON_OBJECT || (host != NULL && host->type != SILT_JSON_OBJECT))
         return silt_fail(e, SILT_INVALID, "the request must be a JSON object, and HostConfig too");
-    if (read_string(o, "Image", &ret->image, e) < 0 || read_words(a, o, "Cmd", &ret->cmd, e) < 0
-        || read_words(a, o, "Entrypoint", &ret->entrypoint, e) < 0 || read_env(a, o, &ret->env, e) < 0
-        || read_labels(o, &ret->labels, e) < 0 || read_string(o, "WorkingDir", &ret->workdir, e) < 0
-        || read_string(o, "User", &ret->user, e) < 0 || read_mounts(a, host, ret, e) < 0
-        || read_network(a, host, ret, e) < 0)
+    if (silt_container_spec_read_command(a, o, ret, e) < 0 || read_string(o, "Image", &ret->image, e) < 0
+        || read_words(a, o, "Entrypoint", &ret->entrypoint, e) < 0 || read_labels(o, &ret->labels, e) < 0
+        || read_mounts(a, host, ret, e) < 0 || read_network(a, host, ret, e) < 0)
         return -1;
     if (ret->image.len == 0)
         return wrong(e, "Image", "is missing");

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+struct silt_json;
+
 enum {
     SILT_CONTAINER_BODY_MAX = 1 << 20,
     SILT_CONTAINER_WORDS_MAX = 4096,
@@ -50,6 +52,9 @@ struct silt_container_spec {
 /* Slices are of the arena or of `body`, which must outlive them. SILT_INVALID says what is wrong, SILT_DENIED what is refused. */
 int silt_container_spec_read(struct silt_arena *a, silt_slice body, struct silt_container_spec *ret,
                              struct silt_error *e);
+/* The members that an exec has, too: Cmd, Env, WorkingDir, User. */
+int silt_container_spec_read_command(struct silt_arena *a, const struct silt_json *o, struct silt_container_spec *ret,
+                                     struct silt_error *e);
 /* [a-zA-Z0-9][a-zA-Z0-9_.-]* */
 bool silt_volume_name_is_good(silt_slice name);
 /* %XX undone, in the arena; the text itself where that makes no sense. */
