@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/container.h"
 #include "sandbox/container_own.h"
+#include "sandbox/container_volume.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -192,6 +193,7 @@ static void end(struct silt_container *c, int32_t code)
         return;
     enter(c, SILT_CONTAINER_IS_ENDING);
     silt_loop_cancel(loop_of(c), &c->stop);
+    silt_container_unmount(c);
     silt_process_unwatch(&c->watch);
     silt_waiter_leave(&c->waiter);
     c->process = NULL;
@@ -528,16 +530,33 @@ static int run_program(struct silt_container *c, struct silt_sandbox *s, struct 
     return silt_process_start(s, NULL, &q, &c->watch, &c->process, e);
 }
 
+static void on_mounted(struct silt_container *c, const struct silt_error *e)
+{
+    struct silt_sandbox *s = sandbox_of(c);
+    struct silt_error own;
+    if (e == NULL && (s == NULL || s->state != SILT_SANDBOX_RUNNING))
+        (void)silt_fail(&own, SILT_GONE, "its sandbox has ended");
+    else if (e == NULL && run_program(c, s, &own) == 0)
+        return;
+    could_not_start(c, e != NULL ? e : &own);
+}
+
 static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
 {
     struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
-    struct silt_error own;
-    if (s == NULL) {
+    if (s == NULL)
         could_not_start(c, e);
-        return;
-    }
-    if (run_program(c, s, &own) < 0)
-        could_not_start(c, &own);
+    else if (c->spec.mount_count > 0)
+        silt_container_mount(c, s, on_mounted);
+    else
+        on_mounted(c, NULL);
+}
+
+static void on_copied(struct silt_container *c, const struct silt_error *e)
+{
+    if (e != NULL)
+        silt_log(SILT_LOG_WARN, "container.copy", "container=%.12s error=\"%s\"", c->row.id, e->text);
+    end(c, e != NULL);
 }
 
 static void start_sidecar(struct silt_container *c)
@@ -588,7 +607,7 @@ void silt_container_start(struct silt_container *c, struct silt_container_ask *a
         return;
     case SILT_CONTAINER_COPY:
         is_running(c);
-        end(c, 0);
+        silt_container_copy(c, on_copied);
         return;
     case SILT_CONTAINER_APP:
         c->waiter.on_ready = on_ready;
@@ -756,7 +775,7 @@ static void load(void *context, struct silt_container_row *row)
 
 int silt_containers_load(struct silt_containers *all, struct silt_error *e)
 {
-    return silt_store_each_container(all->registry->store, load, all, e);
+    return silt_volumes_load(all, e) < 0 ? -1 : silt_store_each_container(all->registry->store, load, all, e);
 }
 
 /* Whether what a running one needs is still there. Of a program that has ended its record tells, later. */
@@ -849,6 +868,7 @@ struct silt_containers *silt_containers_new(struct silt_registry *r)
         abort();
     *all = (struct silt_containers){.registry = r, .diag = -1, .upkeep = {.on_time = on_upkeep}};
     silt_list_init(&all->list);
+    silt_list_init(&all->volumes);
     silt_map_init(&all->by_name);
     silt_map_init(&all->by_id);
     return all;
@@ -864,11 +884,13 @@ void silt_containers_free(struct silt_containers *all)
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
         silt_loop_cancel(loop_of(c), &c->delay);
         silt_loop_cancel(loop_of(c), &c->stop);
+        silt_container_unmount(c);
         silt_process_unwatch(&c->watch);
         silt_waiter_leave(&c->waiter);
         silt_list_remove(&c->link);
         free_container(&c->grave);
     }
+    silt_volumes_free(all);
     silt_map_fini(&all->by_name);
     silt_map_fini(&all->by_id);
     silt_close_fd(&all->diag);

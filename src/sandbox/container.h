@@ -14,6 +14,7 @@
 enum { SILT_CONTAINERS_MAX = 8192, SILT_CONTROL_PORT = 3000 };
 
 struct silt_container;
+struct silt_mounting;
 
 enum silt_container_state {
     SILT_CONTAINER_IS_CREATED,
@@ -60,7 +61,7 @@ struct silt_container {
     struct silt_link removers;     /* struct silt_container_ask */
     uint32_t drops;                /* connections that are being cut */
     struct silt_timer delay, stop;
-    uint64_t copy; /* of a COPY: volumes.c's */
+    struct silt_mounting *mounting; /* container_volume.c's; NULL: nothing is being copied */
     struct silt_grave grave;
 };
 
@@ -77,6 +78,8 @@ struct silt_containers {
     struct silt_link list; /* in the order of their making */
     size_t count;
     struct silt_map by_name, by_id;
+    struct silt_link volumes; /* struct silt_volume */
+    size_t volume_count;
     int diag; /* sandbox/diag.h; -1: none */
     uint32_t exit_delay_ms, keep_s, hold_ms;
     struct silt_timer upkeep;

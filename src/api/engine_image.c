@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images: look, list, name, forget; a container that becomes one. */
+#include "api/engine.h"
+#include "base/reference.h"
+#include "json/json.h"
+#include "sandbox/image.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/start.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum { ANSWER_MAX = 8 << 20, DIGEST_TEXT = 8 + 2 * SILT_DIGEST_SIZE };
+
+static void digest_text(const uint8_t digest[SILT_DIGEST_SIZE], char out[DIGEST_TEXT])
+{
+    memcpy(out, "sha256:", 8);
+    for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
+        (void)snprintf(out + 7 + i * 2, 3, "%02x", digest[i]);
+}
+
+static void add(struct silt_buf *b, const char *key, silt_slice value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_string(b, value);
+}
+
+static void add_words(struct silt_buf *b, const char *key, const struct silt_image_words *w)
+{
+    silt_json_key(b, silt_slice_of(key));
+    if (!w->given) {
+        silt_json_null(b);
+        return;
+    }
+    silt_json_open(b, '[');
+    for (size_t i = 0; i < w->count; i++)
+        silt_json_string(b, w->items[i]);
+    silt_json_close(b, ']');
+}
+
+/* Names have their tag here, as Docker's have. */
+static void add_tags(struct silt_buf *b, const struct silt_image *image)
+{
+    silt_json_key(b, SILT_LIT("RepoTags"));
+    silt_json_open(b, '[');
+    silt_list_each(it, &image->names)
+    {
+        silt_slice name = silt_slice_of(silt_container_of(it, struct silt_image_name, link)->text);
+        char text[SILT_REFERENCE_SIZE + 8];
+        (void)snprintf(text, sizeof(text), "%s%s", name.data, silt_reference_tag(name) == name.len ? ":latest" : "");
+        silt_json_string(b, silt_slice_of(text));
+    }
+    silt_json_close(b, ']');
+}
+
+/* Old wranglers insist on a port; the control port is one. */
+static void add_ports(struct silt_buf *b, const struct silt_image_config *c)
+{
+    silt_json_key(b, SILT_LIT("ExposedPorts"));
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < c->ports.count; i++) {
+        silt_json_key(b, c->ports.items[i]);
+        silt_json_raw(b, SILT_LIT("{}"));
+    }
+    if (c->ports.count == 0 && silt_image_config_is_builtin(c)) {
+        silt_json_key(b, SILT_LIT("3000/tcp"));
+        silt_json_raw(b, SILT_LIT("{}"));
+    }
+    silt_json_close(b, '}');
+}
+
+static void add_config(struct silt_buf *b, const struct silt_image_config *c)
+{
+    silt_slice env = c->env, one;
+    silt_json_key(b, SILT_LIT("Config"));
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("Env"));
+    silt_json_open(b, '[');
+    while (env.len > 0 && silt_slice_split(&env, 0, &one))
+        if (one.len > 0)
+            silt_json_string(b, one);
+    silt_json_close(b, ']');
+    add_words(b, "Cmd", &c->cmd);
+    add_words(b, "Entrypoint", &c->entrypoint);
+    add(b, "WorkingDir", c->workdir);
+    add(b, "User", c->user);
+    add_ports(b, c);
+    silt_json_key(b, SILT_LIT("Labels"));
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < c->label_count; i++) {
+        silt_json_key(b, c->labels[i].name);
+        silt_json_string(b, c->labels[i].value);
+    }
+    silt_json_close(b, '}');
+    silt_json_close(b, '}');
+}
+
+static void write_image(struct silt_buf *b, const struct silt_image *image)
+{
+    char id[DIGEST_TEXT], parent[DIGEST_TEXT] = "";
+    digest_text(image->row.digest, id);
+    if (image->parent != NULL)
+        digest_text(image->parent->row.digest, parent);
+    silt_json_open(b, '{');
+    add(b, "Id", silt_slice_of(id));
+    add_tags(b, image);
+    silt_json_key(b, SILT_LIT("RepoDigests"));
+    silt_json_raw(b, SILT_LIT("[]"));
+    add(b, "Parent", silt_slice_of(parent));
+    silt_json_key(b, SILT_LIT("Created"));
+    silt_api_time(b, image->row.created_ms);
+    silt_json_key(b, SILT_LIT("Size"));
+    silt_json_u64(b, silt_image_bytes(image));
+    add(b, "Architecture", SILT_LIT("amd64"));
+    add(b, "Os", SILT_LIT("linux"));
+    add_config(b, &image->config);
+    silt_json_key(b, SILT_LIT("RootFS"));
+    silt_json_raw(b, SILT_LIT("{\"Type\":\"layers\",\"Layers\":[]}"));
+    silt_json_close(b, '}');
+}
+
+/* "name/with/slashes/json": the name, without its last part, escapes undone. */
+static bool name_before(struct silt_http_request *r, silt_slice rest, const char *last, silt_slice *ret)
+{
+    size_t len = strlen(last);
+    if (rest.len <= len || memcmp(rest.data + rest.len - len, last, len) != 0) {
+        silt_engine_refuse(r, 404, "page not found");
+        return false;
+    }
+    *ret = silt_percent_decode(r->arena, (silt_slice){rest.data, rest.len - len});
+    return true;
+}
+
+static struct silt_image *known(struct silt_http_request *r, silt_slice name)
+{
+    silt_slice plain = name, rest = name;
+    if (!silt_slice_starts(name, SILT_LIT("sha256:")))
+        (void)silt_slice_split(&rest, '@', &plain);
+    struct silt_image *image = silt_image_find(silt_engine_of(r)->all->registry, plain, NULL);
+    if (image == NULL)
+        silt_engine_refuse(r, 404, "No such image: %.*s", (int)(name.len < 300 ? name.len : 300), name.data);
+    return image;
+}
+
+SILT_HANDLER(silt_engine_image_inspect)
+{
+    silt_slice name;
+    silt_auto_buf b;
+    silt_buf_init(&b, ANSWER_MAX);
+    if (!name_before(r, args[0], "/json", &name))
+        return;
+    const struct silt_image *image = known(r, name);
+    if (image == NULL)
+        return;
+    write_image(&b, image);
+    silt_engine_answer(r, 200, &b);
+}
+
+SILT_HANDLER(silt_engine_image_list)
+{
+    struct silt_registry *registry = silt_engine_of(r)->all->registry;
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, ANSWER_MAX);
+    silt_json_open(&b, '[');
+    silt_list_each(it, &registry->images)
+        write_image(&b, silt_container_of(it, struct silt_image, link));
+    silt_json_close(&b, ']');
+    silt_engine_answer(r, 200, &b);
+}
+
+/* Names */
+
+/* "repo:tag" in its one spelling. */
+static int read_name(silt_slice repo, silt_slice tag, char ret[SILT_REFERENCE_SIZE], struct silt_error *e)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 1024);
+    silt_buf_add(&b, repo);
+    if (tag.len > 0)
+        silt_buf_add_byte(&b, ':');
+    silt_buf_add(&b, tag);
+    return b.broken ? silt_fail(e, SILT_INVALID, "the name is too long") : silt_reference_read(silt_buf_slice(&b), ret, e);
+}
+
+SILT_HANDLER(silt_engine_image_tag)
+{
+    silt_slice name;
+    char text[SILT_REFERENCE_SIZE];
+    struct silt_error e;
+    if (!name_before(r, args[0], "/tag", &name))
+        return;
+    struct silt_image *image = known(r, name);
+    if (image == NULL)
+        return;
+    if (read_name(silt_engine_query(r, "repo"), silt_engine_query(r, "tag"), text, &e) < 0
+        || silt_image_tag(image->registry, image, text, &e) < 0)
+        silt_engine_refuse_error(r, &e);
+    else
+        silt_engine_empty(r, 201);
+}
+
+/* What there is needs no registry. What workerd's own sidecar would be is served by us: it is never fetched. */
+SILT_HANDLER(silt_engine_image_create)
+{
+    struct silt_registry *registry = silt_engine_of(r)->all->registry;
+    silt_slice from = silt_engine_query(r, "fromImage"), tag = silt_engine_query(r, "tag"), plain = from, rest = from;
+    silt_auto_buf name, b;
+    bool mapped = false;
+    (void)args;
+    silt_buf_init(&name, 1024);
+    silt_buf_init(&b, 4096);
+    if (from.len > 0)
+        (void)silt_slice_split(&rest, '@', &plain);
+    silt_buf_add(&name, plain);
+    if (tag.len > 0 && !silt_slice_starts(tag, SILT_LIT("sha256:"))) {
+        silt_buf_add_byte(&name, ':');
+        silt_buf_add(&name, tag);
+    }
+    bool sidecar = plain.len > 0 && memmem(plain.data, plain.len, "proxy-everything", 16) != NULL;
+    if (name.len == 0 || (!sidecar && silt_image_find(registry, silt_buf_slice(&name), &mapped) == NULL)) {
+        silt_engine_refuse(r, 404, "%.*s is not here; fetch it with: silt image pull", (int)(name.len < 300 ? name.len : 300), name.data);
+        return;
+    }
+    silt_json_open(&b, '{');
+    add(&b, "status", sidecar ? SILT_LIT("Nothing to fetch: Silt serves the sidecar itself") : mapped ? SILT_LIT("Image is mapped to one of this machine") : SILT_LIT("Image is up to date"));
+    silt_json_close(&b, '}');
+    silt_buf_add_byte(&b, '\n');
+    silt_engine_answer(r, 200, &b);
+}
+
+SILT_HANDLER(silt_engine_image_remove)
+{
+    silt_slice name = silt_percent_decode(r->arena, args[0]);
+    char text[SILT_REFERENCE_SIZE];
+    struct silt_error e;
+    bool existed = false;
+    silt_auto_buf b;
+    silt_buf_init(&b, 4096);
+    const struct silt_image *image = known(r, name);
+    if (image == NULL)
+        return;
+    if (silt_slice_starts(name, SILT_LIT("sha256:")) || silt_reference_read(name, text, &e) < 0)
+        silt_image_title(image, text);
+    if (silt_image_untag(image->registry, text, &existed, &e) < 0) {
+        silt_engine_refuse_error(r, &e);
+        return;
+    }
+    if (!existed) {
+        silt_engine_refuse(r, 404, "No such image: %.*s", (int)(name.len < 300 ? name.len : 300), name.data);
+        return;
+    }
+    silt_json_open(&b, '[');
+    silt_json_open(&b, '{');
+    add(&b, "Untagged", silt_slice_of(text));
+    silt_json_close(&b, '}');
+    silt_json_close(&b, ']');
+    silt_engine_answer(r, 200, &b);
+}
+
+/* Commits */
+
+struct committing {
+    struct silt_http_request *request;
+    struct silt_seal *seal;
+};
+
+static void on_gone(struct silt_http_request *r)
+{
+    struct committing *c = r->owner;
+    silt_seal_leave(c->seal);
+}
+
+static void on_sealed(void *context, struct silt_image *image, const struct silt_error *e)
+{
+    struct committing *c = context;
+    struct silt_http_request *r = c->request;
+    char id[DIGEST_TEXT];
+    silt_auto_buf b;
+    silt_buf_init(&b, 1024);
+    r->on_gone = NULL;
+    if (image == NULL) {
+        silt_engine_refuse_error(r, e);
+        return;
+    }
+    digest_text(image->row.digest, id);
+    silt_json_open(&b, '{');
+    add(&b, "Id", silt_slice_of(id));
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 201, &b);
+}
+
+static struct silt_image_words words_of(const struct silt_words *w)
+{
+    return (struct silt_image_words){.items = w->items, .count = w->count, .given = w->given};
+}
+
+/* What the container was made with is what the image says. */
+static void write_config(const struct silt_container *c, const struct silt_image *image, struct silt_buf *b)
+{
+    struct silt_image_config config = image->config;
+    silt_auto_buf env;
+    silt_buf_init(&env, SILT_IMAGE_CONFIG_MAX);
+    silt_env_merge(&env, config.env);
+    silt_env_merge(&env, c->spec.env);
+    config.env = silt_buf_slice(&env);
+    if (c->spec.cmd.given && c->spec.cmd.count > 0)
+        config.cmd = words_of(&c->spec.cmd);
+    if (c->spec.entrypoint.given && c->spec.entrypoint.count > 0)
+        config.entrypoint = words_of(&c->spec.entrypoint);
+    silt_image_config_write(b, &config);
+    silt_buf_add_byte(b, 0);
+    b->broken = b->broken || env.broken;
+}
+
+SILT_HANDLER(silt_engine_commit)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    silt_slice repo = silt_engine_query(r, "repo"), named = silt_engine_query(r, "container");
+    struct silt_container *c = silt_container_find(g->all, silt_percent_decode(r->arena, named));
+    char text[SILT_REFERENCE_SIZE];
+    const char *names[] = {text};
+    struct silt_error e;
+    silt_auto_buf config;
+    (void)args;
+    silt_buf_init(&config, SILT_IMAGE_CONFIG_MAX * 2);
+    struct silt_sandbox *s = c != NULL && c->spec.kind == SILT_CONTAINER_APP ? silt_registry_find(g->all->registry, silt_slice_of(c->sandbox)) : NULL;
+    const struct silt_image *image = s != NULL ? silt_image_of(s) : NULL;
+    if (image == NULL) {
+        silt_engine_refuse(r, 404, "No such container: %.*s", (int)(named.len < 300 ? named.len : 300), named.data != NULL ? named.data : "");
+        return;
+    }
+    struct committing *k = silt_arena_alloc(r->arena, sizeof(*k));
+    assert(k != NULL);
+    *k = (struct committing){.request = r};
+    write_config(c, image, &config);
+    struct silt_seal_options o = {.config = config.broken ? NULL : config.data, .names = names, .name_count = repo.len > 0};
+    if ((repo.len > 0 && read_name(repo, silt_engine_query(r, "tag"), text, &e) < 0)
+        || silt_image_seal(s, &o, on_sealed, k, &k->seal, &e) < 0) {
+        silt_engine_refuse_error(r, &e);
+        return;
+    }
+    r->owner = k;
+    r->on_gone = on_gone;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files through the engine socket: archives, volumes, snapshots of folders and of whole containers, images.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/daemon.mjs';
+import { connect, Engine, newName, talk } from '../lib/engine.mjs';
+import { tar } from '../lib/tar.mjs';
+
+let daemon, engine;
+before(async () => {
+	daemon = await startDaemon();
+	engine = new Engine(daemon);
+});
+after(() => daemon.stop());
+
+const put = (name, path, bytes) => engine.ask('PUT', `/containers/${name}/archive?path=${encodeURIComponent(path)}`, bytes, { headers: { 'content-type': 'application/x-tar' } });
+const get = (name, path) => engine.ask('GET', `/containers/${name}/archive?path=${encodeURIComponent(path)}`);
+const run = async (port, command) => {
+	const { socket } = await connect(port);
+	try {
+		return (await talk(socket, 'POST', '/api/execute', { command })).json;
+	} finally {
+		socket.destroy();
+	}
+};
+/** Names and contents of the files of a tar. */
+function list(bytes) {
+	const found = {};
+	for (let at = 0; at + 512 <= bytes.length && bytes[at] !== 0;) {
+		const name = bytes.toString('utf8', at, at + 100).replace(/\0.*$/s, '').replace(/^\.\//, '');
+		const size = parseInt(bytes.toString('latin1', at + 124, at + 136), 8);
+		if (bytes[at + 156] === 0x30)
+			found[name] = bytes.toString('utf8', at + 512, at + 512 + size);
+		at += 512 + Math.ceil(size / 512) * 512;
+	}
+	return found;
+}
+
+test('a tar goes into a container before its start, with folders that it does not name', async t => {
+	const name = newName();
+	const port = await engine.sidecar(t, `${name}-proxy`);
+	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
+	await engine.create(name);
+	assert.equal((await put(name, '/etc', tar([{ name: 'cloudflare/certs/cloudflare-containers-ca.crt', data: 'PEM' }]))).status, 200);
+	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+	assert.equal((await run(port, 'cat /etc/cloudflare/certs/cloudflare-containers-ca.crt; test -s /etc/passwd && echo " and passwd"')).stdout, 'PEM and passwd\n');
+	assert.equal((await put(name, '/srv/new', tar([{ name: 'a', data: '1' }]))).status, 200, 'while it runs');
+	const content = await get(name, '/srv/new/.');
+	assert.equal(content.status, 200);
+	assert.deepEqual(list(content.raw), { a: '1' });
+	assert.equal((await get(name, '/no/such/folder/.')).status, 404);
+	for (const path of ['', 'relative', '../etc'])
+		assert.equal((await get(name, path)).status, 400, path);
+	assert.notEqual((await put(name, '/srv', Buffer.from('this is no tar'))).status, 200);
+});
+
+test('volumes are made, found by a part of their name, and removed', async () => {
+	const name = `workerd-snap-${randomUUID()}`;
+	const labels = { 'dev.workerd.snapshot-created-at': '1' };
+	assert.equal((await engine.expect(201, 'POST', '/volumes/create', { Name: name, Labels: labels })).Name, name);
+	assert.equal((await engine.ask('POST', '/volumes/create', { Name: name })).status, 200);
+	const found = await engine.expect(200, 'GET', `/volumes?filters=${encodeURIComponent('{"name":["workerd-snap-"]}')}`);
+	assert.deepEqual(found.Volumes.map(v => [v.Name, v.Labels]), [[name, labels]]);
+	assert.deepEqual((await engine.expect(200, 'GET', '/volumes?filters=%7B%22name%22%3A%5B%22other%22%5D%7D')).Volumes, []);
+	await engine.expect(200, 'GET', `/volumes/${name}`);
+	await engine.expect(204, 'DELETE', `/volumes/${name}`);
+	await engine.expect(404, 'GET', `/volumes/${name}`);
+	await engine.expect(404, 'DELETE', `/volumes/${name}`);
+	for (const body of ['', '{', '[]', '{"Name":1}', '{"Name":"/etc"}', '{"Name":"a/b"}', '{"Name":"x","Labels":[]}'])
+		assert.equal((await engine.ask('POST', '/volumes/create', body)).status, 400, body);
+});
+
+test('a folder is kept as a snapshot and comes back in another container, nested ones over their parents', async t => {
+	const first = await engine.app(t);
+	await run(first.port, 'mkdir -p /data/sub && echo one > /data/a && echo two > /data/sub/b && ln -s a /data/link && chmod 750 /data/sub');
+	const packed = await get(first.id, '/data/.');
+	assert.equal(packed.status, 200);
+	const snap = `workerd-snap-${randomUUID()}`;
+	await engine.expect(201, 'POST', '/volumes/create', { Name: snap });
+	const helper = await engine.expect(201, 'POST', '/containers/create', { Image: 'base', HostConfig: { Binds: [`${snap}:/mnt`] } });
+	assert.equal((await put(helper.Id, '/mnt', packed.raw)).status, 200);
+	assert.equal((await engine.ask('DELETE', `/volumes/${snap}`)).status, 409, 'in use');
+	await engine.expect(204, 'DELETE', `/containers/${helper.Id}?force=true`);
+	const clones = [];
+	for (let i = 0; i < 2; i++) {
+		const clone = `workerd-snap-clone-${randomUUID()}`;
+		clones.push(clone);
+		await engine.expect(201, 'POST', '/volumes/create', { Name: clone });
+		const copy = await engine.expect(201, 'POST', '/containers/create', { Image: 'sidecar', Entrypoint: ['/bin/cp'], Cmd: ['-a', '/src/.', '/dst/'], HostConfig: { Binds: [`${snap}:/src:ro`, `${clone}:/dst`] } });
+		await engine.expect(204, 'POST', `/containers/${copy.Id}/start`, '');
+		assert.deepEqual((await engine.wait(copy.Id, 'not-running')).json, { StatusCode: 0 });
+		await engine.expect(204, 'DELETE', `/containers/${copy.Id}?force=true`);
+	}
+	const mount = (source, target) => ({ Type: 'volume', Source: source, Target: target, ReadOnly: false, VolumeOptions: { NoCopy: true } });
+	const second = await engine.app(t, { Mounts: [mount(clones[1], '/etc/apt/deep/down'), mount(clones[0], '/etc/apt')] });
+	const seen = await run(second.port, 'cd /etc/apt && ls; cat a sub/b link deep/down/a; stat -c %a sub');
+	assert.equal(seen.stdout, 'a\ndeep\nlink\nsub\none\ntwo\none\none\n750\n');
+	await engine.expect(204, 'DELETE', `/containers/${second.id}?force=true`);
+	for (const volume of [...clones, snap])
+		await engine.expect(204, 'DELETE', `/volumes/${volume}`);
+});
+
+test('a container becomes an image, whose parent is its own, and another one begins there', async t => {
+	const first = await engine.app(t, { env: ['COMMITTED=yes'] });
+	await run(first.port, 'echo kept > /workspace/file');
+	const repo = `workerd-container-snap-${randomUUID()}`;
+	const { Id } = await engine.expect(201, 'POST', `/commit?container=${first.id}&pause=true&repo=${repo}`, '');
+	assert.match(Id, /^sha256:[0-9a-f]{64}$/);
+	const image = await engine.expect(200, 'GET', `/images/${repo}/json`);
+	const base = await engine.expect(200, 'GET', '/images/base/json');
+	assert.equal(image.Id, Id);
+	assert.equal(image.Parent, base.Id);
+	assert.ok(image.Size >= 0 && image.Config.Env.includes('COMMITTED=yes'));
+	assert.equal((await engine.expect(200, 'GET', `/images/${encodeURIComponent(Id)}/json`)).Id, Id);
+	const second = await engine.app(t, { image: repo });
+	assert.equal((await run(second.port, 'cat /workspace/file; echo $COMMITTED')).stdout, 'kept\nyes\n');
+	await engine.expect(204, 'DELETE', `/containers/${second.id}?force=true`);
+	assert.equal((await engine.ask('DELETE', `/images/${repo}?noprune=true`)).status, 200);
+	assert.equal((await engine.ask('GET', `/images/${repo}/json`)).status, 404);
+	assert.equal((await engine.ask('DELETE', `/images/${repo}?noprune=true`)).status, 404);
+});
+
+test('images have names, and two names of one have the same id', async () => {
+	const tag = `cloudflare-dev/sandbox:${randomUUID().slice(0, 8)}`;
+	const [repo, version] = tag.split(':');
+	assert.equal((await engine.ask('POST', `/images/base/tag?repo=${encodeURIComponent(repo)}&tag=${version}`)).status, 201);
+	const image = await engine.expect(200, 'GET', `/images/${tag}/json`);
+	assert.equal(image.Id, (await engine.expect(200, 'GET', '/v1.47/images/base/json')).Id);
+	assert.ok(image.RepoTags.includes(tag) && image.RepoTags.includes('base:latest'));
+	assert.ok(Object.keys(image.Config.ExposedPorts).length > 0);
+	assert.ok((await engine.expect(200, 'GET', '/images/json')).some(one => one.RepoTags.includes(tag)));
+	assert.equal((await engine.ask('POST', '/images/create?fromImage=docker.io%2Fcloudflare%2Fsandbox&tag=0.12.1')).status, 200, 'a mapped name');
+	assert.equal((await engine.ask('POST', '/images/create?fromImage=cloudflare%2Fproxy-everything%3A1&tag=sha256:abc')).status, 200, 'the sidecar needs no image');
+	assert.equal((await engine.ask('POST', '/images/create?fromImage=nobody%2Fnothing')).status, 404);
+	assert.equal((await engine.ask('DELETE', `/images/${tag}`)).status, 200);
+	assert.equal((await engine.ask('GET', `/images/${tag}/json`)).status, 404);
+	assert.equal((await engine.ask('POST', '/images/base/tag?repo=NOT%20A%20NAME')).status, 400);
+	assert.equal((await engine.ask('POST', '/commit?container=nobody')).status, 404);
+});
