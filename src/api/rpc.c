@@ -165,7 +165,7 @@ static void on_parting(struct silt_guest *g)
 void silt_rpc_abort(struct silt_rpc *l, const char *format, ...)
 {
     char text[128];
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     va_list args;
     if (l->is_over)
         return;

@@ -172,7 +172,7 @@ static void add_log_event(struct silt_rpc_call *c, silt_slice event)
 {
     static const char start[] = "event: exit\ndata: ";
     silt_slice head = {start, sizeof(start) - 1};
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (silt_slice_starts(event, SILT_LIT("event: process_info\n")))
         return;
     if (!silt_slice_starts(event, head)) {
