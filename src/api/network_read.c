@@ -189,6 +189,8 @@ void silt_api_network_refuse(struct silt_http_request *r, const struct silt_erro
     if (e->code == SILT_UNAVAILABLE)
         silt_api_refuse(r, SILT_API_NETWORK_UNAVAILABLE, none,
                         "This machine has no network for sandboxes");
+    else if (e->code == SILT_CONFLICT)
+        silt_api_refuse(r, SILT_API_CAPTIVE, none, "%s", e->text);
     else if (e->code == SILT_TIMEOUT)
         silt_api_refuse(r, SILT_API_NETWORK_UNAVAILABLE, none, "%s; the old policy is in force",
                         e->text);

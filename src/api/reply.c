@@ -48,6 +48,7 @@ static const struct {
     [SILT_API_NOT_AVAILABLE] = {"NOT_AVAILABLE", 501, "Install the program in the sandbox, or do without it."},
     [SILT_API_NOT_A_LINK] = {"NOT_A_LINK", 400, NULL},
     [SILT_API_READ_ONLY] = {"READ_ONLY", 403, "Choose a path that can be written, as below /workspace."},
+    [SILT_API_CAPTIVE] = {"RESOURCE_BUSY", 409, "Change what its sidecar was told, or use another sandbox."},
     [SILT_API_RESOURCE_BUSY] = {"RESOURCE_BUSY", 409, "Something uses it now; try again when that has ended."},
     [SILT_API_NAME_TOO_LONG] = {"NAME_TOO_LONG", 400, NULL},
     [SILT_API_TOO_MANY_FILES] = {"TOO_MANY_FILES", 500, NULL},
