@@ -20,6 +20,17 @@ const MIB = 1 << 20;
 const home = fs.mkdtempSync('/tmp/silt-tls-');
 const sha256 = bytes => createHash('sha256').update(bytes).digest('hex');
 
+/** A server of WebSockets that says back what it hears. */
+const ECHO = `require('node:http').createServer().on('upgrade', (request, socket) => {
+	const accept = require('node:crypto').createHash('sha1').update(request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64');
+	socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n');
+	socket.on('error', () => {}).on('data', bytes => {
+		const length = bytes[1] & 127, mask = bytes.subarray(2, 6);
+		if ((bytes[0] & 15) === 1)
+			socket.write(Buffer.concat([Buffer.from([0x81, length]), bytes.subarray(6, 6 + length).map((byte, i) => byte ^ mask[i % 4])]));
+	});
+}).listen(8001, '127.0.0.1');`;
+
 let authority, daemon, box, preview, visitor;
 before(async () => {
 	authority = makeAuthority(home);
@@ -155,6 +166,12 @@ test('curl and chromium trust it by its authority, and nothing else does', async
 	await page.goto(preview.body.url, { timeout: SLOW_MS });
 	assert.equal(await page.textContent('body'), 'hello from /');
 	assert.equal(await page.evaluate('isSecureContext'), true);
+	await box.put('/tmp/echo.cjs', Buffer.from(ECHO));
+	await box.run('node /tmp/echo.cjs', { background: true, sessionId: 'echo' });
+	const { body } = await expose(box, 8001);
+	const talk = `new Promise((resolve, reject) => { const socket = new WebSocket(${JSON.stringify(body.url.replace('https', 'wss'))});
+		socket.onopen = () => socket.send('hello'); socket.onmessage = event => resolve(event.data); socket.onerror = () => reject(new Error('broken')); })`;
+	assert.equal(await page.evaluate(talk), 'hello');
 	const naive = await openBrowser(t, { home: path.join(home, 'naive') });
 	await assert.rejects((await naive.newPage()).goto(preview.body.url, { timeout: SLOW_MS }), /ERR_CERT_AUTHORITY_INVALID/);
 });
@@ -287,11 +304,13 @@ test('the authority is made once, its key is secret, and it can vouch for nothin
 
 test('a domain of the settings gets a certificate of its own', async t => {
 	const named = makeAuthority(path.join(home, 'named'), { domain: 'previews.example.com:7000' });
-	const other = await startDaemon({ flags: { config: named.settings, 'preview.wait_ms': 120_000, 'preview.bandwidth': '4M' } });
+	const other = await startDaemon({ flags: { config: named.settings, 'preview.wait_ms': 120_000, 'preview.bandwidth': '4M', fronts: '127.0.0.1' } });
 	t.after(() => other.stop());
 	const own = await other.box();
 	await serve(own, 8000);
-	const { body } = await expose(own, 8000);
+	const there = await expose(own, 8000);
+	const { body } = there;
+	t.after(() => there.close());
 	assert.match(body.url, /^https:\/\/8000-[a-z0-9-]+\.previews\.example\.com:7000\/$/);
 	const guest = new Visitor(body.url, named.ca, { port: new Client(other.previews).port });
 	t.after(() => guest.close());
@@ -300,4 +319,10 @@ test('a domain of the settings gets a certificate of its own', async t => {
 	const up = await guest.api('POST', '/echo', bytes);
 	assert.equal(up.body.sha256, sha256(bytes));
 	assert.equal((await guest.get('/big?mib=6')).text.length, 6 * MIB);
+	const headers = { 'x-forwarded-for': '203.0.113.7', 'x-forwarded-proto': 'https' };
+	const plain = await there.get('/echo', { headers }); // a front may use either
+	assert.equal(plain.status, 200);
+	assert.deepEqual([plain.body.headers['x-forwarded-for'], plain.body.headers['x-forwarded-proto']], ['203.0.113.7', 'https']);
+	const veiled = await guest.get('/echo', { headers: { 'x-forwarded-for': '203.0.113.8' } });
+	assert.deepEqual([veiled.body.headers['x-forwarded-for'], veiled.body.headers['x-forwarded-proto']], ['203.0.113.8', 'https']);
 });
