@@ -146,6 +146,18 @@ static bool is_one_host(const struct silt_http_head *h)
     return field.data == NULL || silt_slice_ieq(field, h->host);
 }
 
+/* Nothing else that a server may turn to is known to have one listener only. The first request, so
+ * that the first answer is the one to it. */
+static bool is_websocket(const struct silt_inspect *i, const struct silt_http_head *h)
+{
+    size_t offers = 0;
+    for (size_t n = 0; n < h->count; n++)
+        offers += silt_slice_ieq(h->fields[n].name, SILT_LIT("upgrade"));
+    return !i->asked && offers == 1 && h->minor == 1 && !h->chunked && !h->has_length
+           && silt_slice_eq(h->method, SILT_LIT("GET"))
+           && silt_slice_ieq(silt_http_field(h, SILT_LIT("upgrade")), SILT_LIT("websocket"));
+}
+
 static enum silt_inspect_result head(struct silt_inspect *i, silt_slice bytes, size_t *ret_len)
 {
     static struct silt_http_head h;
@@ -161,7 +173,10 @@ static enum silt_inspect_result head(struct silt_inspect *i, silt_slice bytes, s
     i->chunked = h.chunked;
     i->chunks = (struct silt_http_chunks){0};
     i->left = h.has_length ? h.length : 0;
-    i->state = i->chunked || i->left > 0 ? SILT_INSPECT_BODY : SILT_INSPECT_HEAD;
+    i->state = is_websocket(i, &h)         ? SILT_INSPECT_TURN
+               : i->chunked || i->left > 0 ? SILT_INSPECT_BODY
+                                           : SILT_INSPECT_HEAD;
+    i->asked = true;
     *ret_len = (size_t)len;
     return SILT_INSPECT_NAMED;
 }
@@ -193,6 +208,17 @@ static enum silt_inspect_result body(struct silt_inspect *i, silt_slice bytes, s
     if (i->left == 0)
         i->state = SILT_INSPECT_HEAD;
     return pass(n, ret_len);
+}
+
+void silt_inspect_hear(struct silt_inspect *i, silt_slice bytes)
+{
+    static const char turned[] = "HTTP/1.1 101 ";
+    for (size_t n = 0; n < bytes.len && i->state == SILT_INSPECT_TURN; n++) {
+        if (bytes.data[n] != turned[i->turning])
+            i->state = SILT_INSPECT_HEAD;
+        else if (++i->turning == sizeof(turned) - 1)
+            i->state = SILT_INSPECT_FREE;
+    }
 }
 
 /* The first bytes */
@@ -285,6 +311,8 @@ enum silt_inspect_result silt_inspect_next(struct silt_inspect *i, silt_slice by
         return head(i, bytes, ret_len);
     case SILT_INSPECT_BODY:
         return body(i, bytes, ret_len);
+    case SILT_INSPECT_TURN:
+        return SILT_INSPECT_MORE;
     case SILT_INSPECT_FREE:
         break;
     }

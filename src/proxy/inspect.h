@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inspect: reads along what a sandbox sends on one connection, to tell whom it talks to: the name
  * in TLS's hello (and in a second one, that a server may ask for), the host of every request of
- * HTTP/1. Nothing may leave before it was passed. It looks at bytes and at nothing else. */
+ * HTTP/1. Nothing may leave before it was passed. It looks at bytes and at nothing else. Of what
+ * the server says one thing counts: whether it turns a connection into a WebSocket. */
 #pragma once
 
 #include "http/parse.h"
@@ -20,12 +21,14 @@ enum silt_inspect_result {
 
 /*  FIRST --a hello--> HELLO --handshake goes on--> FREE
  *    |\---a request--> BODY <--> HEAD
+ *    |\---one for a WebSocket--> TURN --101--> FREE, --any other answer--> HEAD
  *    \---neither--> FREE                           */
 enum silt_inspect_state {
     SILT_INSPECT_FIRST,
     SILT_INSPECT_HELLO,
     SILT_INSPECT_HEAD,
     SILT_INSPECT_BODY,
+    SILT_INSPECT_TURN,
     SILT_INSPECT_FREE,
 };
 
@@ -35,6 +38,8 @@ struct silt_inspect { /* zero-initialize */
     uint64_t record; /* TLS: bytes of a record that is passed on */
     uint64_t left;   /* HTTP: bytes of the body */
     bool chunked;
+    bool asked;      /* HTTP: there has been a request */
+    uint8_t turning; /* TURN: bytes of the answer that say 101 so far */
     struct silt_http_chunks chunks;
     enum silt_egress_reason reason;
     char name[SILT_EGRESS_NAME]; /* NAMED: as silt_policy_clean makes it; REFUSE: "" or the name */
@@ -43,3 +48,6 @@ struct silt_inspect { /* zero-initialize */
 /* `bytes`: all that have not been passed yet, one at least. */
 enum silt_inspect_result silt_inspect_next(struct silt_inspect *i, silt_slice bytes,
                                            size_t *ret_len);
+/* In state TURN: what the server says, in the order it came. Afterwards, in another state, `next`
+ * is to be asked again about what was held. */
+void silt_inspect_hear(struct silt_inspect *i, silt_slice bytes);

@@ -107,6 +107,12 @@ static bool is_tls(const struct passage *p)
            || (p->inspect.state == SILT_INSPECT_FIRST && p->held.len > 0 && p->held.data[0] == 22);
 }
 
+static bool is_http(const struct passage *p)
+{
+    return p->inspect.state == SILT_INSPECT_HEAD || p->inspect.state == SILT_INSPECT_BODY
+           || p->inspect.state == SILT_INSPECT_TURN;
+}
+
 /* A word of why, in the protocol's own way, as long as nobody else has answered. */
 static void excuse(struct passage *p, const char *name)
 {
@@ -117,7 +123,7 @@ static void excuse(struct passage *p, const char *name)
         return;
     if (is_tls(p)) {
         (void)send(p->inside.fd, alert, sizeof(alert), MSG_NOSIGNAL | MSG_DONTWAIT);
-    } else if (p->inspect.state == SILT_INSPECT_HEAD || p->inspect.state == SILT_INSPECT_BODY) {
+    } else if (is_http(p)) {
         n = snprintf(
             text, sizeof(text),
             "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
@@ -313,6 +319,18 @@ static bool read_inside(struct passage *p)
     return false;
 }
 
+/* The answer to a request for a WebSocket decides what may follow it, and what is held already.
+ * false: it is over. */
+static bool hear(struct passage *p, silt_slice said)
+{
+    if (p->inspect.state != SILT_INSPECT_TURN)
+        return true;
+    silt_inspect_hear(&p->inspect, said);
+    if (p->inspect.state == SILT_INSPECT_TURN || p->held.len == 0)
+        return true;
+    return on_bytes(p, (silt_slice){"", 0});
+}
+
 static bool read_outside(struct passage *p)
 {
     ssize_t n = recv(p->outside.fd, piece, piece_of(p), MSG_DONTWAIT);
@@ -321,11 +339,10 @@ static bool read_outside(struct passage *p)
     if (n == 0)
         p->outside_ended = true;
     p->answered = p->answered || n > 0;
+    silt_slice said = {piece, n > 0 ? (size_t)n : 0};
     if (n >= 0
-        && silt_flow_forward(p->inside.fd, &p->down, (silt_slice){piece, (size_t)n},
-                             &p->from->counts.received_bytes)
-               == 0)
-        return true;
+        && silt_flow_forward(p->inside.fd, &p->down, said, &p->from->counts.received_bytes) == 0)
+        return hear(p, said);
     break_off(p);
     return false;
 }

@@ -123,7 +123,7 @@ enum silt_egress_reason {
     SILT_REFUSED_MISMATCH, /* an allowed name (SNI, Host) that this address does not belong to */
     SILT_REFUSED_NAMELESS, /* TLS without SNI, HTTP without a usable Host */
     SILT_REFUSED_SECOND,   /* a later request on the connection is for another host */
-    SILT_REFUSED_PROTOCOL, /* nobody can tell to whom it talks: HTTP/2 in the clear, a broken hello, upgrades, CONNECT */
+    SILT_REFUSED_PROTOCOL, /* nobody can tell to whom it talks: HTTP/2 in the clear, a broken hello, upgrades but to a WebSocket, CONNECT */
     SILT_REFUSED_ANSWER,   /* a name's answer with a closed address: taken out of the answer */
     SILT_REFUSED_LIMIT,    /* too many connections */
     SILT_REFUSED_NO_POLICY,/* mode allow, and its policy has not arrived (again) yet */

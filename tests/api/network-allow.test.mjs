@@ -67,6 +67,17 @@ test('what the rules name is reached, everything else is refused at once and tol
 		assert.ok(counters[name] > 0, `${name}: ${counters[name]}`);
 });
 
+test('a WebSocket works in the clear, and nothing else goes that way', async t => {
+	const box = await allowing(t, '*.example.test');
+	const begin = (protocol, more) => `exec 3<>/dev/tcp/www.example.test/80; printf 'GET / HTTP/1.1\\r\\nHost: www.example.test\\r\\nConnection: Upgrade\\r\\nUpgrade: ${protocol}\\r\\n\\r\\n${more}' >&3`;
+	const head = `while read -r line <&3 && [ "$line" != $'\\r' ]; do :; done`;
+	const late = `printf '\\x81\\x04late' >&3; timeout 20 head -c 13 <&3 | tr -d '\\201\\004\\005'`;
+	assert.equal(await box.out(`${begin('websocket', '\\x81\\x05early')}; ${head}; ${late}`), 'earlylate');
+	await box.run(`${begin('other', '\\x81\\x05early')}; timeout 20 cat <&3`);
+	const told = await until('what was refused', async () => (await network(box)).body.refused.find(r => r.port === 80));
+	assert.equal(told.reason, 'unknown_protocol');
+});
+
 test('a destination that is refused again is counted, not listed again', async t => {
 	const box = await allowing(t, 'www.example.test');
 	await box.run('for i in 1 2 3; do getent ahostsv4 again.other.test; done');

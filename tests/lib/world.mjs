@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The servers of the world (internet.mjs starts this in its namespace). HTTP on 80: who asked; a line server on 7: says back what it gets.
+// The servers of the world (internet.mjs starts this in its namespace). HTTP on 80: who asked, and for a WebSocket the same bytes back; a line server on 7: says back what it gets.
 // DNS on 53, UDP and TCP: every name of a small zone.
 
 import dgram from 'node:dgram';
@@ -15,6 +15,11 @@ const on = server => listening.push(new Promise(resolve => server.once('listenin
 const web = http.createServer((request, response) => {
 	const to = /^\/to\/(.*)$/.exec(request.url)?.[1];
 	return to ? response.writeHead(302, { location: `http://${to}/` }).end() : response.end(`world ${request.socket.remoteAddress} ${request.headers.host}\n`);
+});
+web.on('upgrade', (request, socket, early) => {
+	socket.on('error', () => {}).write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+	socket.write(early);
+	socket.pipe(socket);
 });
 on(web.listen(80, '::'));
 on(net.createServer(socket => socket.on('error', () => {}).pipe(socket)).listen(7, '::'));

@@ -111,6 +111,73 @@ TEST(what_follows_a_request_must_be_one)
     assert_fate(SILT_LIT(GET "a.test\r\n\r\nPRI * HTTP/2.0\r\n\r\n"), want);
 }
 
+#define TURN "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+/* What may follow a request for a WebSocket when the server has said this, in pieces of any size.
+ */
+static enum silt_inspect_result after(silt_slice request, silt_slice said, silt_slice follows)
+{
+    enum silt_inspect_result r = SILT_INSPECT_REFUSE;
+    for (size_t piece = 1; piece <= said.len; piece++) {
+        struct silt_inspect i = {0};
+        size_t n = 0;
+        assert_int_equal(silt_inspect_next(&i, request, &n), SILT_INSPECT_NAMED);
+        assert_int_equal(n, request.len);
+        if (i.state == SILT_INSPECT_TURN) /* nothing goes before the answer is there */
+            assert_int_equal(silt_inspect_next(&i, follows, &n), SILT_INSPECT_MORE);
+        for (size_t at = 0; at < said.len && i.state == SILT_INSPECT_TURN; at += piece)
+            silt_inspect_hear(
+                &i, (silt_slice){said.data + at, at + piece < said.len ? piece : said.len - at});
+        enum silt_inspect_result now = silt_inspect_next(&i, follows, &n);
+        assert_true(piece == 1 || now == r);
+        r = now;
+    }
+    return r;
+}
+
+TEST(a_connection_is_free_when_the_server_has_made_it_a_websocket)
+{
+    silt_slice yes = SILT_LIT("HTTP/1.1 101 Switching Protocols\r\n"), frame = SILT_LIT("\x81\x05");
+    assert_int_equal(after(SILT_LIT(GET "a.test\r\n" TURN), yes, frame), SILT_INSPECT_PASS);
+    assert_int_equal(after(SILT_LIT(GET "a.test\r\nconnection: keep-alive, upgrade\r\n"
+                                        "UPGRADE: WebSocket\r\n\r\n"),
+                           yes, frame),
+                     SILT_INSPECT_PASS);
+}
+
+TEST(a_connection_that_is_no_websocket_is_read_on)
+{
+    static const char *const others[] = {"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 101 x\r\n\r\n",
+                                         "HTTP/1.1 1012\r\n",
+                                         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 101 x\r\n", "x"};
+    silt_slice request = SILT_LIT(GET "a.test\r\n" TURN), frame = SILT_LIT("\x81\x05hello\r\n\r\n");
+    for (size_t i = 0; i < SILT_COUNT(others); i++) {
+        assert_int_equal(after(request, silt_slice_of(others[i]), frame), SILT_INSPECT_REFUSE);
+        assert_int_equal(after(request, silt_slice_of(others[i]), SILT_LIT(GET "b.test\r\n\r\n")),
+                         SILT_INSPECT_NAMED);
+    }
+}
+
+TEST(only_a_first_plain_request_can_become_a_websocket)
+{
+    static const char *const others[] = {
+        GET "a.test\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n",
+        GET "a.test\r\nConnection: Upgrade\r\nUpgrade: websocket, other\r\n\r\n",
+        GET "a.test\r\nUpgrade: other\r\n" TURN,
+        GET "a.test\r\nContent-Length: 0\r\n" TURN,
+        "HEAD / HTTP/1.1\r\nHost: a.test\r\n" TURN,
+        "GET / HTTP/1.0\r\nHost: a.test\r\n" TURN,
+    };
+    for (size_t i = 0; i < SILT_COUNT(others); i++) {
+        struct silt_inspect one = {0};
+        size_t n;
+        assert_int_equal(silt_inspect_next(&one, silt_slice_of(others[i]), &n), SILT_INSPECT_NAMED);
+        assert_int_equal(one.state, SILT_INSPECT_HEAD);
+    }
+    assert_passes(SILT_LIT(GET "a.test\r\n\r\n" GET "b.test\r\n" TURN GET "c.test\r\n\r\n"),
+                  "a.test,b.test,c.test,");
+}
+
 TEST(a_line_that_has_no_end_is_refused)
 {
     static char line[12000];
