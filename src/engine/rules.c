@@ -120,7 +120,9 @@ static const struct line gate[] = {
     {"rule ask iifgroup $allow goto serve", NULL},
     {"rule ask iifgroup != $public goto wrong_mode", "net_modes"},
     {"rule ask ct status dnat meta l4proto udp goto refuse", NULL}, /* begun in mode allow */
-    {"rule ask ct state established,related accept", NULL},
+    {"rule ask ct state established,related,untracked accept", NULL},
+    {"rule ask icmp type destination-unreachable drop", NULL}, /* an answer that came too late */
+    {"rule ask icmpv6 type destination-unreachable drop", NULL},
     {"rule ask jump count", NULL},
     {"rule ask meta l4proto { tcp, udp } th dport 53 accept", NULL},
     {"rule ask icmp type echo-request accept", NULL},
@@ -129,6 +131,9 @@ static const struct line gate[] = {
     {"chain input { type filter hook input priority filter; policy drop; }", NULL},
     {"rule input iifname \"v*\" goto ask", NULL},
     {"rule input ct state established,related accept", NULL},
+
+    /* Answers to questions that nobody tracks. */
+    {"chain answer { type filter hook output priority raw; policy accept; }", NULL},
 
     /* A router tells its neighbours which groups it listens to. Here nobody wants to know, and a
      * link shall be silent until its sandbox speaks. */
@@ -227,6 +232,21 @@ static void add_divert(struct silt_buf *out, const struct silt_plan *plan, int f
                   SILT_RULES_ALLOW_PORT);
 }
 
+/* Questions of names in mode public, and answers to them, belong to no connection: hundreds of them
+ * a minute are usual, and each would take a place until it is forgotten. silt-proxy bounds them.
+ * The last rules of `arrive`: what is wrong with a packet has been asked. */
+static void add_names(struct silt_buf *out, const struct silt_plan *plan, int family)
+{
+    const char *ip = family == AF_INET ? "ip" : "ip6";
+    char gateway[INET6_ADDRSTRLEN] = "";
+    silt_ip at = silt_plan_ip(plan, family, 1);
+    (void)inet_ntop(family, at.bytes, gateway, sizeof(gateway));
+    silt_buf_addf(out, "add rule inet silt arrive iifgroup %d %s daddr %s udp dport %d notrack\n",
+                  SILT_NET_PUBLIC, ip, gateway, SILT_RULES_DNS_PORT);
+    silt_buf_addf(out, "add rule inet silt answer %s saddr %s udp sport %d notrack\n", ip, gateway,
+                  SILT_RULES_DNS_PORT);
+}
+
 void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r)
 {
     struct silt_error ignored;
@@ -246,8 +266,11 @@ void silt_rules_gate(struct silt_buf *out, const struct silt_rules_gate *r)
     if (!r->ipv6) /* a refusal is better than silence */
         silt_buf_addf(out, "insert rule inet silt reach meta nfproto ipv6 goto closed\n");
     add_divert(out, r->plan, AF_INET);
-    if (r->plan->ipv6)
+    add_names(out, r->plan, AF_INET);
+    if (r->plan->ipv6) {
         add_divert(out, r->plan, AF_INET6);
+        add_names(out, r->plan, AF_INET6);
+    }
     if (!silt_without("net_limit"))
         silt_buf_addf(out,
                       "add rule inet silt count add @connections { iifname ct count over %u }"

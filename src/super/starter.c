@@ -19,7 +19,18 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-enum { ANSWER_TIMEOUT_S = 10, PARKED_FD = 32, ENV_MAX = 8 };
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED true
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED false
+#endif
+
+enum { ANSWER_TIMEOUT_S = 10, PARKED_FD = 32, ENV_MAX = 8, MEMORY_MAX = 1 << 30 };
 
 struct order {
     uint32_t program;
@@ -158,6 +169,18 @@ static int enter_gate(struct silt_error *e)
     return 0;
 }
 
+/* Programs that talk to strangers bound what they keep for each; this is for what was overlooked.
+ * One that needs more ends and is started again. Sanitizers take more addresses than that. */
+static int limit_memory(enum silt_program program, struct silt_error *e)
+{
+    struct rlimit data = {.rlim_cur = MEMORY_MAX, .rlim_max = MEMORY_MAX};
+    bool proxies = program == SILT_PROGRAM_PROXY || program == SILT_PROGRAM_DIAL
+                   || program == SILT_PROGRAM_PREVIEW;
+    if (!SANITIZED && proxies && setrlimit(RLIMIT_DATA, &data) < 0)
+        return silt_fail_errno(e, "set RLIMIT_DATA");
+    return 0;
+}
+
 /* siltd and silt-proxy hold descriptors per sandbox and connection; silt-priv is quick because it
  * holds few. */
 static int set_limits(enum silt_program program, struct silt_error *e)
@@ -168,7 +191,7 @@ static int set_limits(enum silt_program program, struct silt_error *e)
     files.rlim_cur = program == SILT_PROGRAM_PRIV ? 1024 : files.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &files) < 0)
         return silt_fail_errno(e, "set RLIMIT_NOFILE");
-    return 0;
+    return limit_memory(program, e);
 }
 
 static int prepare_child(const struct book *b, enum silt_program program,

@@ -107,6 +107,22 @@ test('silt-proxy has a user of its own and no rights', () => {
 	assert.match(status, /^Seccomp:\t2$/m);
 });
 
+test('the programs that talk to strangers have an end of memory', () => {
+	const sanitized = fs.readFileSync(`${BUILD}/silt-proxy`).includes('__asan_init'); // needs more addresses than there are
+	for (const pid of ['silt-proxy', 'silt-dial', 'silt-preview'].flatMap(name => daemon.programs(name)))
+		assert.match(fs.readFileSync(`/proc/${pid}/limits`, 'utf8'), sanitized ? /^Max data size +unlimited/m : /^Max data size +1073741824 +1073741824 /m);
+});
+
+test('questions of names take no place of a connection', async t => {
+	const own = await startDaemon({ flags: { ...NETWORK.flags, 'network.connections': 20 } });
+	t.after(() => own.stop());
+	const box = await own.box();
+	assert.equal(await box.out('for i in $(seq 60); do getent ahostsv4 www.example.test >/dev/null || echo $i; done'), '');
+	assert.equal(await box.out(`n=0; for i in $(seq 30); do { exec {fd}<>/dev/tcp/${PUBLIC[4]}/7; } 2>/dev/null && n=$((n + 1)); done; echo $n`), '20\n');
+	const { body } = await own.api('GET', `/v1/sandboxes/${box.id}/network`);
+	assert.ok(body.counters.dnsQuestions >= 60, `${body.counters.dnsQuestions} questions`);
+});
+
 const network = (box, method = 'GET', body = undefined) => daemon.api(method, `/v1/sandboxes/${box.id}/network`, body);
 
 test('the mode changes while it runs: none cuts what is open, public opens again', async t => {
