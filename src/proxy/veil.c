@@ -88,11 +88,20 @@ static int send_wire(struct silt_veil *l)
     return l->wire.broken ? -1 : silt_flow_flush(l->visitor->watch.fd, &l->wire, &ignored);
 }
 
+/* What comes now is anybody's: nothing of it is the visitor's word, and only one who throws it away may see it. */
+static ssize_t recv_broken(struct silt_veil *l, char *out, size_t room)
+{
+    if (l->visitor->state == SILT_VISITOR_LINGER)
+        return recv(l->visitor->watch.fd, out, room, MSG_DONTWAIT);
+    errno = EPROTO;
+    return -1;
+}
+
 ssize_t silt_veil_recv(struct silt_veil *l, char *out, size_t room)
 {
     silt_slice wire = silt_buf_slice(&l->rest);
     if (silt_tls_is_broken(l->tls))
-        return recv(l->visitor->watch.fd, out, room, MSG_DONTWAIT); /* to be thrown away */
+        return recv_broken(l, out, room);
     if (wire.len == 0 && !silt_tls_has_more(l->tls) && take(l, room, &wire) < 0)
         return -1;
     ssize_t n = silt_tls_read(l->tls, &wire, out, room);
@@ -108,7 +117,8 @@ ssize_t silt_veil_recv(struct silt_veil *l, char *out, size_t room)
 
 void silt_veil_wants(struct silt_veil *l)
 {
-    if ((l->rest.len > 0 || silt_tls_has_more(l->tls)) && l->more.place == 0)
+    bool some = l->rest.len > 0 || silt_tls_has_more(l->tls) || silt_tls_is_broken(l->tls); /* also that nothing will come */
+    if (some && l->visitor->state != SILT_VISITOR_LINGER && l->more.place == 0)
         silt_loop_after(l->visitor->all->loop, &l->more, 0);
 }
 

@@ -362,6 +362,8 @@ static void on_writable(struct silt_visitor *v)
         enter(v, SILT_VISITOR_PARTING);
     else if (v->state == SILT_VISITOR_BUSY)
         silt_exchange_on_written(v);
+    else if (v->state == SILT_VISITOR_LINGER)
+        silt_visitor_watch(v, true); /* the end of TLS is out */
 }
 
 static void on_ready(struct silt_watch *w, uint32_t events)

@@ -200,6 +200,34 @@ test('who does not finish a handshake, or says something else, is let go', async
 	assert.equal((await visitor.get('/')).text, 'hello from /');
 });
 
+test('bytes that somebody on the way puts in are never taken for the visitor\'s', async t => {
+	const { host: address, port } = preview.client;
+	const count = async () => (await visitor.get('/count')).body.requests;
+	let inject = false;
+	const relay = net.createServer(near => {
+		const far = net.connect(port, address);
+		far.on('data', bytes => near.write(bytes)).on('close', () => near.destroy()).on('error', () => {});
+		near.on('error', () => {}).on('close', () => far.destroy()).on('data', bytes => {
+			if (!inject)
+				return far.write(bytes);
+			far.write(Buffer.concat([bytes, Buffer.from('1703030020', 'hex'), randomBytes(32)])); // a record that nobody encrypted, in the same packet
+			far.write('injected\r\n\r\n');
+			setTimeout(() => far.write('injected\r\n\r\n'), 200).unref();
+		});
+	});
+	t.after(() => relay.close());
+	await new Promise(resolve => relay.listen(0, '127.0.0.1', resolve));
+	const before = await count();
+	const { socket, text } = await visitor.connect({ port: relay.address().port });
+	socket.write(`GET /count HTTP/1.1\r\nHost: ${preview.host}\r\n\r\n`);
+	await until('an answer', () => /requests/.test(text()), SLOW_MS);
+	inject = true;
+	socket.write(`GET /count HTTP/1.1\r\nHost: ${preview.host}\r\nX-Field: `);
+	await within(SLOW_MS, 'its end', socket.gone);
+	assert.equal(text().match(/HTTP\/1\.1/g).length, 1);
+	assert.equal(await count(), before + 2, 'its own request and this one');
+});
+
 test('a renewed certificate is used by new connections, while old ones go on', async () => {
 	const old = await visitor.connect();
 	const { serialNumber } = old.socket.getPeerCertificate();
