@@ -322,11 +322,6 @@ static void on_drain(struct silt_socket *s)
 SILT_HANDLER(silt_api_rpc)
 {
     struct silt_api *api = silt_api_of(r);
-    struct silt_error e;
-    if (silt_id_check(args[0], &e) < 0) {
-        silt_api_refuse_field(r, "id", e.text);
-        return;
-    }
     if (!silt_guest_may_enter(r, args[0]))
         return;
     struct silt_rpc *l = calloc(1, sizeof(*l));
