@@ -66,7 +66,7 @@ static const struct {
     [SILT_API_CONTEXT_NOT_FOUND] = {"CONTEXT_NOT_FOUND", 404,
                                     "Contexts end with the sandbox's processes; create a new one."},
     [SILT_API_CODE_EXECUTION] = {"CODE_EXECUTION_ERROR", 500, NULL},
-    [SILT_API_PYTHON_NOT_AVAILABLE] = {"PYTHON_NOT_AVAILABLE", 501, "Use an image with python3, or install it."},
+    [SILT_API_PYTHON_NOT_AVAILABLE] = {"PYTHON_NOT_AVAILABLE", 501, "Use an image with python3 and IPython, or install them."},
     [SILT_API_JAVASCRIPT_NOT_AVAILABLE] = {"JAVASCRIPT_NOT_AVAILABLE", 501, "Use an image with node, or install it."},
     [SILT_API_NO_QUESTION] = {"RESOURCE_BUSY", 409, "Run the code with stdin: true, and answer its input events."},
     [SILT_API_UPGRADE_REQUIRED] = {"UPGRADE_REQUIRED", 426, "Open it with a WebSocket client."},

@@ -479,9 +479,10 @@ static void be_stale(struct silt_context *c, const struct silt_kernel_said *said
 static void could_not_start(struct silt_context *c, const struct silt_kernel_said *said)
 {
     struct silt_error e;
-    bool cwd = silt_slice_eq(said->name, SILT_LIT("cwd"));
-    (void)silt_fail(&e, cwd ? SILT_INVALID : SILT_INTERNAL, "%.*s", (int)said->value.len,
-                    said->value.data);
+    enum silt_code code = silt_slice_eq(said->name, SILT_LIT("cwd"))       ? SILT_INVALID
+                          : silt_slice_eq(said->name, SILT_LIT("ipython")) ? SILT_NOT_FOUND
+                                                                           : SILT_INTERNAL;
+    (void)silt_fail(&e, code, "%.*s", (int)said->value.len, said->value.data);
     tell(&c->starters, NULL, &e);
     silt_context_kill(c, "exit", e.text);
 }

@@ -74,3 +74,15 @@ test('an image without the interpreter says so', async t => {
 	envelope(await box.api('POST', '/api/contexts', { language: 'ts' }), 501, 'JAVASCRIPT_NOT_AVAILABLE');
 	envelope(await box.api('POST', '/api/execute/code', { code: '1' }), 501, 'PYTHON_NOT_AVAILABLE');
 });
+
+test('an image whose Python has no IPython says so, and what is missing', async t => {
+	const box = await daemon.box(t);
+	await box.out('mv /usr/lib/python3/dist-packages/IPython /root/');
+	const refused = await box.api('POST', '/api/contexts', {}, { deadline: 60_000 });
+	envelope(refused, 501, 'PYTHON_NOT_AVAILABLE');
+	assert.match(refused.body.message, /Python interpreter not available: .*IPython/);
+	envelope(await box.api('POST', '/api/execute/code', { code: '1' }, { deadline: 60_000 }), 501, 'PYTHON_NOT_AVAILABLE');
+	assert.deepEqual((await box.api('GET', '/api/contexts')).body.contexts, []);
+	await box.out('mv /root/IPython /usr/lib/python3/dist-packages/');
+	assert.equal((await run(box, null, '1 + 1')).results[0].text, '2');
+});
