@@ -109,6 +109,8 @@ static bool listens(enum silt_context_state s)
 void silt_context_enter(struct silt_context *c, enum silt_context_state next)
 {
     bool was_unsure = c->state == SILT_CONTEXT_UNSURE;
+    c->sandbox->registry->contexts_starting -= c->state == SILT_CONTEXT_STARTING;
+    c->sandbox->registry->contexts_starting += next == SILT_CONTEXT_STARTING;
     c->state = next;
     if (!was_unsure && next == SILT_CONTEXT_UNSURE)
         silt_sandbox_hold(c->sandbox);
@@ -139,6 +141,7 @@ static void be_gone(struct silt_context *c)
 {
     silt_warm_forget(&c->warm);
     silt_list_remove(&c->link);
+    c->sandbox->registry->contexts_starting -= c->state == SILT_CONTEXT_STARTING; /* it could not even begin */
     c->sandbox->context_count--;
     silt_loop_bury(c->sandbox->registry->loop, &c->grave);
     tell(&c->enders, NULL, NULL);
@@ -657,6 +660,7 @@ static struct silt_context *add(struct silt_sandbox *s)
     silt_list_init(&c->enders);
     silt_list_append(&s->contexts, &c->link);
     s->context_count++;
+    s->registry->contexts_starting++; /* which it is, from here on */
     return c;
 }
 

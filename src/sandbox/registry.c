@@ -185,9 +185,18 @@ static void make_ready(struct silt_registry *r)
     silt_sandbox_start(s);
 }
 
+static bool has_plenty(const struct silt_registry *r)
+{
+    return r->ready_count * 2 >= r->settings.ready;
+}
+
 static void on_refill(struct silt_timer *t)
 {
     struct silt_registry *r = silt_container_of(t, struct silt_registry, refill);
+    if (r->contexts_starting > 0 && has_plenty(r)) {
+        silt_loop_after(r->loop, t, REFILL_MS);
+        return;
+    }
     r->pool_failed = false;
     while (!r->recovering && !r->pool_failed && r->cold_starts == 0
            && r->ready_coming < READY_AT_ONCE && r->ready_count + r->ready_coming < r->settings.ready)
@@ -203,8 +212,7 @@ void silt_registry_refill_soon(struct silt_registry *r)
         return;
     /* Whoever took the last one is about to use it: making the next costs as much as its first command,
      * so it waits until that is over, unless they run out. */
-    bool plenty = r->ready_count * 2 >= r->settings.ready;
-    if (!plenty)
+    if (!has_plenty(r))
         silt_loop_after(r->loop, &r->refill, 0);
     else if (r->refill.place == 0)
         silt_loop_after(r->loop, &r->refill, REFILL_MS);

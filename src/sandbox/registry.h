@@ -70,6 +70,7 @@ struct silt_registry {
     struct silt_link ready;        /* sandboxes without an id */
     uint32_t ready_count, ready_coming;
     uint32_t cold_starts; /* users wait for these: ready ones come later */
+    uint32_t contexts_starting; /* for these, too, as long as there is plenty */
     bool pool_failed;     /* the last ready one could not be made: try again later */
     struct silt_timer refill;
     struct silt_timer upkeep;
