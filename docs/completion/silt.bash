@@ -38,7 +38,7 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls wrangler-env token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do

@@ -127,6 +127,8 @@ static bool strip_version(struct silt_http_request *r)
     (void)silt_slice_split(&rest, '/', &part);
     silt_slice number = part, major;
     (void)silt_slice_split(&number, '.', &major);
+    if (silt_slice_eq(part, SILT_LIT("1"))) /* our own API's */
+        return true;
     if (!silt_slice_eq(major, SILT_LIT("1")) || silt_slice_to_u64(number, 0, 9999, &minor, &e) < 0) {
         silt_engine_refuse(r, 400, "the API version %.*s is not known", (int)(part.len < 32 ? part.len : 32), part.data);
         return false;

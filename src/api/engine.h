@@ -97,6 +97,7 @@ SILT_HANDLER(silt_engine_image_tag);
 SILT_HANDLER(silt_engine_image_create);
 SILT_HANDLER(silt_engine_image_remove);
 SILT_HANDLER(silt_engine_commit);
+SILT_HANDLER(silt_engine_build);
 SILT_HANDLER(silt_engine_exec_create);
 SILT_HANDLER(silt_engine_exec_start);
 SILT_HANDLER(silt_engine_exec_inspect);

@@ -258,6 +258,15 @@ SILT_HANDLER(silt_engine_image_remove)
     silt_engine_answer(r, 200, &b);
 }
 
+/* The same as on the API, for who may open this socket and has no token. */
+SILT_HANDLER(silt_engine_build)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    (void)args;
+    silt_http_redirect(r, SILT_LIT("/v1/images/build"));
+    silt_api_route(g->api, r);
+}
+
 /* Commits */
 
 struct committing {

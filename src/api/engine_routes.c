@@ -23,6 +23,7 @@ const struct silt_route silt_engine_routes[] = {
     {"GET", "/volumes/{name}", silt_engine_volume_inspect, 0},
     {"DELETE", "/volumes/{name}", silt_engine_volume_remove, 0},
     {"POST", "/commit", silt_engine_commit, 0},
+    {"POST", "/images/build", silt_engine_build, SILT_ENGINE_STREAM},
     {"GET", "/images/json", silt_engine_image_list, 0},
     {"GET", "/images/{name*}", silt_engine_image_inspect, 0},
     {"POST", "/images/create", silt_engine_image_create, 0},

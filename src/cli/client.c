@@ -14,6 +14,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 enum {
     PIECE = 256 * 1024,
@@ -63,8 +64,28 @@ static int connect_one(struct silt_client *c, const struct addrinfo *at)
     return 0;
 }
 
+static int connect_unix(struct silt_client *c, struct silt_error *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    silt_close_fd(&c->fd);
+    if (silt_slice_to_cstr(silt_slice_of(c->address), at.sun_path, sizeof(at.sun_path), e) < 0)
+        return -1;
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&at, sizeof(at)) < 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) < 0)
+        return silt_fail_errno(e, "connect to %s (is the daemon running?)", c->address);
+    return 0;
+}
+
+/* A unix socket's address has a slash. */
+static bool is_path(const char *address)
+{
+    return strchr(address, '/') != NULL;
+}
+
 static int connect_to(struct silt_client *c, struct silt_error *e)
 {
+    if (is_path(c->address))
+        return connect_unix(c, e);
     char host[SILT_CLIENT_ADDRESS_SIZE];
     const char *colon = strrchr(c->address, ':');
     silt_slice name = {c->address, (size_t)(colon - c->address)};
@@ -169,7 +190,7 @@ static void write_head(struct silt_buf *b, const struct silt_client *c,
 {
     silt_buf_addf(b,
                   "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: silt/" SILT_VERSION "\r\n%s",
-                  q->method, q->path, c->address, q->connection != NULL ? q->connection : "Connection: close\r\n");
+                  q->method, q->path, is_path(c->address) ? "localhost" : c->address, q->connection != NULL ? q->connection : "Connection: close\r\n");
     if (c->token[0] != 0)
         silt_buf_addf(b, "Authorization: Bearer %s\r\n", c->token);
     if (q->accept != NULL)

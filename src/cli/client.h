@@ -11,7 +11,7 @@
 enum { SILT_CLIENT_TOKEN_SIZE = 513, SILT_CLIENT_ADDRESS_SIZE = 256 };
 
 struct silt_client {
-    char address[SILT_CLIENT_ADDRESS_SIZE]; /* host:port */
+    char address[SILT_CLIENT_ADDRESS_SIZE]; /* host:port, or the path of a unix socket */
     char token[SILT_CLIENT_TOKEN_SIZE];     /* "": none was found */
     int timeout_ms;                         /* of silence; -1: none */
     int fd;                                 /* -1: no answer is being read */

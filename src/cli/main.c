@@ -3,6 +3,7 @@
  * which runs a recipe as root first, and `tls dev`, which makes files of this machine. */
 #include "base/own.h"
 #include "cli/cli.h"
+#include "cli/docker.h"
 #include "cli/find.h"
 
 static int run_token(int argc, char **argv)
@@ -76,6 +77,7 @@ static const struct command {
     {"image", "ls [--json] | build NAME [--refresh] | rm NAME",
      "images; build makes base or host from its recipe (as root)", silt_cli_image},
     {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, and tell how to trust it (as root)", silt_cli_tls},
+    {"wrangler-env", "", "print the variables that make wrangler use Silt; in a shell: eval \"$(silt wrangler-env)\"", silt_cli_wrangler_env},
     {"token", "", "print the API token", run_token},
     {"doctor", "", "check this machine and say what is missing", silt_cli_doctor},
     {"version", "", "print the version", run_version},

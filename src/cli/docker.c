@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/docker.h"
+#include "base/own.h"
+#include "cli/cli.h"
+#include "cli/docker_build.h"
+#include "cli/find.h"
+#include "cli/template.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096, OUTPUT_MAX = 64 << 20 };
+
+struct docker {
+    struct silt_client client;
+    struct silt_arena arena;
+    const char *host;   /* --host */
+    const char *format; /* --format; NULL: none */
+    bool all, force, quiet, no_trunc;
+    struct silt_words filters, plain;
+};
+
+/* The socket */
+
+static int take_socket(const char *text, char ret[SILT_CLIENT_ADDRESS_SIZE], struct silt_error *e)
+{
+    const char *path = strncmp(text, "unix://", 7) == 0 ? text + 7 : strncmp(text, "unix:", 5) == 0 ? text + 5 : text;
+    if (path[0] != '/' && path[0] != '.')
+        return silt_fail(e, SILT_INVALID, "%s is no unix socket: Silt has no other", text);
+    return silt_slice_to_cstr(silt_slice_of(path), ret, SILT_CLIENT_ADDRESS_SIZE, e);
+}
+
+int silt_docker_find_socket(const char *option, char ret[SILT_CLIENT_ADDRESS_SIZE], struct silt_error *e)
+{
+    const struct silt_config *config;
+    const char *const places[] = {option, getenv("WRANGLER_DOCKER_HOST"), getenv("DOCKER_HOST")};
+    for (size_t i = 0; i < SILT_COUNT(places); i++)
+        if (places[i] != NULL && places[i][0] != 0)
+            return take_socket(places[i], ret, e);
+    if (silt_find_config(&config, e) < 0)
+        return -1;
+    if (config->engine_socket[0] != 0)
+        return take_socket(config->engine_socket, ret, e);
+    char path[PATH_MAX + 16];
+    (void)snprintf(path, sizeof(path), "%s/engine.sock", config->run);
+    return take_socket(path, ret, e);
+}
+
+/* Requests */
+
+static void add_escaped(struct silt_buf *b, const char *text)
+{
+    for (; *text != 0; text++) {
+        bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') || (*text >= '0' && *text <= '9')
+                     || strchr("-._~", *text) != NULL;
+        if (plain)
+            silt_buf_add_byte(b, *text);
+        else
+            silt_buf_addf(b, "%%%02X", (unsigned char)*text);
+    }
+}
+
+/* The words come in pairs: as it is, then escaped. `ret` may be NULL: nothing is answered. */
+static int call(struct docker *d, const char *method, const char *const *parts, const struct silt_json **ret, struct silt_error *e)
+{
+    silt_auto_buf path;
+    silt_buf_init(&path, PATH_SIZE);
+    for (size_t i = 0; parts[i] != NULL; i++)
+        if (i % 2 == 0)
+            silt_buf_add(&path, silt_slice_of(parts[i]));
+        else
+            add_escaped(&path, parts[i]);
+    silt_buf_add_byte(&path, 0);
+    if (path.broken)
+        return silt_fail(e, SILT_INVALID, "the name is too long");
+    struct silt_client_request q = {.method = method, .path = path.data, .file = -1};
+    if (ret != NULL)
+        return silt_client_call(&d->client, &q, &d->arena, ret, e);
+    if (silt_client_ask(&d->client, &q, e) < 0)
+        return -1;
+    return d->client.head.status / 100 == 2 ? 0 : silt_client_fail(&d->client, e);
+}
+
+#define CALL(d, method, ret, e, ...) call(d, method, (const char *const[]){__VA_ARGS__, NULL}, ret, e)
+
+/* Output */
+
+static int print(const struct docker *d, const char *usual, const struct silt_json *value, struct silt_error *e)
+{
+    silt_auto_buf out;
+    const char *format = d->format != NULL ? d->format : usual;
+    silt_buf_init(&out, OUTPUT_MAX);
+    if (silt_template_write(silt_slice_of(format), value, &out, e) < 0)
+        return -1;
+    (void)fwrite(out.data, 1, out.len, stdout);
+    if (out.len == 0 || out.data[out.len - 1] != '\n')
+        (void)putchar('\n');
+    return 0;
+}
+
+/* Verbs: 0 or -1. */
+
+static int run_info(struct docker *d, struct silt_error *e)
+{
+    const struct silt_json *v;
+    if (CALL(d, "GET", &v, e, "/info") < 0)
+        return -1;
+    return print(d, "Server: Silt {{.ServerVersion}}\nContainers: {{.Containers}}\n Running: {{.ContainersRunning}}\nOperating System: {{.OperatingSystem}}\n", v, e);
+}
+
+static int run_version(struct docker *d, struct silt_error *e)
+{
+    const struct silt_json *v;
+    silt_auto_buf b;
+    silt_buf_init(&b, OUTPUT_MAX);
+    if (CALL(d, "GET", &v, e, "/version") < 0)
+        return -1;
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("Client"));
+    silt_json_raw(&b, SILT_LIT("{\"Version\":\"" SILT_VERSION "\",\"ApiVersion\":\"1.47\"}"));
+    silt_json_key(&b, SILT_LIT("Server"));
+    silt_json_value(&b, v);
+    silt_json_close(&b, '}');
+    if (silt_json_read(&d->arena, silt_buf_slice(&b), &v, e) < 0)
+        return -1;
+    return print(d, "Client: Silt {{.Client.Version}}\nServer: Silt {{.Server.Version}}\n API version: {{.Server.ApiVersion}}\n", v, e);
+}
+
+/* {"ancestor":["x"]} of --filter ancestor=x */
+static int write_filters(const struct docker *d, struct silt_buf *b, struct silt_error *e)
+{
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < d->filters.count; i++) {
+        silt_slice value = silt_slice_of(d->filters.items[i]), key;
+        if (!silt_slice_split(&value, '=', &key) || value.data == NULL)
+            return silt_fail(e, SILT_INVALID, "--filter %s is not KEY=VALUE", d->filters.items[i]);
+        silt_json_key(b, key);
+        silt_json_open(b, '[');
+        silt_json_string(b, value);
+        silt_json_close(b, ']');
+    }
+    silt_json_close(b, '}');
+    silt_buf_add_byte(b, 0);
+    return 0;
+}
+
+/* As `docker ps` names things. */
+static void write_row(struct silt_buf *b, const struct silt_json *c, bool whole)
+{
+    silt_slice id = silt_cli_text(c, "Id"), name = {"", 0};
+    const struct silt_json *names = silt_json_get(c, SILT_LIT("Names"));
+    if (names != NULL && names->type == SILT_JSON_ARRAY && names->items.first != NULL && names->items.first->type == SILT_JSON_STRING)
+        name = names->items.first->string;
+    if (name.len > 0 && name.data[0] == '/')
+        name = (silt_slice){name.data + 1, name.len - 1};
+    if (!whole && id.len > 12)
+        id.len = 12;
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("ID"));
+    silt_json_string(b, id);
+    silt_json_key(b, SILT_LIT("Names"));
+    silt_json_string(b, name);
+    static const char *const same[] = {"Image", "Command", "State", "Status"};
+    for (size_t i = 0; i < SILT_COUNT(same); i++) {
+        silt_json_key(b, silt_slice_of(same[i]));
+        silt_json_string(b, silt_cli_text(c, same[i]));
+    }
+    silt_json_close(b, '}');
+}
+
+static int run_ps(struct docker *d, struct silt_error *e)
+{
+    const struct silt_json *list, *row;
+    silt_auto_buf filters;
+    silt_buf_init(&filters, PATH_SIZE);
+    if (write_filters(d, &filters, e) < 0 || CALL(d, "GET", &list, e, d->all ? "/containers/json?all=1&filters=" : "/containers/json?filters=", filters.data) < 0)
+        return -1;
+    if (d->format == NULL && !d->quiet)
+        (void)puts("CONTAINER ID   IMAGE   STATUS   NAMES");
+    for (const struct silt_json *c = list->type == SILT_JSON_ARRAY ? list->items.first : NULL; c != NULL; c = c->next) {
+        silt_auto_buf b;
+        silt_buf_init(&b, OUTPUT_MAX);
+        write_row(&b, c, d->no_trunc);
+        char *text = silt_arena_dup(&d->arena, silt_buf_slice(&b));
+        if (text == NULL || silt_json_read(&d->arena, (silt_slice){text, b.len}, &row, e) < 0
+            || print(d, d->quiet ? "{{.ID}}" : "{{.ID}}   {{.Image}}   {{.Status}}   {{.Names}}", row, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* All of them, also when one fails; the last failure is told. */
+static int each(struct docker *d, const char *method, const char *before, const char *after, struct silt_error *e)
+{
+    int done = 0;
+    if (d->plain.count == 0)
+        return silt_fail(e, SILT_INVALID, "a name is missing");
+    for (size_t i = 0; i < d->plain.count; i++) {
+        if (CALL(d, method, NULL, e, before, d->plain.items[i], after) < 0) {
+            (void)fprintf(stderr, "Error response from daemon: %s\n", e->text);
+            done = -1;
+        } else {
+            (void)puts(d->plain.items[i]);
+        }
+    }
+    return done < 0 ? silt_fail(e, SILT_INVALID, "not all of it was done") : 0;
+}
+
+static int run_rm(struct docker *d, struct silt_error *e)
+{
+    return each(d, "DELETE", "/containers/", d->force ? "?force=1" : "", e);
+}
+
+static int run_rmi(struct docker *d, struct silt_error *e)
+{
+    return each(d, "DELETE", "/images/", "", e);
+}
+
+static int run_kill(struct docker *d, struct silt_error *e)
+{
+    return each(d, "POST", "/containers/", "/kill", e);
+}
+
+static int run_stop(struct docker *d, struct silt_error *e)
+{
+    return each(d, "POST", "/containers/", "/stop", e);
+}
+
+static int inspect(struct docker *d, const char *before, struct silt_error *e)
+{
+    const struct silt_json *v;
+    if (d->plain.count == 0)
+        return silt_fail(e, SILT_INVALID, "a name is missing");
+    if (d->format == NULL)
+        (void)putchar('[');
+    for (size_t i = 0; i < d->plain.count; i++) {
+        if (CALL(d, "GET", &v, e, before, d->plain.items[i], "/json") < 0)
+            return -1;
+        if (d->format == NULL && i > 0)
+            (void)putchar(',');
+        if (print(d, "{{json .}}", v, e) < 0)
+            return -1;
+    }
+    if (d->format == NULL)
+        (void)puts("]");
+    return 0;
+}
+
+static int run_image_inspect(struct docker *d, struct silt_error *e)
+{
+    return inspect(d, "/images/", e);
+}
+
+static int run_inspect(struct docker *d, struct silt_error *e)
+{
+    return inspect(d, "/containers/", e);
+}
+
+static int run_images(struct docker *d, struct silt_error *e)
+{
+    const struct silt_json *list;
+    if (CALL(d, "GET", &list, e, "/images/json") < 0)
+        return -1;
+    for (const struct silt_json *i = list->type == SILT_JSON_ARRAY ? list->items.first : NULL; i != NULL; i = i->next)
+        if (print(d, d->quiet ? "{{.Id}}" : "{{range .RepoTags}}{{.}} {{end}}  {{.Id}}", i, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Behind the last slash a colon begins the tag. */
+static void split_name(const char *name, char repo[PATH_SIZE], const char **ret_tag)
+{
+    const char *slash = strrchr(name, '/'), *colon = strrchr(slash != NULL ? slash : name, ':');
+    *ret_tag = colon != NULL ? colon + 1 : "latest";
+    (void)snprintf(repo, PATH_SIZE, "%.*s", (int)(colon != NULL ? (size_t)(colon - name) : strlen(name)), name);
+}
+
+static int run_tag(struct docker *d, struct silt_error *e)
+{
+    char repo[PATH_SIZE];
+    const char *tag;
+    if (d->plain.count != 2)
+        return silt_fail(e, SILT_INVALID, "tag needs an image and a name");
+    split_name(d->plain.items[1], repo, &tag);
+    return CALL(d, "POST", NULL, e, "/images/", d->plain.items[0], "/tag?repo=", repo, "&tag=", tag);
+}
+
+/* What wrangler fetches for its own sidecar is never used here, whatever its name is. */
+static int run_pull(struct docker *d, struct silt_error *e)
+{
+    const struct silt_json *v;
+    const char *sidecar = getenv("MINIFLARE_CONTAINER_EGRESS_IMAGE");
+    if (d->plain.count != 1)
+        return silt_fail(e, SILT_INVALID, "pull needs a name");
+    if (sidecar != NULL && strcmp(sidecar, d->plain.items[0]) == 0) {
+        (void)puts("Nothing to fetch: Silt serves the sidecar itself");
+        return 0;
+    }
+    if (CALL(d, "POST", &v, e, "/images/create?fromImage=", d->plain.items[0]) < 0)
+        return -1;
+    return print(d, "{{.status}}", v, e);
+}
+
+static int run_context(struct docker *d, struct silt_error *e)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, PATH_SIZE);
+    if (d->plain.count > 0 && strcmp(d->plain.items[0], "show") == 0) {
+        (void)puts("silt");
+        return 0;
+    }
+    if (d->plain.count != 1 || strcmp(d->plain.items[0], "ls") != 0)
+        return silt_fail(e, SILT_INVALID, "there are `context ls` and `context show`");
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("Current"));
+    silt_json_bool(&b, true);
+    silt_json_key(&b, SILT_LIT("Description"));
+    silt_json_string(&b, SILT_LIT("the engine socket of Silt"));
+    silt_json_key(&b, SILT_LIT("DockerEndpoint"));
+    char endpoint[SILT_CLIENT_ADDRESS_SIZE + 8];
+    (void)snprintf(endpoint, sizeof(endpoint), "unix://%s", d->client.address);
+    silt_json_string(&b, silt_slice_of(endpoint));
+    silt_json_key(&b, SILT_LIT("Error"));
+    silt_json_string(&b, SILT_LIT(""));
+    silt_json_key(&b, SILT_LIT("Name"));
+    silt_json_string(&b, SILT_LIT("silt"));
+    silt_json_close(&b, '}');
+    const struct silt_json *v;
+    return silt_json_read(&d->arena, silt_buf_slice(&b), &v, e) < 0 ? -1 : print(d, "{{.Name}} *   {{.DockerEndpoint}}", v, e);
+}
+
+/* Nothing is fetched with it: what is said is read and forgotten. */
+static int run_login(struct docker *d, struct silt_error *e)
+{
+    char junk[256];
+    (void)d;
+    (void)e;
+    while (read(STDIN_FILENO, junk, sizeof(junk)) > 0)
+        continue;
+    (void)puts("Login Succeeded (the password is not kept: images come from Dockerfiles, or by `silt image pull`)");
+    return 0;
+}
+
+static int run_nothing(struct docker *d, struct silt_error *e)
+{
+    (void)d;
+    (void)e;
+    return 0;
+}
+
+/* Words */
+
+static const struct verb {
+    const char *name, *second; /* `image inspect` */
+    int (*run)(struct docker *d, struct silt_error *e);
+    bool offline; /* needs no daemon */
+} verbs[] = {
+    {"info", NULL, run_info, false},
+    {"version", NULL, run_version, false},
+    {"ps", NULL, run_ps, false},
+    {"container", "ls", run_ps, false},
+    {"rm", NULL, run_rm, false},
+    {"container", "rm", run_rm, false},
+    {"kill", NULL, run_kill, false},
+    {"stop", NULL, run_stop, false},
+    {"inspect", NULL, run_inspect, false},
+    {"container", "inspect", run_inspect, false},
+    {"image", "inspect", run_image_inspect, false},
+    {"image", "ls", run_images, false},
+    {"images", NULL, run_images, false},
+    {"image", "rm", run_rmi, false},
+    {"rmi", NULL, run_rmi, false},
+    {"tag", NULL, run_tag, false},
+    {"image", "tag", run_tag, false},
+    {"pull", NULL, run_pull, false},
+    {"image", "pull", run_pull, false},
+    {"context", NULL, run_context, true},
+    {"login", NULL, run_login, true},
+    {"logout", NULL, run_nothing, true},
+};
+
+/* Before the verb: --host X, -H X, --host=X and others with a value. */
+static int skip_globals(struct docker *d, int argc, char **argv)
+{
+    static const char *const valued[] = {"--host", "-H", "--config", "--context", "-c", "--log-level", "-l"};
+    int at = 1;
+    while (at < argc && argv[at][0] == '-') {
+        bool takes = false;
+        for (size_t i = 0; i < SILT_COUNT(valued); i++)
+            takes = takes || strcmp(argv[at], valued[i]) == 0;
+        if (takes && at + 1 < argc && (strcmp(argv[at], "--host") == 0 || strcmp(argv[at], "-H") == 0))
+            d->host = argv[at + 1];
+        if (strncmp(argv[at], "--host=", 7) == 0)
+            d->host = argv[at] + 7;
+        at += takes ? 2 : 1;
+    }
+    return at;
+}
+
+static const struct verb *find_verb(int argc, char **argv, int *ret_used)
+{
+    for (size_t i = 0; i < SILT_COUNT(verbs); i++) {
+        if (argc < 1 || strcmp(argv[0], verbs[i].name) != 0)
+            continue;
+        if (verbs[i].second != NULL && (argc < 2 || strcmp(argv[1], verbs[i].second) != 0))
+            continue;
+        *ret_used = verbs[i].second != NULL ? 2 : 1;
+        return &verbs[i];
+    }
+    return NULL;
+}
+
+static int parse(struct docker *d, int argc, char **argv, struct silt_error *e)
+{
+    static const char *ignored;
+    static bool unheard;
+    const struct silt_option table[] = {
+        {.name = "format", .letter = 'F', .value = &d->format},
+        {.name = "filter", .letter = 'f', .words = &d->filters},
+        {.name = "all", .letter = 'a', .flag = &d->all},
+        {.name = "force", .flag = &d->force},
+        {.name = "quiet", .letter = 'q', .flag = &d->quiet},
+        {.name = "no-trunc", .flag = &d->no_trunc},
+        {.name = "platform", .value = &ignored},
+        {.name = "username", .letter = 'u', .value = &ignored},
+        {.name = "password", .letter = 'p', .value = &ignored},
+        {.name = "password-stdin", .flag = &unheard},
+        {.name = "volumes", .letter = 'v', .flag = &unheard},
+        {.name = "no-prune", .flag = &unheard},
+        {.name = "signal", .letter = 's', .value = &ignored},
+        {.name = "time", .letter = 't', .value = &ignored},
+    };
+    struct silt_options o = {.table = table, .count = SILT_COUNT(table), .plain_max = SILT_WORDS_MAX};
+    static struct silt_words rest;
+    return silt_options_parse(&o, argc, argv, &d->plain, &rest, e);
+}
+
+/* `rm -f` and `rmi -f` force, elsewhere -f filters. */
+static void spell_force(const char *verb, int argc, char **argv)
+{
+    static char force[] = "--force";
+    bool forces = strcmp(verb, "rm") == 0 || strcmp(verb, "rmi") == 0;
+    for (int i = 0; forces && i < argc; i++)
+        if (strcmp(argv[i], "-f") == 0)
+            argv[i] = force;
+}
+
+static int run(struct docker *d, int argc, char **argv, struct silt_error *e)
+{
+    int used = 0, at = skip_globals(d, argc, argv);
+    silt_buf_init(&d->client.in, OUTPUT_MAX);
+    d->client.fd = -1;
+    d->client.timeout_ms = 120000;
+    if (silt_docker_find_socket(d->host, d->client.address, e) < 0)
+        return -1;
+    argc -= at;
+    argv += at;
+    if (argc > 1 && (strcmp(argv[0], "buildx") == 0 || strcmp(argv[0], "image") == 0 || strcmp(argv[0], "builder") == 0) && strcmp(argv[1], "build") == 0) {
+        argc--;
+        argv++;
+    }
+    if (argc > 0 && strcmp(argv[0], "build") == 0)
+        return silt_docker_build(&d->client, argc - 1, argv + 1, e);
+    const struct verb *v = find_verb(argc, argv, &used);
+    if (v == NULL)
+        return silt_fail(e, SILT_INVALID, "%s is none of: build pull tag image ps rm rmi kill stop inspect info version context login",
+                         argc > 0 ? argv[0] : "nothing");
+    spell_force(v->second != NULL ? v->second : v->name, argc - used, argv + used);
+    if (parse(d, argc - used, argv + used, e) < 0)
+        return -1;
+    return v->run(d, e);
+}
+
+int silt_docker_main(int argc, char **argv)
+{
+    static struct docker d;
+    struct silt_error e;
+    silt_arena_init(&d.arena, SILT_CLI_ARENA_MAX);
+    int done = run(&d, argc, argv, &e);
+    if (done < 0)
+        (void)fprintf(stderr, "silt-docker: %s\n", e.text);
+    silt_arena_fini(&d.arena);
+    silt_client_fini(&d.client);
+    (void)fflush(stdout);
+    return done < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int silt_cli_wrangler_env(int argc, char **argv)
+{
+    static struct silt_cli cli;
+    char socket[SILT_CLIENT_ADDRESS_SIZE];
+    struct silt_error e;
+    if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0 || silt_docker_find_socket(NULL, socket, &e) < 0)
+        return silt_cli_fail(&e);
+    (void)printf("export WRANGLER_DOCKER_BIN=silt-docker\nexport WRANGLER_DOCKER_HOST=unix://%s\nexport DOCKER_HOST=unix://%s\n", socket, socket);
+    if (access(socket, R_OK | W_OK) < 0)
+        (void)fprintf(stderr, "silt: %s cannot be opened by this user; see the settings engine.mode and engine.group\n", socket);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/docker_build.h"
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "cli/context.h"
+#include "cli/sse.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { QUERY_MAX = 64 << 10, DOCKERFILE_MAX = 1 << 20, BUILD_TIMEOUT_MS = 60 * 60 * 1000 };
+
+struct build {
+    struct silt_words tags, args, plain, rest;
+    const char *file, *target, *network;
+    bool no_cache, quiet;
+    char in_context[PATH_MAX]; /* where the Dockerfile lies in the context */
+    struct silt_buf text;      /* of one that does not lie there */
+};
+
+static void add_escaped(struct silt_buf *b, silt_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        silt_buf_addf(b, "%%%02X", (unsigned char)text.data[i]);
+}
+
+static void add_parameter(struct silt_buf *b, const char *name, silt_slice value)
+{
+    silt_buf_add_byte(b, memchr(b->data, '?', b->len) != NULL ? '&' : '?');
+    silt_buf_add(b, silt_slice_of(name));
+    silt_buf_add_byte(b, '=');
+    add_escaped(b, value);
+}
+
+/* NAME=value, or NAME: as it is in our environment. */
+static void write_args(const struct build *x, struct silt_buf *b)
+{
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < x->args.count; i++) {
+        const char *equals = strchr(x->args.items[i], '=');
+        const char *value = equals != NULL ? equals + 1 : getenv(x->args.items[i]);
+        if (value == NULL)
+            continue;
+        size_t len = equals != NULL ? (size_t)(equals - x->args.items[i]) : strlen(x->args.items[i]);
+        silt_json_key(b, (silt_slice){x->args.items[i], len});
+        silt_json_string(b, silt_slice_of(value));
+    }
+    silt_json_close(b, '}');
+}
+
+static int write_path(const struct build *x, struct silt_buf *b, struct silt_error *e)
+{
+    silt_auto_buf args;
+    silt_buf_init(&args, QUERY_MAX);
+    silt_buf_add(b, SILT_LIT("/v1/images/build"));
+    for (size_t i = 0; i < x->tags.count; i++)
+        add_parameter(b, "t", silt_slice_of(x->tags.items[i]));
+    add_parameter(b, "dockerfile", x->text.data != NULL ? SILT_LIT(SILT_CONTEXT_DOCKERFILE) : silt_slice_of(x->in_context));
+    if (x->target != NULL)
+        add_parameter(b, "target", silt_slice_of(x->target));
+    if (x->network != NULL && strcmp(x->network, "none") == 0)
+        add_parameter(b, "network", SILT_LIT("none"));
+    if (x->no_cache)
+        add_parameter(b, "nocache", SILT_LIT("1"));
+    if (x->args.count > 0) {
+        write_args(x, &args);
+        add_parameter(b, "buildargs", silt_buf_slice(&args));
+    }
+    silt_buf_add_byte(b, 0);
+    return b->broken || args.broken ? silt_fail(e, SILT_LIMIT, "names and arguments are too long") : 0;
+}
+
+/* The Dockerfile */
+
+static int read_all(int fd, struct silt_buf *b, struct silt_error *e)
+{
+    for (;;) {
+        char *room = silt_buf_room(b, 4096);
+        if (room == NULL)
+            return silt_fail(e, SILT_LIMIT, "a Dockerfile of more than %d bytes", DOCKERFILE_MAX);
+        ssize_t n = read(fd, room, 4096);
+        if (n < 0)
+            return silt_fail_errno(e, "read the Dockerfile");
+        if (n == 0)
+            return 0;
+        b->len += (size_t)n;
+    }
+}
+
+/* Inside the context it is named by its path there; from elsewhere, or standard input, its text is sent. */
+static int find_dockerfile(struct build *x, const char *folder, struct silt_error *e)
+{
+    char *whole, *base;
+    if (x->file != NULL && strcmp(x->file, "-") == 0)
+        return read_all(STDIN_FILENO, &x->text, e);
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s%s%s", x->file != NULL ? "" : folder, x->file != NULL ? "" : "/", x->file != NULL ? x->file : "Dockerfile");
+    whole = realpath(path, NULL);
+    base = realpath(folder, NULL);
+    if (whole == NULL || base == NULL) {
+        int sys = silt_fail_errno(e, "%s", whole == NULL ? path : folder);
+        free(whole);
+        free(base);
+        return sys;
+    }
+    size_t len = strlen(base);
+    bool inside = strncmp(whole, base, len) == 0 && (whole[len] == '/' || len == 1);
+    (void)snprintf(x->in_context, sizeof(x->in_context), "%s", inside ? whole + len + (len > 1) : "");
+    int done = 0;
+    if (!inside) {
+        silt_auto_fd fd = open(whole, O_RDONLY | O_CLOEXEC);
+        done = fd < 0 ? silt_fail_errno(e, "open %s", whole) : read_all(fd, &x->text, e);
+    }
+    free(whole);
+    free(base);
+    return done;
+}
+
+/* Progress: on standard error, as docker has it. */
+
+static int on_event(const struct build *x, const struct silt_json *v, bool *ret_done, struct silt_error *e)
+{
+    silt_slice type = silt_cli_text(v, "type"), text = silt_cli_text(v, "text");
+    if (text.len == 0)
+        text = silt_cli_text(v, "data").len > 0 ? silt_cli_text(v, "data") : silt_cli_text(v, "message");
+    if (silt_slice_eq(type, SILT_LIT("error")))
+        return silt_fail(e, SILT_INVALID, "%.*s", (int)(text.len < 400 ? text.len : 400), text.data);
+    if (silt_slice_eq(type, SILT_LIT("done"))) {
+        *ret_done = true;
+        silt_cli_print(silt_cli_text(v, "id"));
+        (void)putchar('\n');
+    } else if (x->quiet) {
+        return 0;
+    } else if (silt_slice_eq(type, SILT_LIT("step"))) {
+        (void)fprintf(stderr, "[%lld/%lld] %.*s%s\n", (long long)silt_cli_number(v, "step"), (long long)silt_cli_number(v, "total"),
+                      (int)text.len, text.data, silt_cli_true(v, "cached") ? "  (cached)" : "");
+    } else if (silt_slice_eq(type, SILT_LIT("output"))) {
+        (void)fwrite(text.data, 1, text.len, stderr);
+    } else if (silt_slice_eq(type, SILT_LIT("notice"))) {
+        (void)fprintf(stderr, "%.*s\n", (int)text.len, text.data);
+    }
+    return 0;
+}
+
+static int follow(struct silt_client *c, const struct build *x, struct silt_error *e)
+{
+    struct silt_sse sse;
+    silt_slice piece, data;
+    bool done = false;
+    int got, result = 0;
+    silt_sse_init(&sse);
+    while (result == 0 && (got = silt_client_read(c, &piece, e)) != 0) {
+        result = got < 0 ? -1 : 0;
+        while (result == 0 && (got = silt_sse_next(&sse, &piece, &data, e)) != 0) {
+            silt_auto_arena a;
+            const struct silt_json *v;
+            silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+            result = got < 0 || silt_json_read(&a, data, &v, e) < 0 ? -1 : on_event(x, v, &done, e);
+        }
+    }
+    silt_sse_fini(&sse);
+    if (result == 0 && !done)
+        return silt_fail(e, SILT_GONE, "the daemon broke the build off");
+    return result;
+}
+
+static int parse(struct build *x, int argc, char **argv, struct silt_error *e)
+{
+    static const char *ignored;
+    static bool unheard;
+    const struct silt_option table[] = {
+        {.name = "tag", .letter = 't', .words = &x->tags},
+        {.name = "file", .letter = 'f', .value = &x->file},
+        {.name = "build-arg", .words = &x->args},
+        {.name = "target", .value = &x->target},
+        {.name = "network", .value = &x->network},
+        {.name = "no-cache", .flag = &x->no_cache},
+        {.name = "quiet", .letter = 'q', .flag = &x->quiet},
+        {.name = "load", .flag = &unheard},
+        {.name = "pull", .flag = &unheard},
+        {.name = "platform", .value = &ignored},
+        {.name = "provenance", .value = &ignored},
+        {.name = "progress", .value = &ignored},
+        {.name = "output", .letter = 'o', .value = &ignored},
+    };
+    struct silt_options o = {.table = table, .count = SILT_COUNT(table), .plain_max = SILT_WORDS_MAX};
+    if (silt_options_parse(&o, argc, argv, &x->plain, &x->rest, e) < 0)
+        return -1;
+    if (x->plain.count != 1)
+        return silt_fail(e, SILT_INVALID, "build needs the folder of its context");
+    return 0;
+}
+
+int silt_docker_build(struct silt_client *c, int argc, char **argv, struct silt_error *e)
+{
+    static struct build x;
+    static struct silt_context context = {.fd = -1};
+    silt_auto_buf path;
+    struct silt_error ignored;
+    silt_buf_init(&path, QUERY_MAX);
+    silt_buf_init(&x.text, DOCKERFILE_MAX);
+    if (parse(&x, argc, argv, e) < 0 || find_dockerfile(&x, x.plain.items[0], e) < 0 || write_path(&x, &path, e) < 0)
+        return -1;
+    struct silt_context_options o = {
+        .folder = x.plain.items[0], .dockerfile = silt_buf_slice(&x.text), .dockerfile_path = x.in_context};
+    if (silt_context_open(&context, &o, e) < 0)
+        return -1;
+    struct silt_client_request q = {
+        .method = "POST", .path = path.data, .content_type = "application/x-tar", .file = -1, .source = &context.source};
+    c->timeout_ms = BUILD_TIMEOUT_MS;
+    int done = silt_client_ask(c, &q, e);
+    (void)silt_context_close(&context, &ignored);
+    if (done == 0)
+        done = c->head.status / 100 == 2 ? follow(c, &x, e) : silt_client_fail(c, e);
+    silt_buf_fini(&x.text);
+    return done;
+}

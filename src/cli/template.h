@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template: the part of Go's templates that `--format` of docker-like commands is used with: text, {{.A.B}}, {{.}}, {{json .A}}, {{len .A}},
+ * {{range .A}}…{{end}}, {{if .A}}…{{end}}. */
+#pragma once
+
+#include "base/buf.h"
+#include "json/json.h"
+
+/* SILT_INVALID: something that is not known. */
+int silt_template_write(silt_slice text, const struct silt_json *value, struct silt_buf *out, struct silt_error *e);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// silt-docker, as wrangler calls it, and silt wrangler-env.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { BUILD, startDaemon } from '../lib/daemon.mjs';
+import { Engine } from '../lib/engine.mjs';
+import { within } from '../lib/wait.mjs';
+
+let daemon, engine, env;
+before(async () => {
+	daemon = await startDaemon();
+	engine = new Engine(daemon);
+	env = { PATH: process.env.PATH, WRANGLER_DOCKER_HOST: `unix://${engine.socket}`, SILT_CONFIG: '' };
+});
+after(() => daemon.stop());
+
+function run(words, { input = '', more = {}, program = 'silt-docker' } = {}) {
+	const child = spawn(path.join(BUILD, program), words, { env: { ...env, ...more } });
+	const out = [];
+	const err = [];
+	child.stdout.on('data', piece => out.push(piece));
+	child.stderr.on('data', piece => err.push(piece));
+	child.stdin.on('error', () => {}).end(input);
+	return within(60_000, words.join(' '), new Promise(resolve => child.on('close', code => resolve({ code, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() }))));
+}
+async function good(words, options) {
+	const done = await run(words, options);
+	assert.equal(done.code, 0, `${words.join(' ')}: ${done.err}`);
+	return done.out;
+}
+
+test('info, version and the security options are told', async () => {
+	assert.match(await good(['info']), /Silt/);
+	const options = JSON.parse(await good(['--host', `unix://${engine.socket}`, 'info', '--format', '{{json .SecurityOptions}}'], { more: { WRANGLER_DOCKER_HOST: '' } }));
+	assert.ok(Array.isArray(options) && !options.includes('name=rootless'));
+	assert.match(await good(['version', '--format', '{{.Server.ApiVersion}}']), /^1\.47\n$/);
+	assert.equal((await run(['info'], { more: { WRANGLER_DOCKER_HOST: 'unix:///nowhere.sock' } })).code, 1);
+	assert.equal((await run(['nonsense'])).code, 1);
+});
+
+test('pull, tag, look at, and remove an image', async () => {
+	const tag = `cloudflare-dev/sandbox:${randomUUID().slice(0, 8)}`;
+	await good(['pull', 'docker.io/cloudflare/sandbox:0.12.1', '--platform', 'linux/amd64']);
+	await good(['tag', 'docker.io/cloudflare/sandbox:0.12.1', tag]);
+	const tags = (await good(['image', 'inspect', tag, '--format', '{{ range .RepoTags }}{{ . }}\n{{ end }}'])).split('\n');
+	assert.ok(tags.includes(tag) && tags.includes('base:latest'), tags.join());
+	assert.match(await good(['image', 'inspect', tag, '--format', '{{ len .Config.ExposedPorts }}']), /^[1-9]\d*\n$/);
+	assert.match(JSON.parse(await good(['image', 'inspect', tag]))[0].Id, /^sha256:/);
+	await good(['rmi', tag]);
+	assert.equal((await run(['image', 'inspect', tag])).code, 1);
+	assert.equal((await run(['rmi', tag])).code, 1);
+	assert.equal((await run(['pull', 'nobody/nothing:1'])).code, 1);
+});
+
+test('the sidecar that wrangler wants is never fetched', async () => {
+	await good(['pull', 'cloudflare/proxy-everything:3cb1195@sha256:0ef6716c52430096900b150d84a3302057d6cd2319dae7987128c85d0733e3c8', '--platform', 'linux/amd64']);
+	await good(['pull', 'my/own:sidecar'], { more: { MINIFLARE_CONTAINER_EGRESS_IMAGE: 'my/own:sidecar' } });
+});
+
+test('containers of an image are listed and removed', async t => {
+	const { name } = await engine.app(t);
+	const ids = (await good(['ps', '-a', '--filter', 'ancestor=base', '--format', '{{.ID}}'])).trim().split('\n');
+	const { Id } = await engine.expect(200, 'GET', `/containers/${name}/json`);
+	assert.deepEqual(ids, [Id.slice(0, 12)]);
+	await good(['rm', '--force', ...ids]);
+	assert.equal((await good(['ps', '-a', '--filter', 'ancestor=base', '--format', '{{.ID}}'])).trim(), '');
+	assert.equal((await engine.ask('GET', `/containers/${name}/json`)).status, 404);
+	assert.equal((await run(['rm', '-f', 'nobody'])).code, 1);
+});
+
+test('the context names the socket, and a login is taken', async () => {
+	const line = JSON.parse(await good(['context', 'ls', '--format', 'json']));
+	assert.deepEqual([line.Current, line.DockerEndpoint], [true, `unix://${engine.socket}`]);
+	await good(['login', '--password-stdin', '--username', 'u', 'registry.example'], { input: 'secret\n' });
+});
+
+test('a format that makes no sense is an error', async () => {
+	for (const format of ['{{', '{{end}}', '{{range .A}}', '{{what .A}}', '{{nonsense}}'])
+		assert.equal((await run(['info', '--format', format])).code, 1, format);
+	assert.equal(await good(['info', '--format', 'x{{if .Nothing}}y{{end}}{{if .Name}}z{{end}}']), 'xz\n');
+});
+
+test('silt wrangler-env prints what to set', async () => {
+	const lines = await good(['wrangler-env'], { program: 'silt' });
+	assert.match(lines, /^export WRANGLER_DOCKER_BIN=silt-docker$/m);
+	assert.ok(lines.includes(`export WRANGLER_DOCKER_HOST=unix://${engine.socket}\n`));
+});
