@@ -19,6 +19,16 @@ export function raw(target, bytes, { end = false } = {}) {
 	}));
 }
 
+/** Where the traffic of containers goes, as of a workerd that lives: a sidecar that nobody listens for is removed. */
+let listener;
+function listening() {
+	listener ??= new Promise(resolve => {
+		const server = net.createServer(socket => socket.destroy()).listen(0, '127.0.0.1', () => resolve(server.address().port));
+		server.unref();
+	});
+	return listener;
+}
+
 export class Engine {
 	constructor(daemon) {
 		this.socket = path.join(daemon.run, 'engine.sock');
@@ -59,7 +69,8 @@ export class Engine {
 	}
 
 	/** A sidecar that runs, and its port. */
-	async sidecar(t, name, { egress = 1 } = {}) {
+	async sidecar(t, name, { egress } = {}) {
+		egress ??= await listening();
 		await this.expect(201, 'POST', `/containers/create?name=${encodeURIComponent(name)}`, {
 			ExposedPorts: { '39001/tcp': {} },
 			Cmd: ['--http-egress-port', String(egress), '--http-ingress-address', '0.0.0.0:39001', '--docker-gateway-cidr', '172.17.0.0/16', '--dns-enabled', '--tls-intercept', '--disable-ipv6'],

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers and siltd's death, many of them at once, and nothing that stays behind.
+
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/daemon.mjs';
+import { connect, Engine, newName, talk } from '../lib/engine.mjs';
+import { until, within } from '../lib/wait.mjs';
+
+const MANY = 44;
+let daemon, engine;
+before(async () => {
+	daemon = await startDaemon();
+	engine = new Engine(daemon);
+});
+after(() => daemon.stop());
+
+async function killSiltd() {
+	const pid = daemon.siltd();
+	process.kill(pid, 'SIGKILL');
+	await until('a new siltd', () => daemon.programs('siltd').some(other => other !== pid), 30_000);
+	await daemon.healthy();
+	await until('the engine socket', async () => (await engine.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200, 30_000);
+}
+
+const execute = async (port, command) => {
+	const { status, socket } = await connect(port);
+	assert.equal(status, 200);
+	try {
+		return (await talk(socket, 'POST', '/api/execute', { command })).json.stdout;
+	} finally {
+		socket.destroy();
+	}
+};
+
+test('containers, their programs, sidecars and files are found again by a new siltd', async t => {
+	const server = await engine.app(t, { cmd: ['sh', '-c', 'echo begun >> /workspace/log; exec python3 -m http.server 8080'] });
+	const ending = await engine.app(t, { cmd: ['sh', '-c', 'while [ ! -e /tmp/go ]; do sleep 0.05; done; exit 9'] });
+	const exited = await engine.app(t, { cmd: ['sh', '-c', 'exit 4'] });
+	await engine.wait(exited.name);
+	const created = newName();
+	await engine.sidecar(t, `${created}-proxy`);
+	t.after(() => engine.ask('DELETE', `/containers/${created}?force=true`));
+	await engine.create(created, { env: ['A=b'] });
+	const before = await engine.expect(200, 'GET', `/containers/${server.id}/json`);
+	await killSiltd();
+	const now = await engine.expect(200, 'GET', `/containers/${server.id}/json`);
+	assert.equal(now.Id, before.Id);
+	assert.equal(now.State.Status, 'running');
+	assert.equal(await engine.port(`${server.name}-proxy`), server.port, 'the same port');
+	assert.equal(await execute(server.port, 'cat /workspace/log'), 'begun\n', 'it was not started again');
+	const tunnel = await connect(server.port, 8080);
+	assert.equal(tunnel.status, 200);
+	tunnel.socket.destroy();
+	const end = await engine.expect(200, 'GET', `/containers/${exited.id}/json`);
+	assert.deepEqual([end.State.Status, end.State.ExitCode], ['exited', 4]);
+	await engine.expect(204, 'POST', `/containers/${created}/start`, '');
+	assert.equal(await execute(await engine.port(`${created}-proxy`), 'echo $A'), 'b\n');
+	const waited = engine.wait(ending.name);
+	await execute(ending.port, '(sleep 1; touch /tmp/go) > /dev/null 2>&1 &'); // its end cuts this connection, too
+	assert.deepEqual((await waited).json, { StatusCode: 9 }, 'its end is noticed');
+});
+
+test('a program that ends while there is no siltd has ended when there is one', async t => {
+	const { name, port, id } = await engine.app(t, { cmd: ['sh', '-c', 'while [ ! -e /tmp/go ]; do sleep 0.02; done; sleep 1; exit 6'] });
+	await execute(port, 'touch /tmp/go');
+	await killSiltd();
+	assert.deepEqual((await engine.wait(name)).json, { StatusCode: 6 });
+	assert.equal((await engine.expect(200, 'GET', `/containers/${id}/json`)).State.Status, 'exited');
+});
+
+test('siltd may die in the middle of anything: what is left can be looked at and removed', async t => {
+	const names = Array.from({ length: 6 }, newName);
+	t.after(() => Promise.all(names.flatMap(name => [name, `${name}-proxy`]).map(name => engine.ask('DELETE', `/containers/${name}?force=true`))));
+	const asked = names.map(name => engine.app(undefined, { name }).catch(() => {}));
+	await within(60_000, 'something is under way', until('a container', async () => (await engine.expect(200, 'GET', '/containers/json?all=1')).length > 0));
+	await killSiltd();
+	await Promise.allSettled(asked);
+	for (const { Id, State } of await engine.expect(200, 'GET', '/containers/json?all=1')) {
+		assert.ok(['created', 'running', 'exited'].includes(State), State);
+		await engine.expect(204, 'DELETE', `/containers/${Id}?force=true`);
+	}
+	assert.deepEqual(await engine.expect(200, 'GET', '/containers/json?all=1'), []);
+});
+
+test('many containers live at once, each with its own API', async t => {
+	const all = await Promise.all(Array.from({ length: MANY }, (_, i) => engine.app(t, { env: [`NUMBER=${i}`] })));
+	const answers = await Promise.all(all.map(({ port }) => execute(port, 'echo $NUMBER')));
+	assert.deepEqual(answers, all.map((_, i) => `${i}\n`));
+	assert.equal((await engine.expect(200, 'GET', '/containers/json')).length, 2 * MANY);
+	await Promise.all(all.map(({ id }) => engine.expect(204, 'DELETE', `/containers/${id}?force=true`)));
+});
+
+test('a sidecar whose workerd is gone is removed, one whose workerd lives is not', async t => {
+	const server = net.createServer().listen(0, '127.0.0.1');
+	t.after(() => server.close());
+	await new Promise(resolve => server.once('listening', resolve));
+	const free = net.createServer().listen(0, '127.0.0.1');
+	await new Promise(resolve => free.once('listening', resolve));
+	const gone = free.address().port;
+	await new Promise(resolve => free.close(resolve));
+	const [dead, alive] = [`${newName()}-proxy`, `${newName()}-proxy`];
+	await engine.sidecar(t, dead, { egress: gone });
+	await engine.sidecar(t, alive, { egress: server.address().port });
+	await until('the dead one is gone', async () => (await engine.ask('GET', `/containers/${dead}/json`)).status === 404, 60_000);
+	await engine.port(alive);
+});
+
+test('containers that come and go leave nothing', async () => {
+	const round = async () => {
+		const { id, port, name } = await engine.app(undefined);
+		const { socket } = await connect(port);
+		await talk(socket, 'POST', '/api/execute', { command: 'echo x' });
+		const made = await engine.expect(201, 'POST', `/containers/${id}/exec`, { AttachStdout: true, Cmd: ['true'] });
+		assert.equal((await engine.ask('POST', `/exec/${made.Id}/start`, { Detach: true })).status, 200);
+		socket.on('error', () => {});
+		const waited = engine.wait(name);
+		await engine.expect(204, 'DELETE', `/containers/${id}?force=true`);
+		await waited;
+		await engine.expect(204, 'DELETE', `/containers/${id}-proxy?force=true`);
+		socket.destroy();
+	};
+	await round();
+	const before = await daemon.atRest();
+	for (let i = 0; i < 5; i++)
+		await round();
+	await daemon.settles(before);
+});
