@@ -62,6 +62,7 @@ export class Daemon {
 		this.#options = options;
 		this.state = path.join(home, 'state');
 		this.run = path.join(home, 'run');
+		this.engine = path.join(this.run, 'engine.sock');
 		this.#flags = {
 			config: '', // nothing of an installation
 			instance: newInstance(),

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real workerd, by itself or under wrangler, whose containers are those of a daemon of the test's own.
+
+import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { BUILD } from '../../lib/daemon.mjs';
+import { until } from '../../lib/wait.mjs';
+
+const START_MS = 120_000;
+
+/** Where the real packages are; fetched once. */
+export const packages = () => execFileSync(path.join(import.meta.dirname, '../packages'), { env: { ...process.env, BUILD }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+
+/** One file of a Worker and all that it imports. */
+export function bundle(entry, outfile) {
+	const esbuild = path.join(packages(), 'node_modules/.bin/esbuild');
+	execFileSync(esbuild, [entry, '--bundle', '--format=esm', '--conditions=workerd,worker,browser', '--external:cloudflare:*', '--external:node:*', `--outfile=${outfile}`, '--log-level=warning'],
+		{ env: { ...process.env, NODE_PATH: path.join(packages(), 'node_modules') }, stdio: 'inherit' });
+}
+
+const configuration = ({ port, socket, image, date, flags, className, world }) => `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .main),
+    (name = "do-disk", disk = (path = "./state", writable = true)),
+    (name = "internet", network = (allow = ["public", "private"])),
+  ],
+  sockets = [ (name = "http", address = "127.0.0.1:${port}", http = (), service = "main") ],
+);
+const main :Workerd.Worker = (
+  modules = [ (name = "worker.js", esModule = embed "worker.js") ],
+  compatibilityDate = "${date}",
+  compatibilityFlags = [${flags.map(flag => `"${flag}"`).join(', ')}],
+  durableObjectNamespaces = [
+    (className = "${className}", uniqueKey = "tests-${className}", enableSql = true, container = (imageName = "${image}")),
+  ],
+  durableObjectStorage = (localDisk = "do-disk"),
+  bindings = [
+    (name = "${className}", durableObjectNamespace = "${className}"),${world ? '\n    (name = "WORLD", service = (name = "main", entrypoint = "World")),' : ''}
+  ],
+  containerEngine = (localDocker = (socketPath = "unix:${socket}", containerEgressInterceptorImage = "sidecar")),
+);
+`;
+
+/** A port that is free now. */
+async function freePort() {
+	const server = net.createServer().listen(0, '127.0.0.1');
+	await new Promise(resolve => server.once('listening', resolve));
+	const { port } = server.address();
+	await new Promise(resolve => server.close(resolve));
+	return port;
+}
+
+const answers = port => fetch(`http://127.0.0.1:${port}/`).then(async response => { await response.arrayBuffer(); return true; }, () => false);
+
+class Server {
+	#child;
+	#log;
+
+	constructor(home, port, words, env, cwd) {
+		this.home = home;
+		this.port = port;
+		this.url = `http://localhost:${port}`;
+		this.#log = path.join(home, 'log');
+		const log = fs.openSync(this.#log, 'a');
+		this.#child = spawn(words[0], words.slice(1), { cwd, env, stdio: ['ignore', log, log] });
+		fs.closeSync(log);
+		this.exited = new Promise(resolve => this.#child.once('exit', (code, signal) => resolve({ code, signal })).once('error', error => resolve({ error })));
+	}
+
+	get pid() {
+		return this.#child.pid;
+	}
+
+	log() {
+		return fs.readFileSync(this.#log, 'utf8');
+	}
+
+	async ready() {
+		const over = this.exited.then(end => { throw new Error(`ended: ${JSON.stringify(end)}\n${this.log().slice(-4000)}`); });
+		over.catch(() => {}); // it ends some day
+		await Promise.race([until('the server answers', () => answers(this.port), START_MS), over]).catch(error => { throw new Error(`${error.message}\n${this.log().slice(-4000)}`); });
+		return this;
+	}
+
+	async stop(signal = 'SIGTERM') {
+		this.#child.kill(signal);
+		const slow = setTimeout(() => this.#child.kill('SIGKILL'), 20_000);
+		await this.exited;
+		clearTimeout(slow);
+	}
+}
+
+function makeHome(t) {
+	const home = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-client-'));
+	t.after(() => fs.rmSync(home, { recursive: true, force: true }));
+	return home;
+}
+
+/**
+ * Plain workerd with a Worker, ended with the test t. options: entry, className (of its object), world (it has an entrypoint World), image, date, home and port (those of one
+ * that was stopped), flags. */
+export async function startWorkerd(t, daemon, { entry, className = 'Sandbox', world = false, image = 'base', date = '2026-08-01', home = makeHome(t), port, flags = ['nodejs_compat'] }) {
+	if (!fs.existsSync(path.join(home, 'worker.js')))
+		bundle(entry, path.join(home, 'worker.js'));
+	fs.mkdirSync(path.join(home, 'state'), { recursive: true });
+	port ??= await freePort();
+	fs.writeFileSync(path.join(home, 'config.capnp'), configuration({ port, socket: daemon.engine, image, date, flags, className, world }));
+	const server = new Server(home, port, [path.join(packages(), 'node_modules/.bin/workerd'), 'serve', 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
+	t.after(() => server.stop());
+	return server.ready();
+}
+
+/** wrangler dev in a copy of a project, ended with the test t. vars: variables of the Worker. */
+export async function startWrangler(t, daemon, project, vars = {}) {
+	const home = makeHome(t);
+	const folder = path.join(home, path.basename(project));
+	fs.cpSync(project, folder, { recursive: true });
+	fs.symlinkSync(path.join(packages(), 'node_modules'), path.join(home, 'node_modules'));
+	fs.writeFileSync(path.join(folder, '.dev.vars'), Object.entries(vars).map(([name, value]) => `${name}="${value}"\n`).join(''));
+	const port = await freePort();
+	const env = {
+		PATH: process.env.PATH, HOME: home, WRANGLER_DOCKER_BIN: path.join(BUILD, 'silt-docker'), DOCKER_HOST: `unix://${daemon.engine}`,
+		WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: path.join(home, 'logs'), CI: '1', NO_COLOR: '1',
+	};
+	const words = [path.join(packages(), 'node_modules/.bin/wrangler'), 'dev', '--ip', '127.0.0.1', '--port', String(port), '--inspector-port', String(await freePort()), '--show-interactive-dev-session=false'];
+	const server = new Server(home, port, words, env, folder);
+	t.after(() => server.stop('SIGINT'));
+	return server.ready();
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code interpreter.
+
+import assert from 'node:assert/strict';
+import { events, rejects, text } from './lib.mjs';
+
+export async function codeContexts(sandbox) {
+	const context = await sandbox.createCodeContext({ language: 'python', cwd: '/tmp' });
+	assert.deepEqual([context.language, context.cwd], ['python', '/tmp']);
+	assert.ok(context.createdAt instanceof Date && context.lastUsed instanceof Date);
+	assert.ok((await sandbox.listCodeContexts()).some(c => c.id === context.id));
+	await sandbox.deleteCodeContext(context.id);
+	assert.ok(!(await sandbox.listCodeContexts()).some(c => c.id === context.id));
+	await rejects(sandbox.deleteCodeContext(context.id), 'CONTEXT_NOT_FOUND');
+}
+
+export async function runPython(sandbox) {
+	const context = await sandbox.createCodeContext({ language: 'python' });
+	await sandbox.runCode('x = 20', { context });
+	const { logs, results, error } = await sandbox.runCode('import sys\nprint("out")\nprint("err", file=sys.stderr)\nx + 1', { context });
+	assert.deepEqual([logs.stdout.join(''), logs.stderr.join(''), results[0].text, error], ['out\n', 'err\n', '21', undefined]);
+	const failed = await sandbox.runCode('1 / 0', { context });
+	assert.equal(failed.error.name, 'ZeroDivisionError');
+	assert.ok(failed.error.traceback.length > 0);
+}
+
+export async function runJavaScript(sandbox) {
+	const { results, logs } = await sandbox.runCode('console.log("hi"); await Promise.resolve({ a: [1, 2] })', { language: 'javascript' });
+	assert.deepEqual([results[0].json, logs.stdout.join('')], [{ a: [1, 2] }, 'hi\n']);
+	assert.equal((await sandbox.runCode('null.x', { language: 'javascript' })).error.name, 'TypeError');
+}
+
+export async function runTypeScript(sandbox) {
+	const { results } = await sandbox.runCode('enum A { B = 41 }\nconst n: number = A.B + 1;\nn', { language: 'typescript' });
+	assert.equal(results[0].text, '42');
+}
+
+/** In the object itself: the result that a callback gets has methods, and such cross to a Worker only by rpc. */
+export async function runWithCallbacks(sandbox) {
+	const told = await sandbox.codeWithCallbacks(['print("a")\n5', 'raise KeyError("k")']);
+	assert.deepEqual(told, { stdout: 'a\n', results: ['5'], errors: ['KeyError'] });
+}
+
+export async function runCodeStream(sandbox) {
+	const all = await events(await sandbox.runCodeStream('print("streamed")\n[1, 2]'));
+	assert.equal(text(all, 'stdout'), 'streamed\n');
+	assert.deepEqual(all.find(event => event.type === 'result').json, [1, 2]);
+	assert.ok(all.some(event => event.type === 'execution_complete'));
+}
+
+export async function tablesAndFigures(sandbox) {
+	const context = await sandbox.createCodeContext({ language: 'python' });
+	const table = await sandbox.runCode('import pandas as pd\npd.DataFrame({"a": [1, 2]})', { context });
+	assert.match(table.results[0].html, /<table/);
+	const figure = await sandbox.runCode('import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.show()', { context });
+	assert.ok(atob(figure.results.find(r => r.png).png).startsWith('\x89PNG'));
+}

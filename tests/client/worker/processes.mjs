@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Background processes.
+
+import assert from 'node:assert/strict';
+import { isProcess, isProcessStatus } from '@cloudflare/sandbox';
+import { events, rejects, text, within } from './lib.mjs';
+
+export async function startProcess(sandbox) {
+	const process = await sandbox.startProcess('echo begun; sleep 60', { processId: 'mine', env: { A: '1' }, cwd: '/tmp' });
+	assert.ok(isProcess(process) && isProcessStatus(process.status));
+	assert.deepEqual([process.id, process.pid > 0], ['mine', true]);
+	assert.equal((await sandbox.listProcesses()).find(p => p.id === 'mine')?.status, 'running');
+	assert.equal((await sandbox.getProcess('mine')).command, 'echo begun; sleep 60');
+	assert.equal(await sandbox.getProcess('nobody'), null);
+	assert.equal(await process.getStatus(), 'running');
+}
+
+/** In the object itself: a Worker's functions are gone when the call that took them along has returned. */
+export async function processCallbacks(sandbox) {
+	assert.deepEqual(await sandbox.processWithCallbacks('echo one; exit 3'), { start: 1, out: 'one\n', exit: 3 });
+}
+
+export async function waitForLog(sandbox) {
+	const process = await sandbox.startProcess('echo starting; sleep 0.2; echo "ready on 8080"; sleep 60');
+	const { line, match } = await within('the log', process.waitForLog(/ready on (\d+)/, 20_000));
+	assert.deepEqual([line.trim(), match?.[1]], ['ready on 8080', '8080']);
+	await rejects(process.waitForLog('never', 300), 'PROCESS_READY_TIMEOUT');
+	const short = await sandbox.startProcess('echo over');
+	await rejects(short.waitForLog('never', 20_000), 'PROCESS_EXITED_BEFORE_READY');
+}
+
+export async function waitForPort(sandbox) {
+	const process = await sandbox.startProcess('sleep 0.3; exec python3 -m http.server 8123');
+	await process.waitForPort(8123, { timeout: 30_000 });
+	await process.waitForPort(8123, { mode: 'tcp', timeout: 30_000 });
+	await rejects(process.waitForPort(8124, { mode: 'tcp', timeout: 600, interval: 100 }), 'PROCESS_READY_TIMEOUT');
+}
+
+export async function waitForExit(sandbox) {
+	const process = await sandbox.startProcess('sleep 0.2; exit 7');
+	assert.deepEqual(await process.waitForExit(20_000), { exitCode: 7 });
+	assert.equal(await process.getStatus(), 'failed');
+}
+
+export async function killProcess(sandbox) {
+	const process = await sandbox.startProcess('sleep 60');
+	await process.kill();
+	assert.equal((await sandbox.getProcess(process.id)).status, 'killed');
+	await sandbox.startProcess('sleep 60', { processId: 'second' });
+	await sandbox.killProcess('second');
+	assert.equal((await sandbox.getProcess('second')).status, 'killed');
+	await rejects(sandbox.killProcess('nobody'), 'PROCESS_NOT_FOUND');
+}
+
+export async function killAllProcesses(sandbox) {
+	for (let i = 0; i < 3; i++)
+		await sandbox.startProcess('sleep 60');
+	assert.equal(await sandbox.killAllProcesses(), 3);
+	assert.equal(await sandbox.cleanupCompletedProcesses(), 0);
+}
+
+export async function processLogs(sandbox) {
+	const process = await sandbox.startProcess('echo out; echo err >&2');
+	await process.waitForExit(20_000);
+	const logs = await sandbox.getProcessLogs(process.id);
+	assert.deepEqual([logs.stdout, logs.stderr], ['out\n', 'err\n']);
+	assert.equal((await process.getLogs()).stdout, 'out\n');
+}
+
+export async function streamProcessLogs(sandbox) {
+	const process = await sandbox.startProcess('for i in 1 2 3; do echo line $i; sleep 0.1; done; exit 2');
+	const all = await events(await sandbox.streamProcessLogs(process.id), event => event.type === 'exit');
+	assert.equal(text(all, 'stdout'), 'line 1\nline 2\nline 3\n');
+	assert.equal(all.at(-1).exitCode, 2);
+}
