@@ -15,6 +15,7 @@ enum {
     PIECE_LEAST = 4 << 10,
     PART_MS = 30000, /* for the last bytes of an answer */
     LINGER_MS = 2000,
+    SHAKING_MAX = 2048, /* handshakes at once, of some 70 KiB each; beyond that the oldest gives way */
     OUT_MAX = SILT_VISITOR_PIECE + SILT_HEADS_MAX + 8192,
     IN_MAX = SILT_VISITOR_PIECE + SILT_HTTP_HEAD_MAX,
 };
@@ -159,8 +160,18 @@ static void free_visitor(struct silt_grave *g)
     free(v);
 }
 
+/* The handshake is over, in whichever way. */
+static void leave_shaking(struct silt_visitor *v)
+{
+    if (silt_list_empty(&v->hello))
+        return;
+    silt_list_remove(&v->hello);
+    v->all->shaking_count--;
+}
+
 static void close_visitor(struct silt_visitor *v)
 {
+    leave_shaking(v);
     struct silt_exchange *x = silt_take_ptr(v->exchange);
     if (x != NULL)
         silt_exchange_free(x);
@@ -276,6 +287,17 @@ void silt_visitor_settle(struct silt_visitor *v)
 
 /* Events */
 
+/* Who is slow at it makes room for who is not. */
+static void shake(struct silt_visitor *v)
+{
+    struct silt_visitors *all = v->all;
+    if (all->shaking_count >= SHAKING_MAX)
+        enter(silt_container_of(all->shaking.next, struct silt_visitor, hello), SILT_VISITOR_CLOSED);
+    v->veil = silt_veil_new(v, all->identity);
+    silt_list_append(&all->shaking, &v->hello);
+    all->shaking_count++;
+}
+
 /* The first byte tells; it stays where it is. */
 static void read_hello(struct silt_visitor *v)
 {
@@ -286,7 +308,7 @@ static void read_hello(struct silt_visitor *v)
     if (n <= 0 || (first == SILT_TLS_FIRST && v->all->identity == NULL)) {
         enter(v, SILT_VISITOR_CLOSED);
     } else if (first == SILT_TLS_FIRST) {
-        v->veil = silt_veil_new(v, v->all->identity);
+        shake(v);
     } else {
         v->bare = true;
         enter(v, SILT_VISITOR_IDLE);
@@ -297,8 +319,10 @@ static void read_head(struct silt_visitor *v)
 {
     ssize_t n = silt_visitor_recv(v, silt_visitor_piece(v->all));
     int why = errno;
-    if (v->state == SILT_VISITOR_HELLO && silt_veil_is_up(v->veil))
+    if (v->state == SILT_VISITOR_HELLO && silt_veil_is_up(v->veil)) {
+        leave_shaking(v);
         enter(v, SILT_VISITOR_IDLE);
+    }
     if (n < 0 && (why == EAGAIN || why == EINTR))
         return;
     if (n < 0 && why == EPROTO) {
@@ -394,6 +418,7 @@ static struct silt_visitor *new_visitor(struct silt_visitors *all, int fd)
     silt_buf_init(&v->in, IN_MAX);
     silt_buf_init(&v->out, OUT_MAX);
     silt_list_init(&v->link);
+    silt_list_init(&v->hello);
     silt_list_append(&all->list, &v->link);
     all->count++;
     silt_flow_keep_alive(fd);
@@ -444,6 +469,7 @@ void silt_visitors_init(struct silt_visitors *all, size_t files)
         all->settings.connections_all = most / 4 * 3;
     all->pause.on_time = on_pause_over;
     silt_list_init(&all->list);
+    silt_list_init(&all->shaking);
     silt_pool_init(&all->pool, all->loop, most - all->settings.connections_all);
     silt_guesses_init(&all->guesses);
     all->routes->close_idle = silt_upstream_close_idle;

@@ -37,6 +37,8 @@ struct silt_visitors {
     bool tls;                           /* visitors see https, as far as nobody who knows says otherwise */
     bool veiled;                        /* there is to be TLS: by us, not by a front */
     struct silt_tls_identity *identity; /* NULL: none could be used so far */
+    struct silt_link shaking;           /* visitors in a handshake, the oldest first: each holds several times the memory of an open one */
+    size_t shaking_count;
     struct silt_prefix_list fronts;
 };
 
@@ -70,6 +72,7 @@ struct silt_visitor {
     struct silt_buf in;       /* read, not yet used */
     struct silt_buf out;
     struct silt_veil *veil;         /* NULL: plain */
+    struct silt_link hello;         /* in all->shaking */
     struct silt_exchange *exchange; /* while BUSY */
 };
 

@@ -354,3 +354,29 @@ test('a domain of the settings gets a certificate of its own', async t => {
 	const veiled = await guest.get('/echo', { headers: { 'x-forwarded-for': '203.0.113.8' } });
 	assert.deepEqual([veiled.body.headers['x-forwarded-for'], veiled.body.headers['x-forwarded-proto']], ['203.0.113.8', 'https']);
 });
+
+test('handshakes that do not end give way to those that do', async t => {
+	const MOST = 2048; // at once
+	const patient = await startDaemon({ flags: { config: authority.settings, 'http.head_timeout_ms': 3_600_000 } });
+	t.after(() => patient.stop());
+	const [address, port] = patient.previews.split(':');
+	const half = Buffer.concat([Buffer.from('1603014000', 'hex'), randomBytes(1000)]);
+	let open = 0;
+	const sockets = [];
+	t.after(() => sockets.forEach(socket => socket.destroy()));
+	for (let i = 0; i < MOST + 50; i++) {
+		await new Promise((resolve, reject) => {
+			const socket = net.connect(port, address, () => socket.write(half, resolve));
+			socket.once('error', reject).once('close', () => open--);
+			sockets.push(socket);
+			open++;
+		});
+		sockets.at(-1).on('error', () => {});
+	}
+	await until('the oldest are let go', () => open <= MOST, SLOW_MS);
+	assert.ok(sockets.slice(-1000).every(socket => !socket.destroyed), 'not the youngest');
+	const host = `8000-a-b.silt.localhost:${port}`;
+	const quick = new Visitor(`https://${host}/`, authority.ca);
+	t.after(() => quick.close());
+	assert.equal((await quick.get('/')).status, 404);
+});
