@@ -46,6 +46,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/contexts/{context}/run", silt_api_v1_code, 0},
     {"POST", "/v1/sandboxes/{id}/image", silt_api_image_seal, 0},
     {"GET", "/v1/images", silt_api_image_list, 0},
+    {"POST", "/v1/images/build", silt_api_image_build, 0},
+    {"POST", "/v1/images/prune", silt_api_image_prune, 0},
     {"GET", "/v1/images/{name}", silt_api_image_get, 0},
     {"POST", "/v1/images/{name}/tag", silt_api_image_tag, 0},
     {"PUT", "/v1/images/{name}", silt_api_image_put, 0},

@@ -31,6 +31,8 @@ struct silt_config {
     uint32_t ids_images;
     char image[256];
     char images_map[1024];
+    uint32_t build_cache, build_step_timeout;
+    uint64_t build_context_max;
     char image_apt_source[256];
     char type[32];
     uint32_t pool_sandboxes;

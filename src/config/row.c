@@ -34,6 +34,13 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"image.apt_source", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(image_apt_source),
      "What apt inside a built image uses: an http address or a whole `deb` line, without "
      "credentials. When not set, this machine's entries that anybody may see."},
+    {"build.cache", SILT_ROW_NUMBER, "1000", 0, 100000, NULL, FIELD(build_cache),
+     "How many steps of Dockerfiles are remembered, with the files they led to; the one not used for longest goes first. "
+     "`silt image prune` forgets all."},
+    {"build.context_max", SILT_ROW_BYTES, "4G", 1 << 20, 1ULL << 40, NULL, FIELD(build_context_max),
+     "Largest build context, as a tar."},
+    {"build.step_timeout", SILT_ROW_NUMBER, "3600", 1, 86400, NULL, FIELD(build_step_timeout),
+     "Seconds after which a step of a build is ended."},
     {"images.map", SILT_ROW_TEXT, "cloudflare/sandbox*=base ghostwriternr/cloudflare-sandbox*=base", 0, 1023, NULL,
      FIELD(images_map),
      "Which image stands in for names that do not exist here, as `repository=name`, separated by spaces. A repository "

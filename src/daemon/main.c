@@ -214,6 +214,9 @@ static int build(struct daemon *d, struct silt_error *e)
     (void)snprintf(store_path, sizeof(store_path), "%s/db/silt.db", d->config.state);
     (void)snprintf(r->settings.image, sizeof(r->settings.image), "%s", d->config.image);
     r->settings.image_map = d->config.images_map;
+    r->settings.build_steps = d->config.build_cache;
+    r->settings.build_timeout_s = d->config.build_step_timeout;
+    r->settings.build_context_max = d->config.build_context_max;
     (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
     r->settings.slots = d->config.ids_count;
     r->settings.ready = d->config.pool_sandboxes;

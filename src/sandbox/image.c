@@ -198,7 +198,7 @@ int silt_image_new(struct silt_registry *r, struct silt_image_row *row, struct s
 static bool is_used(const struct silt_image *i)
 {
     const struct silt_registry *r = i->registry;
-    return !silt_list_empty(&i->names) || i->children > 0 || i->holds > 0
+    return !silt_list_empty(&i->names) || i->children > 0 || i->holds > 0 || i->cached > 0
            || has_sandboxes(r, i->row.digest) || silt_imports_publish(r, i->row.digest);
 }
 

@@ -19,6 +19,7 @@ struct silt_image {
     struct silt_image *parent;       /* borrowed; NULL: none */
     uint32_t children;
     uint32_t holds; /* silt_image_hold */
+    uint32_t cached; /* steps of builds that led to it: it stays, but may lose its names */
     struct silt_link names; /* struct silt_image_name */
 };
 

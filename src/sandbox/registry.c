@@ -4,12 +4,14 @@
 #include "base/log.h"
 #include "sandbox/capture.h"
 #include "sandbox/container.h"
+#include "sandbox/build.h"
 #include "sandbox/context.h"
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
 #include "sandbox/preview.h"
 #include "sandbox/record.h"
 #include "sandbox/spare.h"
+#include "sandbox/step_cache.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -415,6 +417,9 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     silt_list_init(&r->images);
     silt_map_init(&r->images_by_digest);
     silt_map_init(&r->image_names);
+    silt_list_init(&r->steps);
+    silt_map_init(&r->steps_by_key);
+    silt_list_init(&r->builds);
     if (r->settings.image_map == NULL)
         r->settings.image_map = "";
     silt_list_init(&r->imports);
@@ -442,6 +447,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     if (read_boot_id(boot_id, sizeof(boot_id), e) < 0
         || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0
         || silt_image_check_map(silt_slice_of(r->settings.image_map), e) < 0 || silt_images_load(r, e) < 0
+        || silt_step_cache_load(r, e) < 0
         || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0
         || silt_store_each_process(r->store, load_process, r, e) < 0
         || silt_store_each_context(r->store, load_context, r, e) < 0
@@ -524,6 +530,7 @@ void silt_registry_adopted_all(struct silt_registry *r)
     r->recovering = false;
     if (r->containers != NULL)
         silt_containers_settle(r->containers);
+    silt_builds_sweep(r);
     silt_images_sweep(r);
     for (uint32_t i = 0; i < r->settings.slots; i++)
         if (r->by_slot[i] != NULL)
@@ -605,6 +612,7 @@ void silt_registry_close(struct silt_registry *r)
             silt_sandbox_save(r->by_slot[i]);
         silt_sandbox_forget(r->by_slot[i]);
     }
+    silt_step_cache_forget(r);
     silt_images_forget(r);
     silt_network_forget_asks(r);
     silt_egress_free(r->egress);

@@ -30,6 +30,9 @@ struct silt_registry_settings {
     int64_t spare_idle_ms;      /* how long */
     uint32_t zygotes;           /* how many Pythons silt-priv keeps warm */
     char image[SILT_IMAGE_NAME_SIZE];
+    uint32_t build_steps;     /* how many steps of builds are remembered */
+    uint32_t build_timeout_s; /* of one of them */
+    uint64_t build_context_max;
     const char *image_map; /* borrowed, for ever: silt_image_check_map */
     char type[SILT_TYPE_SIZE];
     enum silt_net_mode network;   /* of sandboxes that were created without one */
@@ -77,6 +80,10 @@ struct silt_registry {
     struct silt_link images; /* struct silt_image */
     uint32_t image_count;
     struct silt_map images_by_digest, image_names;
+    struct silt_link steps; /* sandbox/step_cache.c */
+    struct silt_map steps_by_key;
+    struct silt_link builds; /* struct silt_build */
+    uint32_t build_count;
     struct silt_link imports, forgets, seals; /* under way: sandbox/image.c, sandbox/seal.c */
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */

@@ -80,3 +80,34 @@ int silt_store_each_image_name(struct silt_store *s, void (*each)(void *, const 
     (void)sqlite3_reset(st);
     return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read names of images");
 }
+
+int silt_store_put_step(struct silt_store *s, const struct silt_step_row *r, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[SILT_DB_PUT_STEP];
+    bind_digest(st, 1, r->key);
+    bind_digest(st, 2, r->digest);
+    (void)sqlite3_bind_int64(st, 3, r->used_ms);
+    return silt_db_finish(s, st, e, "remember a step");
+}
+
+int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *r, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_STEP];
+    bind_digest(st, 1, r->key);
+    return silt_db_finish(s, st, e, "forget a step");
+}
+
+int silt_store_each_step(struct silt_store *s, void (*each)(void *, const struct silt_step_row *), void *context,
+                         struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[SILT_DB_EACH_STEP];
+    int rc;
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        struct silt_step_row row = {.used_ms = sqlite3_column_int64(st, 2)};
+        silt_db_column_digest(st, 0, row.key);
+        silt_db_column_digest(st, 1, row.digest);
+        each(context, &row);
+    }
+    (void)sqlite3_reset(st);
+    return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read steps");
+}

@@ -59,9 +59,15 @@ static const char *const migrations[] = {
     " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL,"
     " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, extra TEXT) WITHOUT ROWID;"
     "CREATE TABLE volume(name TEXT PRIMARY KEY, labels TEXT, created_ms INTEGER NOT NULL) WITHOUT ROWID;",
+
+    /* What a step of a Dockerfile led to. */
+    "CREATE TABLE build_step(key BLOB PRIMARY KEY, digest BLOB NOT NULL, used_ms INTEGER NOT NULL) WITHOUT ROWID;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
+    [SILT_DB_PUT_STEP] = "INSERT OR REPLACE INTO build_step VALUES(?,?,?)",
+    [SILT_DB_REMOVE_STEP] = "DELETE FROM build_step WHERE key=?",
+    [SILT_DB_EACH_STEP] = "SELECT * FROM build_step ORDER BY used_ms",
     [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
                      "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",

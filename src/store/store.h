@@ -241,6 +241,16 @@ int silt_store_each_volume(struct silt_store *s, void (*each)(void *context, str
 int silt_store_put_volume(struct silt_store *s, const struct silt_volume_row *row, struct silt_error *e);
 int silt_store_remove_volume(struct silt_store *s, const char *name, struct silt_error *e);
 
+/* A step of a build and the image it led to; the one used last comes last. */
+struct silt_step_row {
+    uint8_t key[SILT_DIGEST_SIZE], digest[SILT_DIGEST_SIZE];
+    int64_t used_ms;
+};
+int silt_store_each_step(struct silt_store *s, void (*each)(void *context, const struct silt_step_row *row), void *context,
+                         struct silt_error *e);
+int silt_store_put_step(struct silt_store *s, const struct silt_step_row *row, struct silt_error *e);
+int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *row, struct silt_error *e);
+
 /* The machine's boot when we last ran; true when it is another one now. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);
 

@@ -92,6 +92,8 @@ const SCRIPT = [
 	['PUT', '/v1/images/{name}', { path: '/v1/images/broken', raw: () => Buffer.from('no tar') }],
 	['GET', '/v1/images/{name}', { path: '/v1/images/second' }],
 	['GET', '/v1/images/{name}', { path: '/v1/images/never-there' }],
+	['POST', '/v1/images/build', { path: '/v1/images/build?t=Bad', raw: () => Buffer.from('no tar') }],
+	['POST', '/v1/images/prune'],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/second/tag?name=third' }],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/never-there/tag?name=third' }],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/second/tag?name=Bad' }],

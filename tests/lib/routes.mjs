@@ -49,6 +49,8 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/run'],
 	['GET', '/v1/images'],
 	['POST', '/v1/sandboxes/{id}/image'],
+	['POST', '/v1/images/build'],
+	['POST', '/v1/images/prune'],
 	['GET', '/v1/images/{name}'],
 	['POST', '/v1/images/{name}/tag'],
 	['PUT', '/v1/images/{name}'],

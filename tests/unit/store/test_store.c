@@ -12,7 +12,7 @@
 
 /* As they were before an image had several names. */
 #define OLD_IMAGES                                                                                                     \
-    "DROP TABLE image_info; DROP TABLE image; CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes"   \
+    "DROP TABLE build_step; DROP TABLE image_info; DROP TABLE image; CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes"   \
     " INTEGER NOT NULL, created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;"
 
 static char folder[64];

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build_own: what the files about builds share with each other and nobody else. Every part ends by calling b->next, later and
+ * once, or by silt_build_fail. */
+#pragma once
+
+#include "sandbox/build.h"
+#include "sandbox/exec.h"
+
+#include <openssl/evp.h>
+
+enum {
+    SILT_BUILD_SOURCES_MAX = 16, /* sandboxes that files are copied from, beside the context */
+    SILT_BUILD_ID_SIZE = 40,
+    SILT_BUILD_WORDS_MAX = 64,
+};
+
+typedef void silt_build_next(struct silt_build *b);
+
+/* A sandbox of a build. */
+struct silt_build_box {
+    char id[SILT_BUILD_ID_SIZE]; /* empty: there is none */
+    uint8_t digest[SILT_DIGEST_SIZE];
+};
+
+/* A command in one of them. */
+struct silt_build_run {
+    struct silt_build *build; /* borrowed */
+    struct silt_exec_sink sink;
+    struct silt_exec *exec; /* NULL: it does not run */
+    bool to_pipe;           /* standard output goes to the other one's standard input */
+    bool to_text;           /* … or to b->said; else to the client */
+    bool input;             /* it has standard input */
+    int code;               /* of its end */
+};
+
+struct silt_build {
+    struct silt_link link; /* in registry->builds until it is over */
+    struct silt_registry *registry; /* borrowed */
+    struct silt_build_sink *sink;   /* borrowed; NULL: aborted */
+    bool over;
+    struct silt_arena arena; /* what lives as long as the build */
+    struct silt_build_options options; /* copied to the arena */
+    bool arg_used[SILT_BUILD_ARGS_MAX];
+
+    /* the context */
+    struct silt_buf waiting; /* what the command that unpacks it has not taken */
+    uint64_t received;
+    bool ended; /* no more comes */
+
+    /* sandboxes and what runs in them */
+    char name[SILT_BUILD_ID_SIZE - 8]; /* of this build */
+    uint32_t boxes;                    /* so far */
+    struct silt_build_box context, work, sources[SILT_BUILD_SOURCES_MAX];
+    struct silt_waiter waiter;
+    struct silt_build_run run, other; /* the second feeds the first */
+    size_t uncredited;                /* output that a slow client has not read */
+    size_t in_flight;                 /* bytes on their way to standard input */
+    struct silt_buf said;             /* what a command has printed for us */
+    struct silt_buf errors;           /* the end of what it has complained about */
+    struct silt_seal *seal;
+    silt_build_next *next;
+
+    /* the Dockerfile and where we are in it */
+    struct silt_dockerfile file;
+    struct silt_image *images[SILT_DOCKER_STAGES_MAX]; /* of stages that are done: held */
+    bool needed[SILT_DOCKER_STAGES_MAX];
+    size_t target, stage, step; /* step: of the file */
+    size_t number, total;       /* for people */
+    struct silt_image *image;   /* what the stage has come to: held; its files are those of the last seal */
+    struct silt_image_config config;
+    bool cmd_given; /* by this stage */
+    uint8_t key[SILT_DIGEST_SIZE];      /* of all that was done so far */
+    uint8_t step_key[SILT_DIGEST_SIZE]; /* of the step under way */
+    silt_slice args, globals;           /* NAME=value\0… that ARG has made known: in this stage, before the first */
+    struct silt_build_copy *copy;       /* of a COPY or ADD under way; in the arena */
+    struct silt_grave grave;
+};
+
+/* build.c */
+void silt_build_fail(struct silt_build *b, const struct silt_error *e);
+void silt_build_notice(struct silt_build *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void silt_build_next_step(struct silt_build *b); /* the one under way is done */
+char *silt_build_dup(struct silt_build *b, silt_slice s); /* NULL: it has failed */
+/* Of a stage or by name; NULL: it has failed. */
+struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name);
+const struct silt_docker_step *silt_build_step_of(const struct silt_build *b);
+/* The config in its one spelling, in the arena; NULL: it has failed. */
+const char *silt_build_config_text(struct silt_build *b);
+
+/* build_config.c: steps that change no files; true: done, false: failed. */
+bool silt_build_configure(struct silt_build *b, const struct silt_docker_step *s);
+/* A word with the variables of this place; in the arena. data NULL: failed. */
+silt_slice silt_build_expand(struct silt_build *b, silt_slice word);
+silt_slice silt_build_expand_heredoc(struct silt_build *b, const struct silt_docker_heredoc *h);
+silt_slice silt_build_expand_global(struct silt_build *b, silt_slice word); /* for FROM */
+bool silt_build_declare(struct silt_build *b, const struct silt_docker_step *s, bool global); /* ARG */
+/* A path of the image, absolute, without . and ..; in the arena. */
+silt_slice silt_build_path(struct silt_build *b, silt_slice path);
+
+/* build_run.c: sandboxes, commands, seals. */
+void silt_build_hash(struct silt_build *b, const char *what, const silt_slice *parts, size_t count); /* step_key from key */
+bool silt_build_hit(struct silt_build *b); /* the step was done before: go on with its image */
+void silt_build_need(struct silt_build *b, struct silt_build_box *box, const struct silt_image *image,
+                     enum silt_net_mode network, silt_build_next *next);
+enum silt_net_mode silt_build_network(const struct silt_build *b); /* of commands */
+struct silt_build_command {
+    struct silt_build_box *box;
+    const silt_slice *argv;
+    size_t argc;
+    silt_slice env, cwd, user; /* user empty: root */
+    bool input, to_pipe, to_text;
+};
+bool silt_build_execute(struct silt_build *b, struct silt_build_run *run, const struct silt_build_command *c);
+void silt_build_feed_on(struct silt_build *b); /* the context or the other command has bytes, or room */
+void silt_build_seal(struct silt_build *b);    /* then the next step */
+void silt_build_leave_runs(struct silt_build *b);
+void silt_build_drop(struct silt_build *b, struct silt_build_box *box);
+void silt_build_run_step(struct silt_build *b, const struct silt_docker_step *s);
+void silt_build_workdir(struct silt_build *b, const struct silt_docker_step *s);
+void silt_build_say_failed(struct silt_build *b, const char *what, int code);
+
+/* build_copy.c */
+void silt_build_copy(struct silt_build *b, const struct silt_docker_step *s);

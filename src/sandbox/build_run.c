@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes of a build, commands in them, and what becomes of their files. */
+#include "sandbox/build_own.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/start.h"
+#include "sandbox/step_cache.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    IN_FLIGHT_MAX = 1 << 20,
+    SAID_MAX = SILT_DOCKERFILE_MAX + 1,
+    ERRORS_MAX = 400, /* of a message */
+    PIECE_MAX = 32 << 10,
+};
+
+static const silt_slice nothing = {NULL, 0};
+
+/* ---- what a step depends on ---- */
+
+static void add(EVP_MD_CTX *c, silt_slice s)
+{
+    uint64_t len = s.len;
+    if (EVP_DigestUpdate(c, &len, sizeof(len)) != 1 || (s.len > 0 && EVP_DigestUpdate(c, s.data, s.len) != 1))
+        abort();
+}
+
+void silt_build_hash(struct silt_build *b, const char *what, const silt_slice *parts, size_t count)
+{
+    EVP_MD_CTX *c = EVP_MD_CTX_new();
+    const char *config = silt_build_config_text(b);
+    unsigned size = 0;
+    if (c == NULL || EVP_DigestInit_ex(c, EVP_sha256(), NULL) != 1)
+        abort();
+    add(c, SILT_LIT("silt build 1"));
+    add(c, (silt_slice){(const char *)b->key, sizeof(b->key)});
+    add(c, silt_slice_of(what));
+    add(c, config != NULL ? silt_slice_of(config) : nothing);
+    for (size_t i = 0; i < count; i++)
+        add(c, parts[i]);
+    if (EVP_DigestFinal_ex(c, b->step_key, &size) != 1 || size != sizeof(b->step_key))
+        abort();
+    EVP_MD_CTX_free(c);
+}
+
+static void tell_step(struct silt_build *b, bool cached)
+{
+    const struct silt_docker_step *s = silt_build_step_of(b);
+    struct silt_build_step told = {
+        .number = b->number, .total = b->total, .stage = b->file.stages[b->stage].name, .text = s->text, .cached = cached};
+    b->sink->step(b->sink, &told);
+}
+
+static void take_image(struct silt_build *b, struct silt_image *i)
+{
+    struct silt_image *before = b->image;
+    silt_image_hold(i);
+    b->image = i;
+    if (before != NULL)
+        silt_image_release(before);
+    memcpy(b->key, b->step_key, sizeof(b->key));
+}
+
+bool silt_build_hit(struct silt_build *b)
+{
+    struct silt_image *i = b->options.no_cache ? NULL : silt_step_cache_find(b->registry, b->step_key);
+    tell_step(b, i != NULL);
+    if (i == NULL)
+        return false;
+    silt_build_drop(b, &b->work); /* its files are others */
+    take_image(b, i);
+    silt_build_next_step(b);
+    return true;
+}
+
+/* ---- sandboxes ---- */
+
+void silt_build_drop(struct silt_build *b, struct silt_build_box *box)
+{
+    struct silt_sandbox *s = box->id[0] != 0 ? silt_registry_find(b->registry, silt_slice_of(box->id)) : NULL;
+    box->id[0] = 0;
+    if (s != NULL)
+        silt_sandbox_destroy(s, NULL);
+}
+
+static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_build *b = silt_container_of(w, struct silt_build, waiter);
+    if (s == NULL)
+        silt_build_fail(b, e);
+    else
+        b->next(b);
+}
+
+static int create(struct silt_build *b, struct silt_build_box *box, const struct silt_image *image,
+                  enum silt_net_mode network, struct silt_error *e)
+{
+    struct silt_registry *r = b->registry;
+    struct silt_sandbox_options o = {.limits = r->default_limits, .network = network, .labels = SILT_LIT("{\"silt.build\":\"\"}")};
+    char digest[8 + SILT_DIGEST_SIZE * 2] = "sha256:";
+    for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
+        (void)snprintf(digest + 7 + i * 2, 3, "%02x", image->row.digest[i]);
+    memcpy(o.type, r->settings.type, sizeof(o.type));
+    o.image = silt_slice_of(digest);
+    (void)snprintf(box->id, sizeof(box->id), "%s-%u", b->name, b->boxes++);
+    memcpy(box->digest, image->row.digest, sizeof(box->digest));
+    if (silt_registry_create(r, silt_slice_of(box->id), &o, &b->waiter, e) == 0)
+        return 0;
+    box->id[0] = 0;
+    return -1;
+}
+
+void silt_build_need(struct silt_build *b, struct silt_build_box *box, const struct silt_image *image,
+                     enum silt_net_mode network, silt_build_next *next)
+{
+    struct silt_error e;
+    b->next = next;
+    b->waiter.on_ready = on_ready;
+    if (box->id[0] == 0) {
+        if (create(b, box, image, network, &e) < 0)
+            silt_build_fail(b, &e);
+        return;
+    }
+    struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(box->id));
+    if (s == NULL) {
+        (void)silt_fail(&e, SILT_GONE, "a sandbox of the build was destroyed by somebody else");
+        silt_build_fail(b, &e);
+        return;
+    }
+    silt_sandbox_wait(s, &b->waiter);
+}
+
+/* ---- commands ---- */
+
+static void keep_error(struct silt_build *b, silt_slice bytes)
+{
+    if (bytes.len > ERRORS_MAX)
+        bytes = (silt_slice){bytes.data + bytes.len - ERRORS_MAX, ERRORS_MAX};
+    if (b->errors.len + bytes.len > ERRORS_MAX)
+        silt_buf_drop(&b->errors, b->errors.len + bytes.len - ERRORS_MAX);
+    silt_buf_add(&b->errors, bytes);
+}
+
+static void show(struct silt_build *b, struct silt_build_run *run, silt_slice bytes)
+{
+    b->sink->output(b->sink, bytes);
+    if (b->sink->full(b->sink))
+        b->uncredited += bytes.len; /* silt_build_resume */
+    else
+        silt_exec_credit(run->exec, bytes.len);
+}
+
+static void send_input(struct silt_build *b, silt_slice bytes)
+{
+    b->in_flight += bytes.len;
+    while (bytes.len > 0) {
+        size_t n = bytes.len < PIECE_MAX ? bytes.len : PIECE_MAX;
+        silt_exec_stdin(b->run.exec, (silt_slice){bytes.data, n}, false);
+        bytes = (silt_slice){bytes.data + n, bytes.len - n};
+    }
+}
+
+static void on_output(struct silt_exec_sink *sink, int stream, silt_slice bytes)
+{
+    struct silt_build_run *run = silt_container_of(sink, struct silt_build_run, sink);
+    struct silt_build *b = run->build;
+    if (stream == 2)
+        keep_error(b, bytes);
+    if (stream == 1 && run->to_pipe) {
+        if (b->run.exec != NULL)
+            send_input(b, bytes); /* credited when it is taken */
+        return;
+    }
+    if (!run->to_text && !run->to_pipe) {
+        show(b, run, bytes);
+        return;
+    }
+    if (stream == 1)
+        silt_buf_add(&b->said, bytes);
+    silt_exec_credit(run->exec, bytes.len);
+}
+
+static void on_stdin_taken(struct silt_exec_sink *sink, uint64_t n, bool closed)
+{
+    struct silt_build_run *run = silt_container_of(sink, struct silt_build_run, sink);
+    struct silt_build *b = run->build;
+    size_t taken = n < b->in_flight ? (size_t)n : b->in_flight;
+    (void)closed;
+    b->in_flight -= taken;
+    if (b->other.exec != NULL)
+        silt_exec_credit(b->other.exec, taken);
+    else
+        silt_build_feed_on(b);
+}
+
+/* The context, as far as the command takes it. */
+void silt_build_feed_on(struct silt_build *b)
+{
+    if (b->run.exec == NULL || !b->run.input || b->other.build != NULL)
+        return;
+    if (b->waiting.len > 0 && b->in_flight < IN_FLIGHT_MAX) {
+        send_input(b, silt_buf_slice(&b->waiting));
+        silt_buf_clear(&b->waiting);
+        if (!b->ended)
+            b->sink->room(b->sink);
+    }
+    if (b->ended && b->waiting.len == 0) {
+        b->run.input = false;
+        silt_exec_stdin(b->run.exec, nothing, true);
+    }
+}
+
+static void is_over(struct silt_build_run *run, int code)
+{
+    struct silt_build *b = run->build;
+    run->exec = NULL;
+    run->code = code;
+    if (run == &b->other && b->run.exec != NULL)
+        silt_exec_stdin(b->run.exec, nothing, true);
+    if (run == &b->run && b->other.exec != NULL) { /* nobody takes what it says */
+        silt_exec_kill(b->other.exec, SIGKILL, 0);
+        return;
+    }
+    if (b->run.exec == NULL && b->other.exec == NULL) {
+        b->uncredited = 0;
+        b->in_flight = 0;
+        b->next(b);
+    }
+}
+
+static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
+{
+    struct silt_build_run *run = silt_container_of(sink, struct silt_build_run, sink);
+    if (end->flags & SILT_END_TIMEOUT)
+        keep_error(run->build, SILT_LIT("\nit took too long (setting build.step_timeout)"));
+    if (end->flags & SILT_END_OOM)
+        keep_error(run->build, SILT_LIT("\nthe sandbox ran out of memory"));
+    if (end->flags & SILT_END_NO_CWD)
+        keep_error(run->build, SILT_LIT("\nthe working directory cannot be entered"));
+    is_over(run, end->code == 0 && (end->flags & (SILT_END_TIMEOUT | SILT_END_NO_CWD)) != 0 ? 1 : end->code);
+}
+
+static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
+{
+    struct silt_build_run *run = silt_container_of(sink, struct silt_build_run, sink);
+    keep_error(run->build, silt_slice_of(e->text));
+    is_over(run, 127);
+}
+
+static bool needs_root(const struct silt_build *b, const struct silt_build_command *c)
+{
+    const struct silt_image *i = silt_image_by_digest(b->registry, c->box->digest);
+    return c->user.len == 0 && i != NULL && i->config.user.len > 0;
+}
+
+bool silt_build_execute(struct silt_build *b, struct silt_build_run *run, const struct silt_build_command *c)
+{
+    struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(c->box->id));
+    struct silt_error e;
+    silt_auto_buf command;
+    silt_buf_init(&command, SILT_COMMAND_MAX);
+    for (size_t i = 0; i < c->argc; i++) {
+        silt_buf_add(&command, c->argv[i]);
+        silt_buf_add_byte(&command, 0);
+    }
+    *run = (struct silt_build_run){.build = b, .to_pipe = c->to_pipe, .to_text = c->to_text, .input = c->input};
+    run->sink = (struct silt_exec_sink){
+        .output = on_output, .stdin_taken = on_stdin_taken, .ended = on_ended, .failed = on_failed};
+    struct silt_exec_request q = {.mode = SILT_EXEC_PLAIN,
+                                  .command = silt_buf_slice(&command),
+                                  .cwd = c->cwd.len > 0 ? c->cwd : SILT_LIT("/"),
+                                  .env = c->env,
+                                  .user = needs_root(b, c) ? SILT_LIT("0") : c->user,
+                                  .timeout_ms = b->registry->settings.build_timeout_s * 1000,
+                                  .flags = SILT_START_ARGV | (c->input ? SILT_START_STDIN : 0U)};
+    bool good = s != NULL && s->state == SILT_SANDBOX_RUNNING && !command.broken;
+    if (!good)
+        (void)silt_fail(&e, SILT_GONE, "a sandbox of the build has ended, or a command is too long");
+    if (!good || silt_exec_start(s, NULL, &q, &run->sink, &run->exec, &e) < 0) {
+        run->build = NULL;
+        silt_build_fail(b, &e);
+        return false;
+    }
+    return true;
+}
+
+void silt_build_leave_runs(struct silt_build *b)
+{
+    struct silt_build_run *runs[] = {&b->run, &b->other};
+    for (size_t i = 0; i < SILT_COUNT(runs); i++)
+        if (runs[i]->exec != NULL) {
+            silt_exec_leave(runs[i]->exec);
+            runs[i]->exec = NULL;
+        }
+}
+
+static silt_slice trim_lines(silt_slice s)
+{
+    while (s.len > 0 && (unsigned char)s.data[s.len - 1] <= ' ')
+        s.len--;
+    while (s.len > 0 && (unsigned char)s.data[0] <= ' ')
+        s = (silt_slice){s.data + 1, s.len - 1};
+    return s;
+}
+
+void silt_build_say_failed(struct silt_build *b, const char *what, int code)
+{
+    struct silt_error e;
+    silt_slice why = trim_lines(silt_buf_slice(&b->errors));
+    (void)silt_fail(&e, SILT_INVALID, "%s ended with code %d%s%.*s", what, code, why.len > 0 ? ": " : "", (int)why.len,
+                    why.len > 0 ? why.data : "");
+    silt_build_fail(b, &e);
+}
+
+/* ---- seals ---- */
+
+static void on_sealed(void *context, struct silt_image *i, const struct silt_error *e)
+{
+    struct silt_build *b = context;
+    b->seal = NULL;
+    if (i == NULL) {
+        silt_build_fail(b, e);
+        return;
+    }
+    silt_step_cache_put(b->registry, b->step_key, i);
+    take_image(b, i);
+    silt_build_next_step(b);
+}
+
+void silt_build_seal(struct silt_build *b)
+{
+    struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(b->work.id));
+    struct silt_seal_options o = {.config = silt_build_config_text(b)};
+    struct silt_error e;
+    if (o.config == NULL)
+        return;
+    if (s == NULL)
+        (void)silt_fail(&e, SILT_GONE, "a sandbox of the build was destroyed by somebody else");
+    if (s == NULL || silt_image_seal(s, &o, on_sealed, b, &b->seal, &e) < 0)
+        silt_build_fail(b, &e);
+}
+
+/* ---- RUN and WORKDIR ---- */
+
+static void on_quiet(struct silt_build *b)
+{
+    silt_build_seal(b); /* whether there was somebody or not */
+}
+
+/* What the command has left running: it would run in the next step, too, and write while files are sealed. */
+static void end_leftovers(struct silt_build *b)
+{
+    static const silt_slice argv[] = {{"/bin/sh", 7}, {"-c", 2}, {"kill -9 -1 2>/dev/null; :", 25}};
+    struct silt_build_command c = {.box = &b->work, .argv = argv, .argc = SILT_COUNT(argv), .to_text = true};
+    b->next = on_quiet;
+    (void)silt_build_execute(b, &b->run, &c);
+}
+
+static void on_run(struct silt_build *b)
+{
+    if (b->run.code != 0)
+        silt_build_say_failed(b, "the command", b->run.code);
+    else
+        end_leftovers(b);
+}
+
+/* In the arena: variables of ARG below those of ENV. */
+static silt_slice variables(struct silt_build *b)
+{
+    silt_auto_buf env;
+    silt_buf_init(&env, SILT_IMAGE_CONFIG_MAX * 2);
+    silt_env_merge(&env, b->args);
+    silt_env_merge(&env, b->config.env);
+    char *copy = silt_build_dup(b, silt_buf_slice(&env));
+    return (silt_slice){copy, copy != NULL ? env.len : 0};
+}
+
+struct words {
+    silt_slice items[SILT_BUILD_WORDS_MAX];
+    size_t count;
+};
+
+/* A script of its own, or the text with its heredocs behind it, as a shell wants them. */
+static silt_slice shell_text(struct silt_build *b, const struct silt_docker_step *s)
+{
+    silt_auto_buf text;
+    silt_buf_init(&text, SILT_DOCKERFILE_MAX * 2);
+    bool alone = s->heredoc_count == 1 && silt_slice_starts(s->rest, SILT_LIT("<<")) && s->rest.len <= s->heredocs[0].name.len + 5;
+    if (alone)
+        return s->heredocs[0].body;
+    silt_buf_add(&text, s->rest);
+    for (size_t i = 0; i < s->heredoc_count; i++) {
+        silt_buf_add_byte(&text, '\n');
+        silt_buf_add(&text, s->heredocs[i].body);
+        silt_buf_add(&text, s->heredocs[i].name);
+    }
+    char *copy = silt_build_dup(b, silt_buf_slice(&text));
+    return (silt_slice){copy, copy != NULL ? text.len : 0};
+}
+
+static bool run_words(struct silt_build *b, const struct silt_docker_step *s, struct words *w)
+{
+    static const silt_slice shell[] = {{"/bin/sh", 7}, {"-c", 2}};
+    bool own = b->config.shell.count > 0;
+    const silt_slice *items = s->json ? s->words : own ? b->config.shell.items : shell;
+    size_t count = s->json ? s->word_count : own ? b->config.shell.count : SILT_COUNT(shell);
+    struct silt_error e;
+    if (count == 0 || count >= SILT_BUILD_WORDS_MAX) {
+        (void)silt_fail(&e, SILT_LIMIT, "Dockerfile line %u: RUN with %zu words, 1 to %d", s->line, count,
+                        SILT_BUILD_WORDS_MAX - 1);
+        silt_build_fail(b, &e);
+        return false;
+    }
+    memcpy(w->items, items, count * sizeof(silt_slice));
+    w->count = count;
+    if (!s->json)
+        w->items[w->count++] = shell_text(b, s);
+    return w->items[w->count - 1].data != NULL;
+}
+
+static void start_run(struct silt_build *b)
+{
+    const struct silt_docker_step *s = silt_build_step_of(b);
+    struct words w;
+    if (!run_words(b, s, &w))
+        return;
+    struct silt_build_command c = {.box = &b->work,
+                                   .argv = w.items,
+                                   .argc = w.count,
+                                   .env = variables(b),
+                                   .cwd = b->config.workdir,
+                                   .user = b->config.user};
+    b->next = on_run;
+    (void)silt_build_execute(b, &b->run, &c);
+}
+
+enum silt_net_mode silt_build_network(const struct silt_build *b)
+{
+    if (b->options.network != SILT_NET_DEFAULT)
+        return b->options.network;
+    return b->registry->without_network ? SILT_NET_DEFAULT : SILT_NET_PUBLIC;
+}
+
+static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
+{
+    struct silt_error e;
+    for (size_t i = 0; i < s->flag_count; i++) {
+        const struct silt_docker_flag *f = &s->flags[i];
+        bool cache = silt_slice_eq(f->name, SILT_LIT("mount"))
+                     && (memmem(f->value.data, f->value.len, "type=cache", 10) != NULL
+                         || memmem(f->value.data, f->value.len, "type=tmpfs", 10) != NULL);
+        if (cache) {
+            silt_build_notice(b, "line %u: --mount=%.*s has no effect here", s->line, (int)f->value.len, f->value.data);
+            continue;
+        }
+        if (silt_slice_eq(f->name, SILT_LIT("network")) && silt_slice_eq(f->value, SILT_LIT("default")))
+            continue;
+        (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: RUN --%.*s is not supported", s->line, (int)f->name.len,
+                        f->name.data);
+        silt_build_fail(b, &e);
+        return false;
+    }
+    return true;
+}
+
+void silt_build_run_step(struct silt_build *b, const struct silt_docker_step *s)
+{
+    struct words w;
+    silt_slice parts[SILT_BUILD_WORDS_MAX + 1];
+    if (!check_flags(b, s) || !run_words(b, s, &w))
+        return;
+    memcpy(parts, w.items, w.count * sizeof(silt_slice));
+    parts[w.count] = b->args;
+    silt_build_hash(b, silt_build_network(b) == SILT_NET_NONE ? "run alone" : "run", parts, w.count + 1);
+    if (!b->over && !silt_build_hit(b))
+        silt_build_need(b, &b->work, b->image, silt_build_network(b), start_run);
+}
+
+static void on_made(struct silt_build *b)
+{
+    if (b->run.code != 0)
+        silt_build_say_failed(b, "mkdir", b->run.code);
+    else
+        silt_build_seal(b);
+}
+
+static void make_workdir(struct silt_build *b)
+{
+    const silt_slice argv[] = {SILT_LIT("mkdir"), SILT_LIT("-p"), SILT_LIT("--"), b->config.workdir};
+    struct silt_build_command c = {.box = &b->work, .argv = argv, .argc = SILT_COUNT(argv)};
+    b->next = on_made;
+    (void)silt_build_execute(b, &b->run, &c);
+}
+
+void silt_build_workdir(struct silt_build *b, const struct silt_docker_step *s)
+{
+    silt_slice path = silt_build_expand(b, s->rest);
+    if (path.data != NULL)
+        path = silt_build_path(b, path);
+    if (path.data == NULL)
+        return;
+    b->config.workdir = path;
+    silt_build_hash(b, "workdir", &path, 1);
+    if (!b->over && !silt_build_hit(b))
+        silt_build_need(b, &b->work, b->image, silt_build_network(b), make_workdir);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words of a Dockerfile: quotes, escapes, variables, and name=value. */
+#include "base/id.h"
+#include "sandbox/dockerfile.h"
+
+enum { DEPTH_MAX = 16 };
+
+struct expander {
+    const struct silt_docker_scope *scope;
+    struct silt_buf *out;
+    silt_slice text;
+    size_t at;
+    bool quotes; /* they go; else they are text */
+    int depth;
+    struct silt_error *error;
+};
+
+static int expand_until(struct expander *x, char stop);
+
+static bool more(const struct expander *x)
+{
+    return x->at < x->text.len;
+}
+
+static char peek(const struct expander *x)
+{
+    return x->text.data[x->at];
+}
+
+static silt_slice read_name(struct expander *x)
+{
+    size_t begin = x->at;
+    while (more(x)
+           && silt_id_is_env_name((silt_slice){x->text.data + begin, x->at - begin + 1})
+           && x->at - begin < 255)
+        x->at++;
+    return (silt_slice){x->text.data + begin, x->at - begin};
+}
+
+static silt_slice find(const struct expander *x, silt_slice name)
+{
+    return x->scope->find(x->scope->context, name);
+}
+
+static int unclear(struct expander *x)
+{
+    return silt_fail(x->error, SILT_INVALID, "'%.*s': a variable is written as $name, ${name}, ${name:-word} or ${name:+word}",
+                     x->text.len > 80 ? 80 : (int)x->text.len, x->text.data);
+}
+
+/* Behind ${name: `-word`, `:+word` and so on, up to the brace. */
+static int expand_choice(struct expander *x, silt_slice value)
+{
+    bool colon = peek(x) == ':';
+    x->at += colon;
+    if (!more(x))
+        return unclear(x);
+    char how = peek(x);
+    x->at++;
+    bool is_set = value.data != NULL && (!colon || value.len > 0);
+    if (how != '-' && how != '+' && how != '?')
+        return unclear(x);
+    struct silt_buf *out = x->out;
+    silt_auto_buf word;
+    silt_buf_init(&word, SILT_DOCKER_VALUE_MAX);
+    x->out = &word;
+    int done = expand_until(x, '}');
+    x->out = out;
+    if (done < 0)
+        return -1;
+    if (!more(x))
+        return unclear(x);
+    x->at++;
+    if (how == '?' && !is_set)
+        return silt_fail(x->error, SILT_INVALID, "%.*s", word.len > 200 ? 200 : (int)word.len,
+                         word.len > 0 ? word.data : "a variable is not set");
+    if (how == '+')
+        silt_buf_add(out, is_set ? silt_buf_slice(&word) : (silt_slice){NULL, 0});
+    else
+        silt_buf_add(out, is_set ? value : silt_buf_slice(&word));
+    return 0;
+}
+
+static int expand_variable(struct expander *x)
+{
+    x->at++; /* $ */
+    if (!more(x)) {
+        silt_buf_add_byte(x->out, '$');
+        return 0;
+    }
+    bool braces = peek(x) == '{';
+    x->at += braces;
+    silt_slice name = read_name(x);
+    if (name.len == 0 && !braces) {
+        silt_buf_add_byte(x->out, '$');
+        return 0;
+    }
+    if (braces && (name.len == 0 || !more(x)))
+        return unclear(x);
+    silt_slice value = find(x, name);
+    if (braces && peek(x) != '}')
+        return expand_choice(x, value);
+    x->at += braces;
+    silt_buf_add(x->out, value);
+    return 0;
+}
+
+static int expand_single(struct expander *x)
+{
+    for (x->at++; more(x) && peek(x) != '\''; x->at++)
+        silt_buf_add_byte(x->out, peek(x));
+    if (!more(x))
+        return silt_fail(x->error, SILT_INVALID, "a quote does not end");
+    x->at++;
+    return 0;
+}
+
+static int expand_double(struct expander *x)
+{
+    x->at++;
+    while (more(x) && peek(x) != '"') {
+        char c = peek(x), next = x->at + 1 < x->text.len ? x->text.data[x->at + 1] : 0;
+        if (c == '$') {
+            if (expand_variable(x) < 0)
+                return -1;
+            continue;
+        }
+        if (c == x->scope->escape && (next == '"' || next == '$' || next == x->scope->escape)) {
+            c = next;
+            x->at++;
+        }
+        silt_buf_add_byte(x->out, c);
+        x->at++;
+    }
+    if (!more(x))
+        return silt_fail(x->error, SILT_INVALID, "a quote does not end");
+    x->at++;
+    return 0;
+}
+
+static int expand_plain(struct expander *x)
+{
+    char c = peek(x);
+    bool escapes = c == x->scope->escape && x->at + 1 < x->text.len;
+    if (escapes && (x->quotes || x->text.data[x->at + 1] == '$' || x->text.data[x->at + 1] == c)) {
+        x->at++;
+        c = peek(x);
+    }
+    silt_buf_add_byte(x->out, c);
+    x->at++;
+    return 0;
+}
+
+static int expand_until(struct expander *x, char stop)
+{
+    int done = 0;
+    if (x->depth == DEPTH_MAX)
+        return unclear(x);
+    x->depth++;
+    while (done == 0 && more(x) && (stop == 0 || peek(x) != stop)) {
+        char c = peek(x);
+        done = c == '$'                  ? expand_variable(x)
+               : c == '\'' && x->quotes ? expand_single(x)
+               : c == '"' && x->quotes  ? expand_double(x)
+                                        : expand_plain(x);
+    }
+    x->depth--;
+    return done;
+}
+
+static int expand(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s, bool quotes, struct silt_error *e)
+{
+    struct expander x = {.scope = s, .out = b, .text = text, .quotes = quotes, .error = e};
+    if (expand_until(&x, 0) < 0)
+        return -1;
+    return b->broken ? silt_fail(e, SILT_LIMIT, "a value of more than %d bytes", SILT_DOCKER_VALUE_MAX) : 0;
+}
+
+int silt_docker_expand(struct silt_buf *b, silt_slice word, const struct silt_docker_scope *s, struct silt_error *e)
+{
+    return expand(b, word, s, true, e);
+}
+
+int silt_docker_expand_text(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s, struct silt_error *e)
+{
+    return expand(b, text, s, false, e);
+}
+
+/* ---- pairs ---- */
+
+/* A word that ends at a blank outside of quotes. */
+static silt_slice cut_quoted(silt_slice *rest, char escape)
+{
+    char quote = 0;
+    size_t n = 0;
+    while (n < rest->len) {
+        char c = rest->data[n];
+        if (c == escape && quote != '\'' && n + 1 < rest->len)
+            n++;
+        else if (quote == 0 && (c == ' ' || c == '\t'))
+            break;
+        else if (c == '"' || c == '\'')
+            quote = quote == 0 ? c : quote == c ? 0 : quote;
+        n++;
+    }
+    silt_slice word = {rest->data, n};
+    *rest = silt_slice_trim((silt_slice){rest->data + n, rest->len - n});
+    return word;
+}
+
+int silt_docker_pairs(struct silt_arena *a, const struct silt_docker_step *s, char escape, struct silt_docker_pair **ret,
+                      size_t *ret_count, struct silt_error *e)
+{
+    silt_slice rest = s->rest, name;
+    struct silt_docker_pair *pairs = silt_arena_alloc(a, (s->word_count + 1) * sizeof(*pairs));
+    size_t count = 0;
+    if (pairs == NULL)
+        return silt_fail(e, SILT_LIMIT, "the Dockerfile needs too much memory");
+    silt_slice first = s->word_count > 0 ? s->words[0] : rest;
+    if (!silt_slice_has_byte(first, '=')) {
+        rest = silt_slice_trim((silt_slice){rest.data + first.len, rest.len - first.len});
+        if (rest.len == 0)
+            return silt_fail(e, SILT_INVALID, "line %u: %s needs a value", s->line, silt_docker_op_name(s->op));
+        pairs[count++] = (struct silt_docker_pair){first, rest};
+    }
+    while (count < s->word_count + 1 && rest.len > 0 && silt_slice_has_byte(first, '=')) {
+        silt_slice word = cut_quoted(&rest, escape);
+        if (!silt_slice_split(&word, '=', &name) || word.data == NULL || name.len == 0)
+            return silt_fail(e, SILT_INVALID, "line %u: '%.*s' is no name=value", s->line, (int)(name.len > 80 ? 80 : name.len),
+                             name.data);
+        pairs[count++] = (struct silt_docker_pair){name, word};
+    }
+    *ret = pairs;
+    *ret_count = count;
+    return 0;
+}
