@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/exchange.h"
 #include "base/clock.h"
+#include "engine/without.h"
 
 #include <stdlib.h>
 
@@ -274,7 +275,7 @@ static void go(struct silt_exchange *x, struct silt_route *route)
 static bool is_borrowed(const struct silt_exchange *x)
 {
     return x->upgrade && !scratch.host.signed_url && silt_http_field(&scratch.head, SILT_LIT("origin")).len > 0
-           && !silt_http_is_own(&scratch.head);
+           && !silt_http_is_own(&scratch.head) && !silt_without("preview_origin");
 }
 
 static void on_route(struct silt_exchange *x, struct silt_route *route, uint32_t lasts_s)

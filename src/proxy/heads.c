@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/heads.h"
 #include "base/own.h"
+#include "engine/without.h"
 
 const char silt_heads_cage[] = "Content-Security-Policy: sandbox allow-scripts allow-forms\r\n"
                                "X-Content-Type-Options: nosniff\r\n";
@@ -46,7 +47,7 @@ static bool is_dropped(silt_slice name, unsigned where)
     for (size_t i = 0; i < SILT_COUNT(drops); i++)
         if (drops[i].name.len == name.len && (drops[i].where & where) != 0 && silt_slice_ieq(drops[i].name, name))
             return true;
-    return (where & UP) != 0 && name.len > 12
+    return (where & UP) != 0 && name.len > 12 && !silt_without("preview_fields")
            && silt_slice_ieq((silt_slice){name.data, 12}, SILT_LIT("x-forwarded-"));
 }
 
@@ -230,7 +231,7 @@ static void put_answer_fields(struct silt_buf *out, const struct silt_http_head 
         if (!ours && !is_dropped(f->name, where) && !is_hop(&hops, f->name))
             put_field(out, f->name, f->value);
     }
-    if ((a->flags & SILT_PREVIEW_CAGED) != 0)
+    if ((a->flags & SILT_PREVIEW_CAGED) != 0 && !silt_without("preview_cage"))
         silt_buf_add(out, silt_slice_of(silt_heads_cage));
     if (a->cookie.len > 0)
         put_field(out, SILT_LIT("Set-Cookie"), a->cookie);
