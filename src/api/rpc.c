@@ -10,7 +10,7 @@
 
 enum {
     MESSAGE_MAX = 64 << 20,
-    ARENA_MAX = 192 << 20,    /* of what a message is made of */
+    ARENA_MAX = 96 << 20,     /* of what a message is made of */
     ENTRIES_MAX = 4096,       /* of one connection: calls that are not released, streams */
     HELD_MAX = 96 << 20,      /* bytes that wait here, of one connection */
     ALL_HELD_MAX = 256 << 20, /* of all */

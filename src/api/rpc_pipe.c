@@ -46,7 +46,7 @@ static void say_write(struct silt_rpc_call *c, silt_slice bytes)
 
 static void drop_sent(struct silt_rpc_call *c)
 {
-    if (c->sent < c->queue.len && c->sent < (1 << 20))
+    if (c->sent < c->queue.len && (c->sent < (1 << 20) || c->sent < c->queue.len / 2))
         return; /* what is left is moved seldom */
     silt_rpc_hold(c->line, -(ptrdiff_t)c->sent);
     silt_buf_drop(&c->queue, c->sent);

@@ -266,9 +266,10 @@ test('a chart is part of a result', async t => {
 	const link = await open(t);
 	const { id } = await link.api.interpreter.createCodeContext({});
 	const results = [];
-	const code = `class C:\n    def _repr_mimebundle_(self, **k):\n        return {"text/plain": "c", "text/html": "<b>é</b>"}\nC()`;
+	const code = `display({'application/vnd.plotly.v1+json': {'data': [{'type': 'bar', 'x': ['é'], 'y': [1]}], 'layout': {'title': {'text': 'T'}}}, 'text/html': '<b>'}, raw=True)`;
 	await link.api.interpreter.runCodeStream(id, code, undefined, { onResult: v => { results.push(v); } });
-	assert.equal(results[0].html, '<b>é</b>');
+	assert.equal(results[0].html, '<b>');
+	assert.deepEqual([results[0].chart.type, results[0].chart.title, results[0].chart.data], ['bar', 'T', [{ type: 'bar', x: ['é'], y: [1] }]]);
 	await atRest(link);
 });
 
