@@ -56,6 +56,24 @@ struct listing {
     size_t count;
 };
 
+/* Who is behind a container of the engine socket: its id tells nobody anything. */
+static void print_container(const struct silt_json *s)
+{
+    const struct silt_json *labels = silt_json_get(s, SILT_LIT("labels"));
+    silt_slice name = silt_cli_text(labels, "silt.container"), class = silt_cli_text(labels, "silt.class");
+    if (name.len == 0)
+        return;
+    (void)printf("    container ");
+    silt_cli_print(name);
+    if (class.len > 0) {
+        (void)printf("\n    class ");
+        silt_cli_print(class);
+        (void)printf(", object ");
+        silt_cli_print(silt_cli_text(labels, "silt.object"));
+    }
+    (void)putchar('\n');
+}
+
 static void show_page(struct listing *l, const struct silt_json *sandboxes)
 {
     if (sandboxes == NULL || sandboxes->type != SILT_JSON_ARRAY)
@@ -68,6 +86,8 @@ static void show_page(struct listing *l, const struct silt_json *sandboxes)
             silt_cli_write(&l->json, s);
         else
             print_row(s);
+        if (!l->cli.json)
+            print_container(s);
         l->count++;
     }
 }

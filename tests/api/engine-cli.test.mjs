@@ -72,6 +72,13 @@ test('containers of an image are listed and removed', async t => {
 	assert.equal((await run(['rm', '-f', 'nobody'])).code, 1);
 });
 
+test('silt ls tells which container, class and object a sandbox is', async t => {
+	const { name } = await engine.app(t);
+	const listed = await good(['ls'], { program: 'silt', more: { SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } });
+	assert.ok(listed.includes(`container ${name}\n`), listed);
+	assert.ok(listed.includes(`class app-Sandbox, object ${name.slice(-64)}\n`), listed);
+});
+
 test('the context names the socket, and a login is taken', async () => {
 	const line = JSON.parse(await good(['context', 'ls', '--format', 'json']));
 	assert.deepEqual([line.Current, line.DockerEndpoint], [true, `unix://${engine.socket}`]);
