@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt image ls, build, rm. `build` is the one command that needs root: it runs a recipe, which
+/* silt image ls, build, tag, commit, prune, rm. `build` of base and host is the one command that needs root: it runs a recipe, which
  * makes a tar, and hands that to the daemon like any other import. */
 #include "base/own.h"
 #include "cli/cli.h"
+#include "cli/docker_build.h"
 #include "cli/find.h"
 
 #include <errno.h>
@@ -170,19 +171,135 @@ static int build(const char *name, bool refresh, struct silt_client *c, struct s
     return got;
 }
 
-static int dispatch(const struct silt_cli *cli, bool refresh, struct silt_client *c,
+/* A Dockerfile: the words that `silt-docker build` takes. */
+
+struct wishes {
+    bool refresh, no_cache;
+    const char *file, *target, *network;
+    struct silt_words names, args;
+};
+
+static void add_word(struct silt_words *w, const char *word)
+{
+    if (word != NULL && w->count < SILT_WORDS_MAX)
+        w->items[w->count++] = word;
+}
+
+static void add_option(struct silt_words *w, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    add_word(w, name);
+    add_word(w, value);
+}
+
+static int build_file(const struct wishes *x, const char *folder, struct silt_client *c, struct silt_error *e)
+{
+    static struct silt_words w;
+    static char *argv[SILT_WORDS_MAX + 1];
+    for (size_t i = 0; i < x->names.count; i++)
+        add_option(&w, "-t", x->names.items[i]);
+    for (size_t i = 0; i < x->args.count; i++)
+        add_option(&w, "--build-arg", x->args.items[i]);
+    add_option(&w, "--file", x->file);
+    add_option(&w, "--target", x->target);
+    add_option(&w, "--network", x->network);
+    add_word(&w, x->no_cache ? "--no-cache" : NULL);
+    add_word(&w, folder);
+    if (w.count == SILT_WORDS_MAX)
+        return silt_fail(e, SILT_LIMIT, "too many words");
+    for (size_t i = 0; i < w.count; i++)
+        if ((argv[i] = strdup(w.items[i])) == NULL)
+            abort();
+    int got = silt_docker_build(c, (int)w.count, argv, e);
+    for (size_t i = 0; i < w.count; i++)
+        free(argv[i]);
+    return got;
+}
+
+static int make(const struct wishes *x, const char *what, struct silt_client *c, struct silt_error *e)
+{
+    struct stat st;
+    if (x->names.count > 0 || strchr(what, '/') != NULL || what[0] == '.')
+        return build_file(x, what, c, e);
+    if (strcmp(what, "base") != 0 && strcmp(what, "host") != 0 && stat(what, &st) == 0 && S_ISDIR(st.st_mode))
+        return build_file(x, what, c, e);
+    return build(what, x->refresh, c, e);
+}
+
+/* names */
+
+static int tag(const char *name, const char *other, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a = {0};
+    const struct silt_json *answer;
+    char path[PATH_SIZE], more[PATH_SIZE];
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_cli_path(more, sizeof(more), "/tag?name=", other, "", e) < 0
+        || silt_cli_path(path, sizeof(path), "/v1/images/", name, more, e) < 0)
+        return -1;
+    struct silt_client_request q = {.method = "POST", .path = path, .file = -1};
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    silt_slice digest = silt_cli_text(answer, "digest");
+    (void)printf("%s %.*s\n", other, (int)digest.len, digest.data);
+    return 0;
+}
+
+static int commit(const char *id, const char *name, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a = {0};
+    const struct silt_json *answer;
+    char path[PATH_SIZE];
+    silt_auto_buf body;
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    silt_buf_init(&body, PATH_SIZE);
+    silt_json_open(&body, '{');
+    silt_json_key(&body, SILT_LIT("name"));
+    silt_json_string(&body, silt_slice_of(name));
+    silt_json_close(&body, '}');
+    if (silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "/image", e) < 0)
+        return -1;
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    silt_slice digest = silt_cli_text(answer, "digest");
+    (void)printf("%s %.*s\n", name, (int)digest.len, digest.data);
+    return 0;
+}
+
+static int prune(struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a = {0};
+    const struct silt_json *answer;
+    struct silt_client_request q = {.method = "POST", .path = "/v1/images/prune", .file = -1};
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    (void)printf("%lld steps forgotten\n", (long long)silt_cli_number(answer, "steps"));
+    return 0;
+}
+
+static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct silt_client *c,
                     struct silt_error *e)
 {
     const struct silt_words *w = &cli->plain;
     if (w->count == 1 && strcmp(w->items[0], "ls") == 0)
         return list(cli, c, e);
     if (w->count == 2 && strcmp(w->items[0], "build") == 0)
-        return build(w->items[1], refresh, c, e);
+        return make(x, w->items[1], c, e);
+    if (w->count == 3 && strcmp(w->items[0], "tag") == 0)
+        return tag(w->items[1], w->items[2], c, e);
+    if (w->count == 3 && strcmp(w->items[0], "commit") == 0)
+        return commit(w->items[1], w->items[2], c, e);
+    if (w->count == 1 && strcmp(w->items[0], "prune") == 0)
+        return prune(c, e);
     if (w->count == 2 && strcmp(w->items[0], "rm") == 0)
         return forget(w->items[1], c, e);
     return silt_fail(
         e, SILT_INVALID,
-        "usage: silt image ls | silt image build NAME [--refresh] | silt image rm NAME");
+        "usage: silt image ls | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] "
+        "[--no-cache] DIR | build base|host [--refresh] | tag NAME OTHER | commit ID NAME | prune | rm NAME");
 }
 
 int silt_cli_image(int argc, char **argv)
@@ -190,13 +307,18 @@ int silt_cli_image(int argc, char **argv)
     static struct silt_cli cli;
     static struct silt_client client;
     struct silt_error e;
-    bool refresh = false;
-    const struct silt_option own[] = {{.name = "refresh", .flag = &refresh}};
+    static struct wishes x;
+    const struct silt_option own[] = {
+        {.name = "refresh", .flag = &x.refresh},   {.name = "tag", .letter = 't', .words = &x.names},
+        {.name = "file", .letter = 'f', .value = &x.file}, {.name = "build-arg", .words = &x.args},
+        {.name = "target", .value = &x.target},    {.name = "network", .value = &x.network},
+        {.name = "no-cache", .flag = &x.no_cache},
+    };
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0
         || silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
-    int got = dispatch(&cli, refresh, &client, &e);
+    int got = dispatch(&cli, &x, &client, &e);
     silt_client_fini(&client);
     return got < 0 ? silt_cli_fail(&e) : EXIT_SUCCESS;
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/dockerfile.h"
+#include "unit/base/unit.h"
+
+#include <string.h>
+
+static struct silt_arena arena;
+static struct silt_dockerfile file;
+static struct silt_error error;
+
+static bool reads(const char *text)
+{
+    silt_arena_fini(&arena);
+    silt_arena_init(&arena, 64 << 20);
+    return silt_dockerfile_read(&arena, silt_slice_of(text), &file, &error) == 0;
+}
+
+static silt_slice find(void *context, silt_slice name)
+{
+    (void)context;
+    if (silt_slice_eq(name, SILT_LIT("A")))
+        return SILT_LIT("a");
+    if (silt_slice_eq(name, SILT_LIT("EMPTY")))
+        return SILT_LIT("");
+    return (silt_slice){NULL, 0};
+}
+
+static const char *expanded(const char *word)
+{
+    static char text[256];
+    struct silt_docker_scope scope = {.find = find, .escape = '\\'};
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_DOCKER_VALUE_MAX);
+    if (silt_docker_expand(&b, silt_slice_of(word), &scope, &error) < 0)
+        return "refused";
+    (void)snprintf(text, sizeof(text), "%.*s", (int)b.len, b.len > 0 ? b.data : "");
+    return text;
+}
+
+TEST(a_dockerfile_has_stages_and_steps)
+{
+    assert_true(reads("ARG V=1\nfrom base as ONE\nrun a\n\n# no\nFROM one\nCOPY --from=one --chown=1:2 a b /c/\n"));
+    assert_int_equal(file.stage_count, 2);
+    assert_int_equal(file.step_count, 5);
+    assert_true(silt_slice_eq(file.stages[0].name, SILT_LIT("one")));
+    assert_int_equal(file.stages[0].first, 2);
+    assert_int_equal(file.stages[0].end, 3);
+    assert_true(silt_slice_eq(silt_docker_flag(&file.steps[4], SILT_LIT("chown")), SILT_LIT("1:2")));
+    assert_int_equal(file.steps[4].word_count, 3);
+    assert_int_equal(file.steps[4].line, 7);
+    silt_arena_fini(&arena);
+}
+
+TEST(lines_are_continued_over_comments_and_nothing)
+{
+    assert_true(reads("FROM base\nRUN a \\\n  # comment\n\n  b \\\n  c\nRUN d"));
+    assert_true(silt_slice_eq(file.steps[1].rest, SILT_LIT("a   b   c")));
+    assert_true(silt_slice_eq(file.steps[2].rest, SILT_LIT("d")));
+    assert_true(reads("# escape=`\nFROM base\nRUN a `\n b\\\nRUN c"));
+    assert_true(silt_slice_eq(file.steps[1].rest, SILT_LIT("a  b\\")));
+    silt_arena_fini(&arena);
+}
+
+TEST(heredocs_belong_to_their_instruction)
+{
+    assert_true(reads("FROM base\nRUN <<EOF cat\none\nEOF\nCOPY <<-\"x\" <<y /d/\n\ttab\n\tx\n$A\ny\nRUN cat <<< word"));
+    assert_int_equal(file.step_count, 4);
+    assert_true(silt_slice_eq(file.steps[1].heredocs[0].body, SILT_LIT("one\n")));
+    assert_true(file.steps[1].heredocs[0].expand);
+    assert_int_equal(file.steps[2].heredoc_count, 2);
+    assert_true(silt_slice_eq(file.steps[2].heredocs[0].body, SILT_LIT("tab\n")));
+    assert_false(file.steps[2].heredocs[0].expand);
+    assert_int_equal(file.steps[3].heredoc_count, 0);
+    silt_arena_fini(&arena);
+}
+
+TEST(lists_are_json_and_everything_else_is_text)
+{
+    assert_true(reads("FROM base\nCMD [\"a b\", \"c\"]\nCMD [a]\nCMD [\"a\", 1]\nCMD"));
+    assert_true(file.steps[1].json);
+    assert_true(silt_slice_eq(file.steps[1].words[0], SILT_LIT("a b")));
+    assert_false(file.steps[2].json);
+    assert_false(file.steps[3].json);
+    silt_arena_fini(&arena);
+}
+
+TEST(what_is_no_dockerfile_is_refused_with_its_line)
+{
+    static const char *const bad[] = {"",
+                                      "RUN x",
+                                      "FROM base\nFLY",
+                                      "FROM base\nRUN",
+                                      "FROM a b c",
+                                      "FROM a AS x\nFROM b AS X",
+                                      "FROM base\nSHELL x",
+                                      "FROM base\nRUN <<EOF"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(reads(bad[i]));
+    assert_false(reads("FROM base\n\n\nFLY away"));
+    assert_non_null(strstr(error.text, "line 4"));
+    silt_arena_fini(&arena);
+}
+
+TEST(words_are_expanded_as_a_shell_does)
+{
+    static const char *const pairs[][2] = {
+        {"x$A", "xa"},           {"${A}b", "ab"},          {"$B", ""},
+        {"${B:-c}", "c"},        {"${A:-c}", "a"},         {"${A:+c}", "c"},
+        {"${B:+c}", ""},         {"${EMPTY-c}", ""},       {"${EMPTY:-c}", "c"},
+        {"${B:-${A}}", "a"},     {"'$A'", "$A"},           {"\"$A b\"", "a b"},
+        {"\\$A", "$A"},          {"\"\\$A\"", "$A"},       {"a\\ b", "a b"},
+        {"$", "$"},              {"$1", "$1"},             {"${B?no}", "refused"},
+        {"${A", "refused"},      {"${A!}", "refused"},     {"'open", "refused"},
+        {"\"open", "refused"},   {"${}", "refused"},       {"$A$A", "aa"},
+    };
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        assert_string_equal(expanded(pairs[i][0]), pairs[i][1]);
+}
+
+TEST(pairs_are_cut_at_blanks_outside_of_quotes)
+{
+    struct silt_docker_pair *pairs;
+    size_t count;
+    assert_true(reads("FROM base\nENV A=\"x y\" B=c\\ d C='e f'\nENV OLD some   value\nENV ALONE"));
+    assert_int_equal(silt_docker_pairs(&arena, &file.steps[1], '\\', &pairs, &count, &error), 0);
+    assert_int_equal(count, 3);
+    assert_true(silt_slice_eq(pairs[1].value, SILT_LIT("c\\ d")));
+    assert_int_equal(silt_docker_pairs(&arena, &file.steps[2], '\\', &pairs, &count, &error), 0);
+    assert_int_equal(count, 1);
+    assert_true(silt_slice_eq(pairs[0].value, SILT_LIT("some   value")));
+    assert_int_equal(silt_docker_pairs(&arena, &file.steps[3], '\\', &pairs, &count, &error), -1);
+    silt_arena_fini(&arena);
+}
