@@ -218,7 +218,7 @@ test('connections that come and go leave neither memory nor descriptors', async 
 	const pid = daemon.siltd();
 	const round = async () => {
 		const link = await connect(t, box);
-		const stream = await link.api.commands.executeStream('yes', '__DISABLE_SESSION__');
+		const stream = await link.api.commands.executeStream('yes | head -c 3000000', '__DISABLE_SESSION__');
 		await stream.getReader().read();
 		await link.api.files.writeFileStream('/workspace/x', source(100_000).stream, SID);
 		link.api.commands.execute('true', SID).catch(() => undefined);
