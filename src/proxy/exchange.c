@@ -133,7 +133,8 @@ static void on_dialed(struct silt_talk_ask *a, const struct silt_preview_answer 
 {
     struct silt_exchange *x = silt_container_of(a, struct silt_exchange, dial);
     struct silt_visitor *v = x->visitor;
-    switch ((enum silt_preview_say)n->type) {
+    uint32_t type = n->type < SILT_PREVIEW_SAY_MAX ? n->type : SILT_PREVIEW_ENDED;
+    switch ((enum silt_preview_say)type) {
     case SILT_PREVIEW_SOCKET:
         if (*fd < 0)
             silt_exchange_page(x, SILT_PAGE_BROKEN, NULL);
@@ -157,7 +158,6 @@ static void on_dialed(struct silt_talk_ask *a, const struct silt_preview_answer 
     case SILT_PREVIEW_DROP:
     case SILT_PREVIEW_HAND:
     case SILT_PREVIEW_SAY_MAX:
-    default:
         silt_exchange_page(x, SILT_PAGE_ENDED, n->type == SILT_PREVIEW_ENDED ? n->body.text : NULL);
         break;
     }

@@ -12,13 +12,11 @@
 #include "proxy/egress.h"
 #include "proxy/passage.h"
 #include "proxy/preview.h"
+#include "proxy/role.h"
 #include "proxy/told.h"
-#include "wire/super.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 struct proxy {
     struct silt_loop loop;
@@ -48,17 +46,12 @@ static void on_super(struct silt_watch *w, uint32_t events)
 {
     struct proxy *p = silt_container_of(w, struct proxy, super);
     struct silt_super_note note;
-    struct silt_parcel in = {.data = &note, .len = sizeof(note)};
-    struct silt_error e;
+    struct silt_parcel in;
     (void)events;
-    int got = silt_fd_recv(w->fd, &in, &e);
-    if (got < 0 && e.sys == EAGAIN)
+    if (!silt_role_hear(&p->loop, w, &note, &in))
         return;
-    if (got > 0 && in.len == sizeof(note))
-        on_note(p, &note, &in);
+    on_note(p, &note, &in);
     silt_parcel_close(&in);
-    if (got <= 0)
-        silt_loop_stop(&p->loop); /* it is gone */
 }
 
 /* A machine without IPv6 has half of them. Asked before anything else takes their numbers. */
@@ -69,12 +62,6 @@ static int count_families(void)
            && fcntl(SILT_SUPER_FD_GATEWAY + (n + 1) * SILT_SUPER_SOCKET_MAX - 1, F_GETFD) >= 0)
         n++;
     return n;
-}
-
-static size_t count_files(void)
-{
-    struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 0 : (size_t)files.rlim_cur;
 }
 
 static void listen_all(struct proxy *p, int families)
@@ -114,7 +101,7 @@ static int open_all(struct proxy *p, const struct silt_config *c, struct silt_er
     p->dns.resolvers = &p->resolvers;
     p->passages.dialer = &p->dialer;
     silt_dns_init(&p->dns);
-    silt_passages_init(&p->passages, count_files());
+    silt_passages_init(&p->passages, silt_role_files());
     listen_all(p, families);
     silt_told_open(&p->told, SILT_SUPER_FD_NFLOG);
     return silt_proxy_confine(e);

@@ -3,13 +3,12 @@
 #include "base/log.h"
 #include "proxy/confine.h"
 #include "proxy/tunnel.h"
+#include "proxy/role.h"
 #include "proxy/visitor.h"
-#include "wire/super.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 enum { SAID_MAX = SILT_VISITOR_PIECE + SILT_HTTP_HEAD_MAX };
 
@@ -132,28 +131,18 @@ static void on_super(struct silt_watch *w, uint32_t events)
 {
     struct preview *p = silt_container_of(w, struct preview, super);
     struct silt_super_note note;
-    struct silt_parcel in = {.data = &note, .len = sizeof(note)};
-    struct silt_error e;
+    struct silt_parcel in;
     (void)events;
-    int got = silt_fd_recv(w->fd, &in, &e);
-    if (got < 0 && e.sys == EAGAIN)
+    if (!silt_role_hear(&p->loop, w, &note, &in))
         return;
-    if (got > 0 && in.len == sizeof(note) && note.type == SILT_SUPER_PEER && in.nfds == 1) {
+    if (note.type == SILT_SUPER_PEER && in.nfds == 1) {
         silt_talk_replace(&p->talk, silt_take_fd(&in.fds[0]));
         silt_routes_renew(&p->routes);
         silt_talk_flush(&p->talk);
     }
-    if (got > 0 && in.len == sizeof(note) && note.type == SILT_SUPER_CERTIFICATE)
+    if (note.type == SILT_SUPER_CERTIFICATE)
         on_certificate(p, &in);
     silt_parcel_close(&in);
-    if (got <= 0)
-        silt_loop_stop(&p->loop); /* it is gone */
-}
-
-static size_t count_files(void)
-{
-    struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 0 : (size_t)files.rlim_cur;
 }
 
 static int set_up(struct preview *p, const struct silt_config *c, struct silt_error *e)
@@ -177,7 +166,7 @@ static int set_up(struct preview *p, const struct silt_config *c, struct silt_er
     p->visitors.veiled = c->preview_certificate[0] != 0;
     p->visitors.listener.fd = -1;
     (void)snprintf(p->domain, sizeof(p->domain), "%.*s", (int)strcspn(c->preview_domain, ":"), c->preview_domain);
-    silt_visitors_init(&p->visitors, count_files());
+    silt_visitors_init(&p->visitors, silt_role_files());
     return silt_prefix_list_parse(silt_slice_of(c->fronts), &p->visitors.fronts, e);
 }
 

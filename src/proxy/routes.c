@@ -223,6 +223,17 @@ void silt_route_unuse(struct silt_route *route, struct silt_route_user *u)
         silt_loop_after(r->loop, &r->sweep, QUIET_MS);
 }
 
+/* Somebody waits until it is found again. */
+static bool is_awaited(struct silt_route *route)
+{
+    silt_list_each(it, &route->names)
+    {
+        if (!silt_list_empty(&silt_container_of(it, struct name, link)->waits))
+            return true;
+    }
+    return false;
+}
+
 /* Routes that are quiet are told so; too many of them go, and so do those of which only we know. */
 static void on_sweep(struct silt_timer *t)
 {
@@ -231,7 +242,7 @@ static void on_sweep(struct silt_timer *t)
     silt_list_each(it, &r->list)
     {
         struct silt_route *route = silt_container_of(it, struct silt_route, link);
-        if (route->using > 0)
+        if (route->using > 0 || is_awaited(route))
             continue;
         bool quiet = r->loop->now_ms - route->quiet_ms >= QUIET_MS;
         if (quiet && route->told) {

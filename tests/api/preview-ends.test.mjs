@@ -181,7 +181,7 @@ test('a visitor keeps its sandbox awake; one that sleeps is woken by the next', 
 test('a port that another program takes over is served by that one, and by nobody else', async t => {
 	const { box, preview } = await started(t);
 	for (const name of ['second', 'third']) {
-		await box.out('pkill -f service.cjs; while pgrep -f service.cjs > /dev/null; do sleep 0.01; done');
+		await box.out('pkill -f service.cjs; while (exec 3<>/dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.01; done');
 		const next = preview.get('/who', { deadline: 120_000 });
 		await serve(box, 8000, { name });
 		assert.equal((await next).body, name);
