@@ -483,7 +483,9 @@ static bool shake(struct talk *t, const struct box *b, int port, const char *nam
     static const unsigned char protocols[] = "\x02h2\x08http/1.1";
     (void)SSL_set_alpn_protos(t->ssl, protocols, sizeof(protocols) - 1);
     (void)SSL_set_fd(t->ssl, t->fd);
-    (void)SSL_set_tlsext_host_name(t->ssl, name);
+    char wanted[64]; /* the macro wants it without const */
+    (void)snprintf(wanted, sizeof(wanted), "%s", name);
+    (void)SSL_set_tlsext_host_name(t->ssl, wanted);
     (void)SSL_set1_host(t->ssl, name);
     return t->fd >= 0 && SSL_connect(t->ssl) == 1;
 }
