@@ -14,6 +14,7 @@ enum {
     SAID_MAX = SILT_DOCKERFILE_MAX + 1,
     ERRORS_MAX = 400, /* of a message */
     PIECE_MAX = 32 << 10,
+    CPU_MILLI_MIN = 2000,
 };
 
 static const silt_slice nothing = {NULL, 0};
@@ -102,7 +103,10 @@ static int create(struct silt_build *b, struct silt_build_box *box, const struct
     char digest[8 + SILT_DIGEST_SIZE * 2] = "sha256:";
     for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
         (void)snprintf(digest + 7 + i * 2, 3, "%02x", image->row.digest[i]);
-    memcpy(o.type, r->settings.type, sizeof(o.type));
+    if (o.limits.cpu_milli < CPU_MILLI_MIN)
+        o.limits.cpu_milli = CPU_MILLI_MIN; /* somebody waits for all of it */
+    else
+        memcpy(o.type, r->settings.type, sizeof(o.type));
     o.image = silt_slice_of(digest);
     (void)snprintf(box->id, sizeof(box->id), "%s-%u", b->name, b->boxes++);
     memcpy(box->digest, image->row.digest, sizeof(box->digest));

@@ -245,7 +245,11 @@ test('without a Dockerfile, or with bad options, there is an answer, too', async
 	const { done } = await built(daemon, { 'sub/My.Dockerfile': 'FROM base\nENV A=1' }, { query: { dockerfile: 'sub/My.Dockerfile' }, names: ['elsewhere'] });
 	assert.deepEqual(done.names, ['elsewhere']);
 	await remove('elsewhere');
+	const nameless = await built(daemon, { Dockerfile: 'FROM base\nENV NAMELESS=1' });
+	assert.deepEqual(nameless.done.names, []);
+	assert.deepEqual((await daemon.api('GET', `/v1/images/${nameless.done.id}`)).body.config.Env, ['NAMELESS=1']);
 	await nothingLeft();
+	refused(await daemon.api('GET', `/v1/images/${nameless.done.id}`), 404, 'IMAGE_NOT_FOUND');
 });
 
 test('names of the official images stand for base, and that is told', async () => {
