@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { expose, serve } from '../lib/preview.mjs';
-import { until } from '../lib/wait.mjs';
+import { median, milliseconds, until } from '../lib/wait.mjs';
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND'];
 let daemon, box, preview;
@@ -69,6 +69,19 @@ test('guesses wake nobody, and are answered alike whether the sandbox exists or 
 	assert.equal(new Set(answers).size, 1, answers.join('\n'));
 	assert.match(answers[0], /^\[404,/);
 	assert.equal((await asleep.info()).state, 'stopped');
+});
+
+test('a wrong token of a sandbox that sleeps, of one that runs and of none takes the same time', async t => {
+	const asleep = await daemon.box(t, {});
+	await expose(asleep, 8000, { token: 'rightsecret' }); // it was never started
+	const times = { asleep: [], running: [], none: [] };
+	const ids = { asleep: asleep.id, running: box.id, none: 'never-made' };
+	for (let i = 0; i < 12; i++)
+		for (const [what, id] of Object.entries(ids))
+			times[what].push(await milliseconds(async () => assert.equal((await visit(label(8000, id, `wrong${i}secret`))).status, 404)));
+	const middles = Object.values(times).map(median);
+	// Between them lies no wait, no wake and no look at the disk: far less than what any of these costs.
+	assert.ok(Math.max(...middles) - Math.min(...middles) < 5 + Math.min(...middles), JSON.stringify(middles));
 });
 
 test('a preview leads to one port of one sandbox, whatever the visitor asks for', async () => {
