@@ -4,10 +4,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
-import { Engine } from '../lib/engine.mjs';
+import { connect, Engine, talk } from '../lib/engine.mjs';
 import { within } from '../lib/wait.mjs';
 
 let daemon, engine, env;
@@ -95,4 +97,31 @@ test('silt wrangler-env prints what to set', async () => {
 	const lines = await good(['wrangler-env'], { program: 'silt' });
 	assert.match(lines, /^export WRANGLER_DOCKER_BIN=silt-docker$/m);
 	assert.ok(lines.includes(`export WRANGLER_DOCKER_HOST=unix://${engine.socket}\n`));
+});
+
+test('an image is built from a folder, with the Dockerfile on standard input, and a container runs it', async t => {
+	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
+	t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+	const long = 'x'.repeat(120);
+	fs.mkdirSync(path.join(folder, 'sub/node_modules'), { recursive: true });
+	fs.writeFileSync(path.join(folder, 'hello.txt'), 'hello\n');
+	fs.writeFileSync(path.join(folder, 'sub', long), 'long\n');
+	fs.writeFileSync(path.join(folder, 'sub/node_modules/big'), 'ignored\n');
+	fs.symlinkSync('hello.txt', path.join(folder, 'link'));
+	fs.writeFileSync(path.join(folder, '.dockerignore'), '**/node_modules\n');
+	const tag = `cloudflare-dev/built:${randomUUID().slice(0, 8)}`;
+	t.after(() => run(['rmi', tag]));
+	const dockerfile = 'FROM docker.io/cloudflare/sandbox:0.12.1\nARG WHO\nENV GREETED=$WHO\nCOPY . /app/\nEXPOSE 8080\n';
+	const built = await run(['build', '--load', '-t', tag, '--platform', 'linux/amd64', '--provenance=false', '--build-arg', 'WHO=world', '--network', 'host', '-f', '-', folder], { input: dockerfile });
+	assert.equal(built.code, 0, built.err);
+	assert.match(await good(['image', 'inspect', tag, '--format', '{{ len .Config.ExposedPorts }}']), /^1\n$/);
+	const { port } = await engine.app(t, { image: tag });
+	const { socket } = await connect(port);
+	t.after(() => socket.destroy());
+	const seen = (await talk(socket, 'POST', '/api/execute', { command: `cd /app && cat hello.txt link sub/${long}; echo $GREETED; ls sub | wc -l` })).json;
+	assert.equal(seen.stdout, 'hello\nhello\nlong\nworld\n1\n', seen.stderr);
+	const bad = await run(['build', '-t', tag, '-f', '-', folder], { input: 'FROM no-such-image\n' });
+	assert.equal(bad.code, 1);
+	assert.match(bad.err, /no-such-image/);
+	assert.equal((await run(['build', '-t', tag, '/no/such/folder'])).code, 1);
 });
