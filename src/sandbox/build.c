@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ARENA_MAX = 256 << 20, WAITING_MAX = 2 << 20, SAID_MAX = SILT_DOCKERFILE_MAX + 1, ERRORS_ROOM = 4096 };
+enum { ARENA_MAX = 256 << 20, SAID_MAX = SILT_DOCKERFILE_MAX + 1, ERRORS_ROOM = 4096 };
 
 /* ---- ends ---- */
 
@@ -376,6 +376,7 @@ static void read_dockerfile(struct silt_build *b)
     const silt_slice argv[] = {SILT_LIT("/bin/sh"), SILT_LIT("-c"), silt_slice_of(text), SILT_LIT("silt"), b->options.dockerfile};
     struct silt_build_command c = {
         .box = &b->context, .argv = argv, .argc = SILT_COUNT(argv), .cwd = SILT_LIT("/context"), .to_text = true};
+    b->unpacked = true;
     if (b->run.code != 0) {
         silt_build_say_failed(b, "unpacking the context", b->run.code);
         return;
@@ -399,7 +400,7 @@ static void unpack(struct silt_build *b)
 bool silt_build_feed(struct silt_build *b, silt_slice bytes)
 {
     struct silt_error e;
-    if (b->over)
+    if (b->over || b->unpacked)
         return true;
     b->received += bytes.len;
     if (b->received > b->registry->settings.build_context_max) {
@@ -410,7 +411,7 @@ bool silt_build_feed(struct silt_build *b, silt_slice bytes)
     }
     silt_buf_add(&b->waiting, bytes);
     silt_build_feed_on(b);
-    return b->waiting.len < WAITING_MAX / 4;
+    return b->waiting.len < SILT_BUILD_WAITING_MAX / 4;
 }
 
 void silt_build_end(struct silt_build *b)
@@ -466,7 +467,7 @@ int silt_build_start(struct silt_registry *r, const struct silt_build_options *o
         abort();
     *b = (struct silt_build){.registry = r, .sink = sink, .grave = {.free = free_build}};
     silt_arena_init(&b->arena, ARENA_MAX);
-    silt_buf_init(&b->waiting, WAITING_MAX);
+    silt_buf_init(&b->waiting, SILT_BUILD_WAITING_MAX);
     silt_buf_init(&b->said, SAID_MAX);
     silt_buf_init(&b->errors, ERRORS_ROOM);
     silt_list_init(&b->waiter.link);

@@ -33,6 +33,8 @@ struct silt_build_run {
     int code;               /* of its end */
 };
 
+enum { SILT_BUILD_WAITING_MAX = 2 << 20 }; /* held back from a quarter of it on */
+
 struct silt_build {
     struct silt_link link; /* in registry->builds until it is over */
     struct silt_registry *registry; /* borrowed */
@@ -43,9 +45,10 @@ struct silt_build {
     bool arg_used[SILT_BUILD_ARGS_MAX];
 
     /* the context */
-    struct silt_buf waiting; /* what the command that unpacks it has not taken */
+    struct silt_buf waiting; /* what the command that reads it has not taken */
     uint64_t received;
-    bool ended; /* no more comes */
+    bool ended;    /* no more comes */
+    bool unpacked; /* what comes all the same is not looked at */
 
     /* sandboxes and what runs in them */
     char name[SILT_BUILD_ID_SIZE - 8]; /* of this build */
@@ -54,7 +57,7 @@ struct silt_build {
     struct silt_waiter waiter;
     struct silt_build_run run, other; /* the second feeds the first */
     size_t uncredited;                /* output that a slow client has not read */
-    size_t in_flight;                 /* bytes on their way to standard input */
+    size_t sending;                   /* of `waiting`, on their way to standard input */
     struct silt_buf said;             /* what a command has printed for us */
     struct silt_buf errors;           /* the end of what it has complained about */
     struct silt_seal *seal;

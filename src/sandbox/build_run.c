@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 enum {
-    IN_FLIGHT_MAX = 1 << 20,
     SAID_MAX = SILT_DOCKERFILE_MAX + 1,
     ERRORS_MAX = 400, /* of a message */
     PIECE_MAX = 32 << 10,
@@ -156,13 +155,18 @@ static void show(struct silt_build *b, struct silt_build_run *run, silt_slice by
         silt_exec_credit(run->exec, bytes.len);
 }
 
-static void send_input(struct silt_build *b, silt_slice bytes)
+/* One piece at a time: the agent takes no second one before it has told of the first. */
+void silt_build_feed_on(struct silt_build *b)
 {
-    b->in_flight += bytes.len;
-    while (bytes.len > 0) {
-        size_t n = bytes.len < PIECE_MAX ? bytes.len : PIECE_MAX;
-        silt_exec_stdin(b->run.exec, (silt_slice){bytes.data, n}, false);
-        bytes = (silt_slice){bytes.data + n, bytes.len - n};
+    bool piped = b->other.build != NULL;
+    if (b->run.exec == NULL || !b->run.input || b->sending > 0)
+        return;
+    if (b->waiting.len > 0) {
+        b->sending = b->waiting.len < PIECE_MAX ? b->waiting.len : PIECE_MAX;
+        silt_exec_stdin(b->run.exec, (silt_slice){b->waiting.data, b->sending}, false);
+    } else if (piped ? b->other.exec == NULL : b->ended) {
+        b->run.input = false;
+        silt_exec_stdin(b->run.exec, nothing, true);
     }
 }
 
@@ -173,8 +177,8 @@ static void on_output(struct silt_exec_sink *sink, int stream, silt_slice bytes)
     if (stream == 2)
         keep_error(b, bytes);
     if (stream == 1 && run->to_pipe) {
-        if (b->run.exec != NULL)
-            send_input(b, bytes); /* credited when it is taken */
+        silt_buf_add(&b->waiting, bytes); /* credited when it is taken */
+        silt_build_feed_on(b);
         return;
     }
     if (!run->to_text && !run->to_pipe) {
@@ -190,30 +194,15 @@ static void on_stdin_taken(struct silt_exec_sink *sink, uint64_t n, bool closed)
 {
     struct silt_build_run *run = silt_container_of(sink, struct silt_build_run, sink);
     struct silt_build *b = run->build;
-    size_t taken = n < b->in_flight ? (size_t)n : b->in_flight;
-    (void)closed;
-    b->in_flight -= taken;
+    size_t taken = closed ? b->waiting.len : b->sending; /* nobody reads: it ends soon, and says why */
+    (void)n;
+    silt_buf_drop(&b->waiting, taken);
+    b->sending = 0;
     if (b->other.exec != NULL)
         silt_exec_credit(b->other.exec, taken);
-    else
-        silt_build_feed_on(b);
-}
-
-/* The context, as far as the command takes it. */
-void silt_build_feed_on(struct silt_build *b)
-{
-    if (b->run.exec == NULL || !b->run.input || b->other.build != NULL)
-        return;
-    if (b->waiting.len > 0 && b->in_flight < IN_FLIGHT_MAX) {
-        send_input(b, silt_buf_slice(&b->waiting));
-        silt_buf_clear(&b->waiting);
-        if (!b->ended)
-            b->sink->room(b->sink);
-    }
-    if (b->ended && b->waiting.len == 0) {
-        b->run.input = false;
-        silt_exec_stdin(b->run.exec, nothing, true);
-    }
+    else if (b->other.build == NULL && !b->ended && b->waiting.len < SILT_BUILD_WAITING_MAX / 8)
+        b->sink->room(b->sink);
+    silt_build_feed_on(b);
 }
 
 static void is_over(struct silt_build_run *run, int code)
@@ -221,15 +210,17 @@ static void is_over(struct silt_build_run *run, int code)
     struct silt_build *b = run->build;
     run->exec = NULL;
     run->code = code;
-    if (run == &b->other && b->run.exec != NULL)
-        silt_exec_stdin(b->run.exec, nothing, true);
+    if (run == &b->other)
+        silt_build_feed_on(b);
+    else
+        b->sending = 0;
     if (run == &b->run && b->other.exec != NULL) { /* nobody takes what it says */
         silt_exec_kill(b->other.exec, SIGKILL, 0);
         return;
     }
     if (b->run.exec == NULL && b->other.exec == NULL) {
         b->uncredited = 0;
-        b->in_flight = 0;
+        silt_buf_clear(&b->waiting);
         b->next(b);
     }
 }

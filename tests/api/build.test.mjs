@@ -2,6 +2,7 @@
 // Images from Dockerfiles: what each instruction does, what is remembered, what fails and what is left then.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { build, built, context, failed } from '../lib/build.mjs';
@@ -52,6 +53,16 @@ test('RUN, COPY, ENV and WORKDIR make an image', async t => {
 	assert.deepEqual(image.config.Cmd, ['cat', 'out']);
 	assert.equal(result.done.names.length, 1);
 	assert.match(result.done.id, /^sha256:[0-9a-f]{64}$/);
+	await nothingLeft();
+});
+
+test('a large context comes whole, and goes on whole from stage to stage', async t => {
+	const big = Buffer.alloc(12 << 20);
+	for (let i = 0; i < big.length; i += 4)
+		big.writeUInt32LE(Math.imul(i, 2_654_435_761) >>> 0, i);
+	const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`many/${i}`, `${i}\n`.repeat(i)]));
+	const { text } = await output(t, { Dockerfile: 'FROM base AS one\nCOPY . /in\nFROM base\nCOPY --from=one /in /out\n', ...many, big }, 'sha256sum < /out/big; ls /out/many | wc -l; wc -l < /out/many/199');
+	assert.equal(text, `${createHash('sha256').update(big).digest('hex')}  -\n200\n199\n`);
 	await nothingLeft();
 });
 
