@@ -649,11 +649,33 @@ static void add(struct silt_container *c)
     silt_map_put(&all->by_id, silt_slice_of(c->row.id), c);
 }
 
+static bool is_image_of_sidecar(const struct silt_containers *all, silt_slice image)
+{
+    silt_list_each(it, &all->list)
+    {
+        const struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (c->spec.kind == SILT_CONTAINER_SIDECAR && silt_slice_eq(c->spec.image, image))
+            return true;
+    }
+    return false;
+}
+
+/* workerd fills a volume through a container of the sidecar's image, which it never starts: nothing of that image is here, or needed. */
+static int find_image(struct silt_container *c, struct silt_container_image *image, struct silt_error *e)
+{
+    struct silt_registry *r = c->all->registry;
+    if (silt_container_image(r, c->spec.image, image, e) == 0)
+        return 0;
+    if (c->spec.mount_count == 0 || !is_image_of_sidecar(c->all, c->spec.image))
+        return -1;
+    return silt_container_image(r, silt_slice_of(r->settings.image), image, e);
+}
+
 static int check(struct silt_container *c, struct silt_container_image *image, struct silt_error *e)
 {
     if (c->spec.kind != SILT_CONTAINER_APP)
         return 0; /* its image is never used */
-    if (silt_container_image(c->all->registry, c->spec.image, image, e) < 0)
+    if (find_image(c, image, e) < 0)
         return -1;
     if (c->spec.sidecar.len > 0) {
         struct silt_container *sidecar = silt_container_find(c->all, c->spec.sidecar);

@@ -122,13 +122,27 @@ export class Services {
 	}
 
 	#makeRepository() {
+		this.repository('repo', { main: { file: 'from a repository\n' } });
+	}
+
+	/** A repository at http://git.example.test/NAME.git; branches: {branch: {file: text}}, each begun from the one before it. */
+	repository(name, branches) {
 		const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', HOME: this.home, GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@b', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@b' };
-		const work = this.file('work');
-		run(['git', 'init', '-q', '-b', 'main', work], { env });
-		this.#write('work/file', 'from a repository\n');
-		run(['git', '-C', work, 'add', '-A'], { env });
-		run(['git', '-C', work, 'commit', '-q', '-m', 'first'], { env });
-		run(['git', 'clone', '-q', '--bare', work, this.file('git/repo.git')], { env });
+		const work = this.file('work', name);
+		const git = (...words) => run(['git', '-C', work, ...words], { env });
+		const [first, ...others] = Object.keys(branches);
+		fs.mkdirSync(work, { recursive: true });
+		git('init', '-q', '-b', first);
+		for (const branch of [first, ...others]) {
+			if (branch !== first)
+				git('checkout', '-q', '-b', branch);
+			for (const [file, text] of Object.entries(branches[branch]))
+				this.#write(`work/${name}/${file}`, text);
+			git('add', '-A');
+			git('commit', '-q', '-m', `on ${branch}`);
+		}
+		git('checkout', '-q', first);
+		run(['git', 'clone', '-q', '--bare', work, this.file('git', `${name}.git`)], { env });
 	}
 
 	#makeIndex() {
@@ -148,12 +162,19 @@ with zipfile.ZipFile(sys.argv[1], 'w') as z:
 		this.#write('deb/DEBIAN/control', 'Package: silt-hello\nVersion: 1.0\nArchitecture: all\nMaintainer: Nobody <nobody@example.org>\nDescription: a greeting\n');
 		this.#write('deb/usr/bin/silt-hello', '#!/bin/sh\necho hello from a package\n');
 		fs.chmodSync(this.file('deb/usr/bin/silt-hello'), 0o755);
-		const name = 'silt-hello_1.0_all.deb';
-		const file = this.file('www/deb.example.test', name);
-		run(['dpkg-deb', '--root-owner-group', '--build', this.file('deb'), file]);
-		const bytes = fs.readFileSync(file);
-		const control = run(['dpkg-deb', '-f', file]);
-		this.#write('www/deb.example.test/Packages', `${control}Filename: ./${name}\nSize: ${bytes.length}\nSHA256: ${createHash('sha256').update(bytes).digest('hex')}\n`);
+		run(['dpkg-deb', '--root-owner-group', '--build', this.file('deb'), this.file('silt-hello_1.0_all.deb')]);
+		this.#write('www/deb.example.test/Packages', '');
+		this.package(this.file('silt-hello_1.0_all.deb'));
+	}
+
+	/** One more package of http://deb.example.test. */
+	package(file) {
+		const name = path.basename(file).replaceAll('%3a', '_');
+		const target = this.file('www/deb.example.test', name);
+		fs.copyFileSync(file, target);
+		const bytes = fs.readFileSync(target);
+		const control = run(['dpkg-deb', '-f', target]);
+		fs.appendFileSync(this.file('www/deb.example.test/Packages'), `${control}Filename: ./${name}\nSize: ${bytes.length}\nSHA256: ${createHash('sha256').update(bytes).digest('hex')}\n\n`);
 	}
 
 	#configure(wanted) {

@@ -66,7 +66,7 @@ class Server {
 		this.url = `http://localhost:${port}`;
 		this.#log = path.join(home, 'log');
 		const log = fs.openSync(this.#log, 'a');
-		this.#child = spawn(words[0], words.slice(1), { cwd, env, stdio: ['ignore', log, log] });
+		this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', ...words], { cwd, env, stdio: ['ignore', log, log] }); // ends with us, however we end
 		fs.closeSync(log);
 		this.exited = new Promise(resolve => this.#child.once('exit', (code, signal) => resolve({ code, signal })).once('error', error => resolve({ error })));
 	}
@@ -109,7 +109,7 @@ export async function startWorkerd(t, daemon, { entry, className = 'Sandbox', wo
 	fs.mkdirSync(path.join(home, 'state'), { recursive: true });
 	port ??= await freePort();
 	fs.writeFileSync(path.join(home, 'config.capnp'), configuration({ port, socket: daemon.engine, image, date, flags, className, world }));
-	const server = new Server(home, port, [path.join(packages(), 'node_modules/.bin/workerd'), 'serve', 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
+	const server = new Server(home, port, [path.join(packages(), 'node_modules/.bin/workerd'), 'serve', ...(flags.includes('experimental') ? ['--experimental'] : []), 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
 	t.after(() => server.stop());
 	return server.ready();
 }
