@@ -165,7 +165,7 @@ test('silt-priv or siltd killed while sandboxes are sealed leave nothing half', 
 		await box.out('for i in $(seq 300); do echo $i > /opt/$i; done');
 		const before = daemon.programs(name);
 		const tries = Array.from({ length: 6 }, (_, i) => seal(box, `killed:${i}`).catch(() => undefined));
-		await until('one of them is there', () => layers().length > 0);
+		await until('one of them is there', () => layers().length > 0, 30_000);
 		for (const pid of before)
 			process.kill(pid, 'SIGKILL');
 		const answers = await Promise.all(tries);
