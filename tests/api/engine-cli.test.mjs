@@ -95,7 +95,7 @@ test('a format that makes no sense is an error', async () => {
 
 test('silt wrangler-env prints what to set', async () => {
 	const lines = await good(['wrangler-env'], { program: 'silt' });
-	assert.match(lines, /^export WRANGLER_DOCKER_BIN=silt-docker$/m);
+	assert.match(lines, /^export WRANGLER_DOCKER_BIN='\/.*\/silt-docker'$/m);
 	assert.ok(lines.includes(`export WRANGLER_DOCKER_HOST=unix://${engine.socket}\n`));
 });
 
