@@ -236,6 +236,7 @@ int silt_context_open(struct silt_context *c, const struct silt_context_options 
     if (pid < 0)
         return silt_fail_errno(e, "fork");
     if (pid == 0) {
+        silt_close_fd(&ours); /* else nobody who stops reading could stop us */
         silt_wait_leave_interrupt();
         (void)signal(SIGPIPE, SIG_DFL);
         int done = pack(o, theirs, e);
