@@ -109,7 +109,7 @@ export async function startWorkerd(t, daemon, { entry, className = 'Sandbox', wo
 	fs.mkdirSync(path.join(home, 'state'), { recursive: true });
 	port ??= await freePort();
 	fs.writeFileSync(path.join(home, 'config.capnp'), configuration({ port, socket: daemon.engine, image, date, flags, className, world }));
-	const server = new Server(home, port, [path.join(packages(), 'node_modules/.bin/workerd'), 'serve', ...(flags.includes('experimental') ? ['--experimental'] : []), 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
+	const server = new Server(home, port, [path.join(packages(), 'node_modules/@cloudflare/workerd-linux-64/bin/workerd'), 'serve', ...(flags.includes('experimental') ? ['--experimental'] : []), 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
 	t.after(() => server.stop());
 	return server.ready();
 }
