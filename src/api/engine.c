@@ -241,6 +241,7 @@ int silt_engine_open(struct silt_engine *g, int listen_fd, const struct silt_htt
         || silt_http_server_open(loop, -1, &patient, &wire, &g->wire, e) < 0
         || silt_http_server_open(loop, -1, limits, &sidecar, &g->sidecar, e) < 0)
         return -1;
+    silt_ingress_open(g);
     return 0;
 }
 

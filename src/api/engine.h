@@ -63,6 +63,7 @@ bool silt_engine_passes(const struct silt_json *filters, const char *key, silt_s
 int silt_engine_filters(struct silt_http_request *r, const struct silt_json **ret, struct silt_error *e);
 
 /* engine_ingress.c */
+void silt_ingress_open(struct silt_engine *g); /* doors are watched from now on */
 void silt_ingress_listen(void *context, struct silt_container *c, int fd);
 void silt_ingress_unlisten(void *context, struct silt_container *c);
 void silt_ingress_cut(void *context, struct silt_container *c);

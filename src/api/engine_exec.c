@@ -437,8 +437,15 @@ SILT_HANDLER(silt_engine_exec_create)
         silt_engine_refuse_error(r, &e);
         return;
     }
-    if (x->user.len == 0)
-        x->user = (silt_slice){silt_arena_dup(&x->arena, c->spec.user), c->spec.user.len};
+    if (x->user.len == 0 && c->spec.user.len > 0) {
+        const char *user = silt_arena_dup(&x->arena, c->spec.user);
+        if (user == NULL) {
+            free_exec(&x->grave);
+            silt_engine_refuse(r, 400, "the request is too large");
+            return;
+        }
+        x->user = (silt_slice){user, c->spec.user.len};
+    }
     silt_list_append(&g->execs, &x->link);
     g->exec_count++;
     silt_auto_buf b;

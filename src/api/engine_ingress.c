@@ -285,9 +285,11 @@ static void on_ready(struct silt_watch *w, uint32_t events)
         return;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0)
         leave(x);
-    else if (x->state == LOOKING)
+    else if (x->state == LOOKING) {
         look(x);
-    else if (x->state == PARTING && recv(w->fd, junk, sizeof(junk), MSG_DONTWAIT) <= 0)
+        if (x->state == LOOKING && (events & EPOLLRDHUP) != 0)
+            leave(x); /* the rest will not come */
+    } else if (x->state == PARTING && recv(w->fd, junk, sizeof(junk), MSG_DONTWAIT) <= 0)
         leave(x);
 }
 
@@ -315,7 +317,7 @@ static void let_in(struct door *d, int fd)
     silt_list_init(&x->link);
     silt_list_append(&d->engine->entries, &x->link);
     d->engine->entry_count++;
-    silt_loop_watch(loop_of(x), &x->watch, EPOLLIN);
+    silt_loop_watch(loop_of(x), &x->watch, EPOLLIN | EPOLLRDHUP);
     silt_loop_after(loop_of(x), &x->timer, HEAD_MS);
 }
 
@@ -364,7 +366,14 @@ void silt_ingress_listen(void *context, struct silt_container *c, int fd)
     c->listen = fd;
     silt_list_init(&d->link);
     silt_list_append(&g->doors, &d->link);
-    silt_loop_watch(g->api->loop, &d->watch, EPOLLIN);
+    if (g->sidecar != NULL) /* else silt_ingress_open does: nobody could be served yet */
+        silt_loop_watch(g->api->loop, &d->watch, EPOLLIN);
+}
+
+void silt_ingress_open(struct silt_engine *g)
+{
+    silt_list_each(it, &g->doors)
+        silt_loop_watch(g->api->loop, &silt_container_of(it, struct door, link)->watch, EPOLLIN);
 }
 
 void silt_ingress_cut(void *context, struct silt_container *c)

@@ -74,6 +74,8 @@ static int read_volume(struct silt_http_request *r, silt_slice *ret_name, struct
         return silt_fail(e, SILT_LIMIT, "Labels of more than %d bytes", LABELS_MAX);
     silt_id_random_hex(random);
     *ret_name = name != NULL && name->string.len > 0 ? name->string : (silt_slice){silt_arena_dup(r->arena, silt_slice_of(random)), 64};
+    if (ret_name->data == NULL)
+        return silt_fail(e, SILT_LIMIT, "the request is too large");
     return 0;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEADLINE_MS = 30000 };
+enum { DEADLINE_MS = 30000, SEAL_DEADLINE_MS = 30 * 60 * 1000 /* it waits for the disk */ };
 
 /*   WAITING --sent--> SENT --answer, deadline or death of the channel--> gone
  *      \---deadline---/                                                        */
@@ -278,6 +278,6 @@ void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, c
         memcpy(new->fds, fds, sizeof(int) * (size_t)nfds);
     silt_list_init(&new->link);
     silt_list_append(&a->waiting, &new->link);
-    silt_loop_after(a->loop, &new->deadline, DEADLINE_MS);
+    silt_loop_after(a->loop, &new->deadline, q->op == SILT_PRIV_SEAL ? SEAL_DEADLINE_MS : DEADLINE_MS);
     pump(a);
 }

@@ -19,7 +19,7 @@ struct end {
 
 struct tunnel {
     struct silt_loop *loop;   /* borrowed */
-    struct silt_route *route; /* borrowed */
+    struct silt_route *route; /* borrowed; NULL: it has let go of us */
     struct silt_route_user user;
     struct silt_grave grave;
     bool over;
@@ -52,7 +52,8 @@ static void close_tunnel(struct tunnel *t, bool reset)
             silt_flow_reset_at_close(t->ends[i].watch.fd);
         silt_close_fd(&t->ends[i].watch.fd);
     }
-    silt_route_unuse(t->route, &t->user);
+    if (t->route != NULL)
+        silt_route_unuse(t->route, &t->user);
     silt_loop_bury(t->loop, &t->grave);
 }
 
@@ -111,6 +112,7 @@ static void on_drop(struct silt_route_user *u)
 {
     struct tunnel *t = silt_container_of(u, struct tunnel, user);
     uint64_t ignored = 0;
+    t->route = NULL;
     if (silt_flow_flush(t->ends[0].watch.fd, &t->ends[0].out, &ignored) == 0)
         for (int i = 0; i < LAST_PIECES && !t->ends[1].ended && t->ends[0].out.len == 0; i++) {
             ssize_t n = recv(t->ends[1].watch.fd, room, sizeof(room), MSG_DONTWAIT);

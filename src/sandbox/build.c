@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ARENA_MAX = 256 << 20, SAID_MAX = SILT_DOCKERFILE_MAX + 1, ERRORS_ROOM = 4096 };
+enum { ARENA_MAX = 64 << 20, SAID_MAX = SILT_DOCKERFILE_MAX + 1, ERRORS_ROOM = 4096 };
 
 /* ---- ends ---- */
 

@@ -25,6 +25,8 @@ static bool refuse(struct silt_build *b, const char *why)
 
 /* ---- variables ---- */
 
+enum { LOOKED_MAX = 128 << 20 }; /* of one build: well below a second, in which the loop serves nobody else */
+
 static silt_slice find_in(silt_slice env, silt_slice name)
 {
     silt_slice one, key;
@@ -34,17 +36,23 @@ static silt_slice find_in(silt_slice env, silt_slice name)
     return (silt_slice){NULL, 0};
 }
 
+static silt_slice look(struct silt_build *b, silt_slice env, silt_slice name)
+{
+    b->looked += env.len;
+    return b->looked <= LOOKED_MAX ? find_in(env, name) : (silt_slice){NULL, 0};
+}
+
 static silt_slice find_in_stage(void *context, silt_slice name)
 {
-    const struct silt_build *b = context;
-    silt_slice found = find_in(b->config.env, name);
-    return found.data != NULL ? found : find_in(b->args, name);
+    struct silt_build *b = context;
+    silt_slice found = look(b, b->config.env, name);
+    return found.data != NULL ? found : look(b, b->args, name);
 }
 
 static silt_slice find_global(void *context, silt_slice name)
 {
-    const struct silt_build *b = context;
-    return find_in(b->globals, name);
+    struct silt_build *b = context;
+    return look(b, b->globals, name);
 }
 
 static silt_slice expand(struct silt_build *b, silt_slice word, silt_slice (*find)(void *, silt_slice), bool text)
@@ -54,6 +62,8 @@ static silt_slice expand(struct silt_build *b, silt_slice word, silt_slice (*fin
     silt_auto_buf out;
     silt_buf_init(&out, SILT_DOCKER_VALUE_MAX);
     int done = text ? silt_docker_expand_text(&out, word, &scope, &e) : silt_docker_expand(&out, word, &scope, &e);
+    if (done == 0 && b->looked > LOOKED_MAX)
+        done = silt_fail(&e, SILT_LIMIT, "too many variables are used too often");
     if (done < 0) {
         (void)fail(b, &e);
         return (silt_slice){NULL, 0};
@@ -87,9 +97,12 @@ static bool set(struct silt_build *b, silt_slice *env, silt_slice name, silt_sli
     silt_buf_add_byte(&one, '=');
     silt_buf_add(&one, value);
     silt_buf_add_byte(&one, 0);
-    silt_env_merge(&all, *env);
-    silt_env_merge(&all, silt_buf_slice(&one));
-    if (all.broken || one.broken)
+    b->looked += env->len;
+    if (b->looked <= LOOKED_MAX) {
+        silt_env_merge(&all, *env);
+        silt_env_merge(&all, silt_buf_slice(&one));
+    }
+    if (all.broken || one.broken || b->looked > LOOKED_MAX)
         return refuse(b, "too many variables");
     char *copy = silt_build_dup(b, silt_buf_slice(&all));
     *env = (silt_slice){copy, all.len};

@@ -9,6 +9,7 @@ struct silt_build_copy {
     const struct silt_docker_step *step;
     struct silt_build_box *source;
     const struct silt_image *image; /* of the source; NULL: the context */
+    uint8_t digest[SILT_DIGEST_SIZE]; /* its: it may go while owners are looked up */
     silt_slice sources[SILT_BUILD_WORDS_MAX / 2];
     size_t count;
     silt_slice dest;
@@ -159,6 +160,7 @@ static bool find_source(struct silt_build *b, struct silt_build_copy *c)
     c->image = silt_build_find_image(b, from);
     if (c->image == NULL)
         return false;
+    memcpy(c->digest, c->image->row.digest, sizeof(c->digest));
     for (size_t i = 0; i < SILT_BUILD_SOURCES_MAX; i++) {
         c->source = &b->sources[i];
         if (c->source->id[0] == 0 || memcmp(c->source->digest, c->image->row.digest, SILT_DIGEST_SIZE) == 0)
@@ -245,7 +247,9 @@ static void on_hashed(struct silt_build *b)
     char *hash = silt_build_dup(b, line);
     if (hash == NULL)
         return;
-    const silt_slice parts[] = {silt_slice_of(hash), c->dest, c->slash ? SILT_LIT("/") : SILT_LIT("")};
+    /* The hash is what the source's own programs say it is: it counts for that source only. */
+    silt_slice whose = {(const char *)c->digest, c->image != NULL ? sizeof(c->digest) : 0};
+    const silt_slice parts[] = {silt_slice_of(hash), c->dest, c->slash ? SILT_LIT("/") : SILT_LIT(""), whose};
     silt_build_hash(b, "copy", parts, SILT_COUNT(parts));
     if (!b->over && !silt_build_hit(b))
         silt_build_need(b, &b->work, b->image, silt_build_network(b), move_files);
@@ -324,7 +328,9 @@ static void hash_heredocs(struct silt_build *b)
 static void with_owner(struct silt_build *b)
 {
     struct silt_build_copy *c = b->copy;
-    if (c->step->heredoc_count > 0)
+    if (c->image != NULL && (c->image = silt_image_by_digest(b->registry, c->digest)) == NULL)
+        (void)refuse(b, "the image of --from was removed meanwhile");
+    else if (c->step->heredoc_count > 0)
         hash_heredocs(b);
     else
         silt_build_need(b, c->source, c->image, SILT_NET_NONE, make_hash);

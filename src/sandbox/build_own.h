@@ -74,6 +74,7 @@ struct silt_build {
     bool cmd_given; /* by this stage */
     uint8_t key[SILT_DIGEST_SIZE];      /* of all that was done so far */
     uint8_t step_key[SILT_DIGEST_SIZE]; /* of the step under way */
+    uint64_t looked;                    /* bytes of variables that were searched or copied */
     silt_slice args, globals;           /* NAME=value\0… that ARG has made known: in this stage, before the first */
     struct silt_build_copy *copy;       /* of a COPY or ADD under way; in the arena */
     struct silt_grave grave;

@@ -127,7 +127,7 @@ void silt_build_need(struct silt_build *b, struct silt_build_box *box, const str
         return;
     }
     struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(box->id));
-    if (s == NULL) {
+    if (s == NULL || s->state == SILT_SANDBOX_DESTROYING) {
         (void)silt_fail(&e, SILT_GONE, "a sandbox of the build was destroyed by somebody else");
         silt_build_fail(b, &e);
         return;
@@ -185,8 +185,11 @@ static void on_output(struct silt_exec_sink *sink, int stream, silt_slice bytes)
         show(b, run, bytes);
         return;
     }
+    bool was_broken = b->said.broken;
     if (stream == 1)
         silt_buf_add(&b->said, bytes);
+    if (b->said.broken && !was_broken) /* more than anybody would read; its end tells */
+        silt_exec_kill(run->exec, SIGKILL, 0);
     silt_exec_credit(run->exec, bytes.len);
 }
 

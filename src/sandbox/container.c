@@ -280,12 +280,25 @@ static bool keeps_files(const struct silt_container *c)
     return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && !c->doomed;
 }
 
+/* One that never ran may have one all the same: of a siltd that died while it was started. */
+static void shut_door(struct silt_container *c)
+{
+    if (c->listen < 0 || c->all->hooks.unlisten == NULL)
+        return;
+    c->all->hooks.cut(c->all->hooks.context, c);
+    c->all->hooks.unlisten(c->all->hooks.context, c);
+}
+
 static void remove_now(struct silt_container *c)
 {
     struct silt_sandbox *s = sandbox_of(c);
     enter(c, SILT_CONTAINER_IS_REMOVING);
-    if (c->spec.kind == SILT_CONTAINER_SIDECAR)
+    silt_waiter_leave(&c->waiter); /* files of an earlier one may be going */
+    c->clearing = false;
+    if (c->spec.kind == SILT_CONTAINER_SIDECAR) {
+        shut_door(c);
         silt_container_forget_capture(c);
+    }
     if (s == NULL || keeps_files(c)) {
         if (s != NULL)
             silt_sandbox_stop(s, "exit", "the container was removed");
@@ -413,8 +426,10 @@ int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct s
     struct silt_sandbox *s = sandbox_of(c);
     silt_list_init(&w->link);
     if (s != NULL && s->state != SILT_SANDBOX_DESTROYING) {
-        if (c->state <= SILT_CONTAINER_IS_STARTING)
+        if (c->state <= SILT_CONTAINER_IS_STARTING) {
             give_env(s, c->spec.env);
+            silt_container_give_network(c, s);
+        }
         silt_sandbox_wait(s, w);
         return 0;
     }
@@ -572,7 +587,8 @@ void silt_containers_on_listener(struct silt_containers *all, uint64_t number, i
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
         struct silt_error e;
-        if (c->row.number != number || c->spec.kind != SILT_CONTAINER_SIDECAR || c->state > SILT_CONTAINER_IS_RUNNING)
+        bool wants = c->state == SILT_CONTAINER_IS_STARTING || c->state == SILT_CONTAINER_IS_RUNNING;
+        if (c->row.number != number || c->spec.kind != SILT_CONTAINER_SIDECAR || !wants)
             continue;
         if (own < 0) {
             (void)silt_fail(&e, SILT_UNAVAILABLE, "no listening socket could be made");
@@ -707,7 +723,7 @@ static void take_files(struct silt_container *c)
 {
     struct silt_sandbox *s = sandbox_of(c);
     c->reused = s != NULL && c->all->keep_s > 0 && s->state != SILT_SANDBOX_DESTROYING
-                && memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0;
+                && memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0 && silt_container_fits_network(c, s);
     c->clearing = s != NULL && !c->reused;
     if (!c->clearing)
         return;

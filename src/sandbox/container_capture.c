@@ -3,6 +3,10 @@
 #include "sandbox/container_own.h"
 #include "sandbox/sandbox.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 /* Nobody waits for it: workerd sets it again before it starts anything. */
 static void on_begun(struct silt_capture_ask *a, silt_slice pem, const struct silt_error *e)
 {
@@ -34,6 +38,32 @@ void silt_container_choose_network(struct silt_container *c, struct silt_sandbox
         return;
     o->network = r->without_network ? SILT_NET_NONE : SILT_NET_CAPTIVE;
     o->capture = r->without_network ? 0 : sidecar->row.number;
+}
+
+bool silt_container_fits_network(struct silt_container *c, const struct silt_sandbox *s)
+{
+    struct silt_sandbox_options o = {.network = SILT_NET_DEFAULT};
+    silt_container_choose_network(c, &o);
+    if (o.network == SILT_NET_DEFAULT)
+        return s->row.network != SILT_NET_CAPTIVE;
+    return s->row.network == o.network;
+}
+
+void silt_container_give_network(struct silt_container *c, struct silt_sandbox *s)
+{
+    struct silt_sandbox_options o = {.network = SILT_NET_DEFAULT};
+    char number[24];
+    silt_container_choose_network(c, &o);
+    (void)snprintf(number, sizeof(number), "%" PRIu64, o.capture);
+    bool stopped = s->state == SILT_SANDBOX_STOPPED || s->state == SILT_SANDBOX_STOPPING;
+    if (!stopped || o.network != SILT_NET_CAPTIVE || (s->row.allow != NULL && strcmp(s->row.allow, number) == 0))
+        return;
+    free(s->row.allow);
+    s->row.allow = strdup(number);
+    if (s->row.allow == NULL)
+        abort();
+    s->network.unsaved = true;
+    silt_sandbox_save(s);
 }
 
 uint16_t silt_container_egress_port(const struct silt_container *sidecar)

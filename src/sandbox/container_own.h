@@ -8,4 +8,7 @@
 void silt_container_begin_capture(struct silt_container *sidecar);
 void silt_container_forget_capture(struct silt_container *sidecar);
 void silt_container_choose_network(struct silt_container *c, struct silt_sandbox_options *o);
+/* Files that were kept stay in their kind of network, and get the number of the new way out. */
+bool silt_container_fits_network(struct silt_container *c, const struct silt_sandbox *s);
+void silt_container_give_network(struct silt_container *c, struct silt_sandbox *s);
 uint16_t silt_container_egress_port(const struct silt_container *sidecar); /* 0: not known */

@@ -15,6 +15,7 @@ struct silt_seal {
     struct silt_image *image;     /* held */
     silt_image_sealed *on_sealed; /* NULL: nobody wants to know */
     void *context;
+    bool asked;
     size_t name_count;
     char names[][SILT_IMAGE_NAME_SIZE];
 };
@@ -35,9 +36,12 @@ static int finish(struct silt_seal *s, const struct silt_priv_answer *a, struct 
     return 0;
 }
 
+static void ask_next(struct silt_registry *r);
+
 static void on_answer(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_seal *s = context;
+    struct silt_registry *r = s->image->registry;
     struct silt_error e = {0};
     (void)fds;
     (void)nfds;
@@ -48,6 +52,22 @@ static void on_answer(void *context, const struct silt_priv_answer *a, int *fds,
     silt_image_release(s->image);
     silt_list_remove(&s->link);
     free(s);
+    ask_next(r);
+}
+
+/* One at a time: it waits for the disk, and silt-priv has few workers. */
+static void ask_next(struct silt_registry *r)
+{
+    if (silt_list_empty(&r->seals))
+        return;
+    struct silt_seal *s = silt_container_of(r->seals.next, struct silt_seal, link);
+    struct silt_priv_request q = {.op = SILT_PRIV_SEAL, .slot = s->sandbox->row.slot};
+    if (s->asked)
+        return;
+    s->asked = true;
+    memcpy(q.body.seal.digest, s->image->row.digest, SILT_DIGEST_SIZE);
+    memcpy(q.body.seal.parent, s->image->row.parent, SILT_DIGEST_SIZE);
+    silt_priv_ask(r->priv, &q, NULL, 0, on_answer, s);
 }
 
 void silt_seals_forget(struct silt_registry *r)
@@ -88,7 +108,6 @@ static struct silt_seal *new_seal(struct silt_sandbox *sandbox, const struct sil
 int silt_image_seal(struct silt_sandbox *sandbox, const struct silt_seal_options *o, silt_image_sealed *on_sealed,
                     void *context, struct silt_seal **ret, struct silt_error *e)
 {
-    struct silt_priv_request q = {.op = SILT_PRIV_SEAL, .slot = sandbox->row.slot};
     const struct silt_image *base = silt_image_of(sandbox);
     struct silt_image *image;
     bool has_files = !sandbox->fresh && sandbox->state != SILT_SANDBOX_DESTROYING && !sandbox->gone;
@@ -103,10 +122,8 @@ int silt_image_seal(struct silt_sandbox *sandbox, const struct silt_seal_options
     silt_list_append(&sandbox->registry->seals, &s->link);
     silt_image_hold(image);
     sandbox->seals++;
-    memcpy(q.body.seal.digest, image->row.digest, SILT_DIGEST_SIZE);
-    memcpy(q.body.seal.parent, image->row.parent, SILT_DIGEST_SIZE);
     if (ret != NULL)
         *ret = s;
-    silt_priv_ask(sandbox->registry->priv, &q, NULL, 0, on_answer, s);
+    ask_next(sandbox->registry);
     return 0;
 }

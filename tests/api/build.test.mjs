@@ -280,6 +280,14 @@ test('what a command leaves running does not reach the next one', async t => {
 	await nothingLeft();
 });
 
+test('a Dockerfile with variables without end holds nobody up', async () => {
+	const names = from => Array.from({ length: 1000 }, (_, i) => `v${from + i}=`).join(' ');
+	const lines = Array.from({ length: 2 }, (_, i) => `ENV ${names(i * 1000)}`).join('\n');
+	const { error } = await failed(daemon, { Dockerfile: `FROM base\n${lines}\nLABEL a=${'$z'.repeat(400_000)}\n` });
+	assert.match(error.message, /variables/);
+	await nothingLeft();
+});
+
 test('a client that leaves ends its build', async () => {
 	const raw = await daemon.client.raw();
 	const body = context({ Dockerfile: 'FROM base\nRUN echo started; sleep 1000.77' });
