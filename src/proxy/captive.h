@@ -18,6 +18,7 @@ struct silt_captives {
     uint32_t each;                        /* connections of one sandbox */
     size_t count;                         /* of captives */
     size_t offers;                        /* of all */
+    size_t shaking;                       /* of them in a handshake, of some 70 KiB each */
 };
 
 enum { SILT_CAPTIVE_FAMILIES = 2 };

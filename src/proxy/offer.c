@@ -20,6 +20,7 @@ enum {
     WHOLE_MS = 2000,     /* for the rest of what began like something that we read */
     DECIDE_MS = 30000,   /* to be connected, and to be answered */
     SHAKE_MS = 10000,
+    SHAKING_MAX = 2048, /* handshakes at once */
     IDLE_MS = 3600 * 1000,
     HALF_MS = 300 * 1000, /* one side has nothing more to say */
     OK = 200,
@@ -91,6 +92,7 @@ static void end(struct offer *o)
     silt_loop_cancel(loop_of(o), &o->late);
     silt_list_remove(&o->link);
     counts_of(o)->open--;
+    o->captive->all->shaking -= o->state == SHAKING;
     o->captive->all->offers--;
     silt_loop_bury(loop_of(o), &o->grave);
 }
@@ -126,6 +128,8 @@ static void enter(struct offer *o, enum state next)
 {
     static const int64_t limits_ms[] = {[PEEKING] = PEEK_MS, [DIALING] = DECIDE_MS, [ASKING] = DECIDE_MS,
                                         [SHAKING] = SHAKE_MS, [OPEN] = HALF_MS};
+    o->captive->all->shaking -= o->state == SHAKING;
+    o->captive->all->shaking += next == SHAKING;
     o->state = next;
     if (next != ASKING) /* which shares its deadline with DIALING */
         silt_loop_after(loop_of(o), &o->late, limits_ms[next]);
@@ -303,6 +307,10 @@ static bool wrap(struct offer *o)
 static bool go_on(struct offer *o, int status)
 {
     bool wrapped = status == OK && o->hints.sni[0] != 0;
+    if (wrapped && o->captive->all->shaking >= SHAKING_MAX) {
+        refuse(o, SILT_REFUSED_LIMIT);
+        return false;
+    }
     if (wrapped && !wrap(o))
         return false;
     enter(o, wrapped ? SHAKING : OPEN);

@@ -32,8 +32,9 @@ static void begin_tunnel(struct preview *p, const struct silt_preview_answer *n,
 {
     struct silt_route *route = silt_routes_hand(&p->routes, n);
     struct silt_error ignored;
-    if (route != NULL && silt_fd_nonblock(fds[0], &ignored) == 0 && silt_fd_nonblock(fds[1], &ignored) == 0)
-        silt_tunnel_start(&p->loop, route, silt_take_fd(&fds[0]), silt_take_fd(&fds[1]));
+    bool room = route != NULL && route->guest->using < p->visitors.settings.connections && silt_pool_has_room(&p->visitors.pool);
+    if (room && silt_fd_nonblock(fds[0], &ignored) == 0 && silt_fd_nonblock(fds[1], &ignored) == 0)
+        silt_tunnel_start(&p->visitors.pool, route, silt_take_fd(&fds[0]), silt_take_fd(&fds[1]));
 }
 
 static void on_hand(void *context, const struct silt_preview_answer *n, int fds[2])

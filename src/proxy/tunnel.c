@@ -19,6 +19,7 @@ struct end {
 
 struct tunnel {
     struct silt_loop *loop;   /* borrowed */
+    struct silt_pool *pool;   /* borrowed */
     struct silt_route *route; /* borrowed; NULL: it has let go of us */
     struct silt_route_user user;
     struct silt_grave grave;
@@ -52,6 +53,7 @@ static void close_tunnel(struct tunnel *t, bool reset)
             silt_flow_reset_at_close(t->ends[i].watch.fd);
         silt_close_fd(&t->ends[i].watch.fd);
     }
+    t->pool->open -= SILT_COUNT(t->ends);
     if (t->route != NULL)
         silt_route_unuse(t->route, &t->user);
     silt_loop_bury(t->loop, &t->grave);
@@ -122,13 +124,14 @@ static void on_drop(struct silt_route_user *u)
     close_tunnel(t, true);
 }
 
-void silt_tunnel_start(struct silt_loop *loop, struct silt_route *route, int visitor, int inside)
+void silt_tunnel_start(struct silt_pool *pool, struct silt_route *route, int visitor, int inside)
 {
     struct tunnel *t = calloc(1, sizeof(*t));
     const int fds[] = {visitor, inside};
     if (t == NULL)
         abort();
-    *t = (struct tunnel){.loop = loop, .route = route, .user = {.on_drop = on_drop}, .grave = {.free = free_tunnel}};
+    pool->open += SILT_COUNT(fds);
+    *t = (struct tunnel){.loop = pool->loop, .pool = pool, .route = route, .user = {.on_drop = on_drop}, .grave = {.free = free_tunnel}};
     silt_list_init(&t->user.link);
     for (int i = 0; i < 2; i++) {
         struct end *x = &t->ends[i];

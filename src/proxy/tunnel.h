@@ -4,6 +4,7 @@
 #pragma once
 
 #include "proxy/routes.h"
+#include "proxy/upstream.h"
 
-/* Takes both descriptors, non-blocking ones. */
-void silt_tunnel_start(struct silt_loop *loop, struct silt_route *route, int visitor, int inside);
+/* Takes both descriptors, non-blocking ones, which count in the pool. */
+void silt_tunnel_start(struct silt_pool *pool, struct silt_route *route, int visitor, int inside);

@@ -281,7 +281,7 @@ void silt_visitor_settle(struct silt_visitor *v)
         shrink(&v->out);
         if (v->veil != NULL)
             silt_veil_shrink(v->veil);
-        silt_visitor_watch(v, v->out.len == 0);
+        silt_visitor_watch(v, !waits(v)); /* whoever does not read is not read either */
     }
 }
 
@@ -356,7 +356,7 @@ static void on_readable(struct silt_visitor *v)
         break;
     case SILT_VISITOR_IDLE:
     case SILT_VISITOR_HEAD:
-        if (v->out.len == 0)
+        if (!waits(v))
             read_head(v);
         else
             v->noisy = true;

@@ -135,6 +135,28 @@ test('a port that nobody listens on, and a head without an address, are 400', as
 	assert.match((await raw({ port, host: '127.0.0.1' }, `CONNECT x HTTP/1.1\r\nA: ${'x'.repeat(10000)}\r\n\r\n`)).toString(), /^HTTP\/1\.1 400 /);
 });
 
+test('half a head of one who says no more is no work for anybody', async t => {
+	const port = await engine.sidecar(t, `${newName()}-proxy`);
+	const said = await within(10_000, 'its end', raw({ port, host: '127.0.0.1' }, 'CONNECT x', { end: true }).catch(error => error.code));
+	assert.ok(said === 'ECONNRESET' || said.length === 0, `${said}`);
+});
+
+test('a container can be removed while the files of an earlier one, of another image, still go', async t => {
+	const { name, id } = await engine.app(t, { image: 'host', cmd: ['true'] });
+	for (const image of ['base', 'host', 'base']) {
+		await engine.ask('POST', `/containers/${id}/kill?signal=SIGTERM`);
+		await engine.wait(name);
+		await engine.expect(204, 'DELETE', `/containers/${id}`);
+		const body = { Image: image, HostConfig: { NetworkMode: `container:${id}-proxy` } };
+		const both = await Promise.all([engine.ask('POST', `/containers/create?name=${id}`, body), engine.ask('DELETE', `/containers/${id}?force=true`)]);
+		assert.ok(both.every(answer => answer.status < 500 || answer.json.message === 'the container was removed'), both.map(answer => answer.raw).join());
+		await engine.ask('DELETE', `/containers/${id}?force=true`);
+		await engine.create(name, { image });
+		await engine.expect(204, 'POST', `/containers/${id}/start`, '');
+	}
+	assert.equal((await engine.ask('GET', '/_ping')).status, 200);
+});
+
 test('where traffic goes can be set, and only sense is taken', async t => {
 	const port = await engine.sidecar(t, `${newName()}-proxy`);
 	const put = body => raw({ port, host: '127.0.0.1' }, `PUT /egress HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
