@@ -66,7 +66,7 @@ class Server {
 		this.url = `http://localhost:${port}`;
 		this.#log = path.join(home, 'log');
 		const log = fs.openSync(this.#log, 'a');
-		this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', ...words], { cwd, env, stdio: ['ignore', log, log] }); // ends with us, however we end
+		this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', ...words], { cwd, env, stdio: ['ignore', log, log], detached: true }); // ends with us, however we end; a group of its own
 		fs.closeSync(log);
 		this.exited = new Promise(resolve => this.#child.once('exit', (code, signal) => resolve({ code, signal })).once('error', error => resolve({ error })));
 	}
@@ -91,6 +91,12 @@ class Server {
 		const slow = setTimeout(() => this.#child.kill('SIGKILL'), 20_000);
 		await this.exited;
 		clearTimeout(slow);
+		try {
+			process.kill(-this.#child.pid, 'SIGKILL'); // what it has started itself
+		} catch (error) {
+			if (error.code !== 'ESRCH')
+				throw error;
+		}
 	}
 }
 
