@@ -281,11 +281,11 @@ test('what a command leaves running does not reach the next one', async t => {
 });
 
 test('an image that is removed while a COPY from it waits is not there any more, and nothing worse', async () => {
-	const slow = '#!/bin/sh\n[ "$1" = -g ] || sleep 1000.79\necho 7\n'; // whoever asks for an owner waits
+	const slow = '#!/bin/sh\n[ "$1" = -g ] || sleep 1000.81\necho 7\n'; // whoever asks for an owner waits
 	await built(daemon, { Dockerfile: 'FROM base\nCOPY --chmod=755 id /usr/bin/id\n', id: slow }, { names: ['slow'] });
 	await built(daemon, { Dockerfile: 'FROM base\nRUN echo x > /x\n' }, { names: ['victim'] });
 	const running = failed(daemon, { Dockerfile: 'FROM slow\nCOPY --from=victim --chown=bob /x /y\n' });
-	const [sleeper] = await until('the owner is looked up', () => { const found = daemon.marked('1000.79'); return found.length > 0 && found; }, 30_000);
+	const [sleeper] = await until('the owner is looked up', () => { const found = daemon.marked('1000.81'); return found.length > 0 && found; }, 30_000);
 	await remove('victim');
 	await daemon.api('POST', '/v1/images/prune');
 	process.kill(sleeper.pid, 'SIGKILL');
