@@ -156,7 +156,7 @@ int silt_layer_seal(const struct silt_volumes *v, int images, const struct silt_
         || snapshot(v, s->volume, from, e) < 0)
         return -1;
     if (fill(v, from, s, e) < 0 || publish(v, from, to, e) < 0) {
-        (void)silt_remove(v->layers, from, &ignored);
+        (void)silt_layer_forget(v, s->digest, &ignored); /* published or not */
         return -1;
     }
     return 0;

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* A mark that a volatile overlay leaves, so that nobody mounts its layer after a crash without
  * thinking. We have thought: such a sandbox was promised nothing. */
@@ -29,51 +31,48 @@ struct lowers {
     size_t count;
 };
 
-enum { OPTION_MAX = 255 /* of fsconfig */, PLACE_SIZE = 24, OPTIONS_FIXED = 6 };
+enum { OPTION_MAX = 255 /* of fsconfig */, OPTIONS_FIXED = 7 };
 
-/* Layers are named through /proc/self/fd: works on every kernel with idmapped layers, and shows no
- * path of ours in the guest's /proc/mounts. False: they do not fit one option. */
-static bool name_lowers(const struct lowers *l, char ret[OPTION_MAX + 1])
+#define NAMES "/proc/self/fd"
+
+/* Layers are named through /proc/self/fd: works on every kernel with idmapped layers, and shows no path of ours in the guest's
+ * /proc/mounts. As seen from there: all that an image may have fit one option, and Linux takes them one by one since 6.5 only. */
+static int name_lowers(const struct lowers *l, char ret[OPTION_MAX + 1], struct silt_error *e)
 {
     int at = 0;
     for (size_t i = 0; i < l->count; i++) {
-        at += snprintf(ret + at, OPTION_MAX + 1 - (size_t)at, "%s/proc/self/fd/%d", i > 0 ? ":" : "", l->fds[i]);
+        at += snprintf(ret + at, OPTION_MAX + 1 - (size_t)at, "%s%d", i > 0 ? ":" : "", l->fds[i]);
         if (at > OPTION_MAX)
-            return false;
+            return silt_fail(e, SILT_LIMIT, "%zu layers do not fit one mount", l->count);
     }
-    return true;
+    return 0;
 }
 
-/* One by one, since Linux 6.5. */
-static size_t add_lowers(const struct lowers *l, struct silt_mnt_option *options, char places[][PLACE_SIZE])
+static int make_from_names(const struct silt_mnt_option *options, int *ret, struct silt_error *e)
 {
-    for (size_t i = 0; i < l->count; i++) {
-        (void)snprintf(places[i], PLACE_SIZE, "/proc/self/fd/%d", l->fds[i]);
-        options[i] = (struct silt_mnt_option){"lowerdir+", places[i]};
-    }
-    return l->count;
+    unsigned attributes = MOUNT_ATTR_NODEV;
+    if (!silt_without("nnp"))
+        attributes |= MOUNT_ATTR_NOSUID;
+    if (chdir(NAMES) < 0)
+        return silt_fail_errno(e, "enter " NAMES);
+    int done = silt_mnt_make("overlay", attributes, options, ret, e);
+    if (chdir("/") < 0)
+        abort(); /* whatever comes next would be done elsewhere */
+    return done;
 }
 
 static int make_overlay(const struct lowers *l, int volume, bool ephemeral, int *ret, struct silt_error *e)
 {
-    char lowerdir[OPTION_MAX + 1], upperdir[48], workdir[48], places[SILT_LAYERS_MAX + 1][PLACE_SIZE];
-    struct silt_mnt_option options[SILT_LAYERS_MAX + 1 + OPTIONS_FIXED] = {{"source", "root"}};
-    size_t n = 1;
-    (void)snprintf(upperdir, sizeof(upperdir), "/proc/self/fd/%d/upper", volume);
-    (void)snprintf(workdir, sizeof(workdir), "/proc/self/fd/%d/work", volume);
-    if (name_lowers(l, lowerdir))
-        options[n++] = (struct silt_mnt_option){"lowerdir", lowerdir};
-    else
-        n += add_lowers(l, options + n, places);
-    options[n++] = (struct silt_mnt_option){"upperdir", upperdir};
-    options[n++] = (struct silt_mnt_option){"workdir", workdir};
-    options[n++] = (struct silt_mnt_option){"redirect_dir", "on"};
+    char lowerdir[OPTION_MAX + 1], upperdir[48], workdir[48];
+    (void)snprintf(upperdir, sizeof(upperdir), NAMES "/%d/upper", volume);
+    (void)snprintf(workdir, sizeof(workdir), NAMES "/%d/work", volume);
+    if (name_lowers(l, lowerdir, e) < 0)
+        return -1;
+    struct silt_mnt_option options[OPTIONS_FIXED] = {{"source", "root"},     {"lowerdir", lowerdir}, {"upperdir", upperdir},
+                                                     {"workdir", workdir}, {"redirect_dir", "on"}};
     if (ephemeral)
-        options[n] = (struct silt_mnt_option){"volatile", NULL};
-    unsigned attributes = MOUNT_ATTR_NODEV;
-    if (!silt_without("nnp"))
-        attributes |= MOUNT_ATTR_NOSUID;
-    return silt_mnt_make("overlay", attributes, options, ret, e);
+        options[5] = (struct silt_mnt_option){"volatile", NULL};
+    return make_from_names(options, ret, e);
 }
 
 /* Before Linux 6.15 layers must be attached in our own namespace while the overlay is made: each on top of the one before. */

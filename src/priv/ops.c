@@ -328,9 +328,10 @@ void silt_priv_ops_run(struct silt_priv_unit *u, struct silt_priv_job *job)
     }
     silt_parcel_close(&job->out);
     job->answer.body.error = e;
-    bool usual = e.code == SILT_UNAVAILABLE /* it starts cold; nobody listens yet */
-                 && (job->request.op == SILT_PRIV_CONTEXT || job->request.op == SILT_PRIV_DIAL);
-    silt_log(usual ? SILT_LOG_DEBUG : SILT_LOG_WARN, "priv.failed", "op=%u slot=%u code=%s error=\"%s\"", job->request.op,
+    uint32_t op = job->request.op;
+    bool usual = (e.code == SILT_UNAVAILABLE && (op == SILT_PRIV_CONTEXT || op == SILT_PRIV_DIAL)) /* it starts cold; nobody listens yet */
+                 || (e.code == SILT_CONFLICT && op == SILT_PRIV_CAPTURE); /* the guest has taken a port: siltd tells, once */
+    silt_log(usual ? SILT_LOG_DEBUG : SILT_LOG_WARN, "priv.failed", "op=%u slot=%u code=%s error=\"%s\"", op,
              job->request.slot, silt_code_name(e.code), e.text);
 }
 

@@ -77,6 +77,7 @@ struct silt_build {
     uint64_t looked;                    /* bytes of variables that were searched or copied */
     silt_slice args, globals;           /* NAME=value\0… that ARG has made known: in this stage, before the first */
     struct silt_build_copy *copy;       /* of a COPY or ADD under way; in the arena */
+    struct silt_timer turn; /* to the next step */
     struct silt_grave grave;
 };
 

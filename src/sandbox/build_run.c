@@ -127,7 +127,7 @@ void silt_build_need(struct silt_build *b, struct silt_build_box *box, const str
         return;
     }
     struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(box->id));
-    if (s == NULL || s->state == SILT_SANDBOX_DESTROYING) {
+    if (s == NULL || s->state == SILT_SANDBOX_DESTROYING || memcmp(s->row.digest, box->digest, SILT_DIGEST_SIZE) != 0) {
         (void)silt_fail(&e, SILT_GONE, "a sandbox of the build was destroyed by somebody else");
         silt_build_fail(b, &e);
         return;
@@ -342,9 +342,17 @@ void silt_build_seal(struct silt_build *b)
 
 /* ---- RUN and WORKDIR ---- */
 
+/* An image without a shell, or one that lets nothing more run: its sandbox is started anew. */
 static void on_quiet(struct silt_build *b)
 {
-    silt_build_seal(b); /* whether there was somebody or not */
+    struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(b->work.id));
+    if (b->run.code == 0) {
+        silt_build_seal(b);
+        return;
+    }
+    if (s != NULL)
+        silt_sandbox_stop(s, "exit", "a step of a build is over");
+    silt_build_need(b, &b->work, b->image, silt_build_network(b), silt_build_seal);
 }
 
 /* What the command has left running: it would run in the next step, too, and write while files are sealed. */

@@ -71,6 +71,7 @@ static int expand_choice(struct expander *x, silt_slice value)
     if (!more(x))
         return unclear(x);
     x->at++;
+    out->broken = out->broken || word.broken;
     if (how == '?' && !is_set)
         return silt_fail(x->error, SILT_INVALID, "%.*s", word.len > 200 ? 200 : (int)word.len,
                          word.len > 0 ? word.data : "a variable is not set");

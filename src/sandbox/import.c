@@ -185,6 +185,14 @@ static void is_unpacked(struct silt_import *i)
         commit(i);
 }
 
+/* Not one that an image with files of another kind has: silt-fetch says what it is, and may have been taken over by what it read. */
+static bool has_fit_digest(const struct silt_import *i)
+{
+    static const uint8_t none[SILT_DIGEST_SIZE];
+    const struct silt_image *there = silt_image_by_digest(i->registry, i->answer.digest);
+    return memcmp(i->answer.digest, none, sizeof(none)) != 0 && (there == NULL || (!there->row.layered && there->parent == NULL));
+}
+
 static void on_result(struct silt_watch *w, uint32_t events)
 {
     struct silt_import *i = silt_container_of(w, struct silt_import, result);
@@ -211,6 +219,11 @@ static void on_result(struct silt_watch *w, uint32_t events)
     if (i->state == FEEDING) {
         (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: result before the end of the stream",
                         i->name);
+        finish(i, NULL, &e);
+        return;
+    }
+    if (!has_fit_digest(i)) {
+        (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: a digest that is none of a tree", i->name);
         finish(i, NULL, &e);
         return;
     }

@@ -130,7 +130,8 @@ static void done(struct silt_sandbox *s, const struct silt_error *e)
     if (e != NULL && !n->changing && e->code != SILT_UNAVAILABLE)
         silt_loop_after(s->registry->loop, &n->late, RETRY_MS); /* nobody else would */
     if (e != NULL)
-        silt_log(SILT_LOG_WARN, "sandbox.network", "sandbox=%s error=\"%s\"", s->row.id, e->text);
+        silt_log(n->failing ? SILT_LOG_DEBUG : SILT_LOG_WARN, "sandbox.network", "sandbox=%s error=\"%s\"", s->row.id, e->text);
+    n->failing = e != NULL && !n->changing;
     if (n->changing && e != NULL)
         undo(s);
     forget_before(n);

@@ -37,6 +37,7 @@ struct silt_network { /* in each sandbox */
     bool changing;                   /* one is under way, and these were in the row before it: */
     enum silt_net_mode before;
     char *before_allow;          /* owned */
+    bool failing;                /* so did what was tried before: it has been told */
     bool stale;                  /* it may be in another mode than the row says */
     bool coming;                 /* commands wait for it */
     bool demanded;               /* by whoever created it: without a network it is not made */

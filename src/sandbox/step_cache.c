@@ -5,6 +5,11 @@
 
 #include <stdlib.h>
 
+enum {
+    RESULTS_MIN = 16, /* images that somebody knows by their digest only are kept without a cache, too */
+    LOST_MAX = 4096,
+};
+
 struct step {
     struct silt_link link; /* in registry->steps, the one used last at the end */
     struct silt_step_row row;
@@ -65,16 +70,18 @@ void silt_step_cache_put(struct silt_registry *r, const uint8_t key[SILT_DIGEST_
 {
     struct silt_step_row row;
     struct step *s = silt_map_find(&r->steps_by_key, key_of(key));
+    bool is_result = memcmp(key, i->row.digest, SILT_DIGEST_SIZE) == 0;
+    size_t most = is_result && r->settings.build_steps < RESULTS_MIN ? RESULTS_MIN : r->settings.build_steps;
+    if (most == 0)
+        return;
     silt_image_hold(i);
     if (s != NULL)
         remove_step(r, s);
-    while (r->steps_by_key.used > 0 && r->steps_by_key.used >= r->settings.build_steps)
+    while (r->steps_by_key.used >= most)
         remove_step(r, silt_list_first(&r->steps, struct step, link));
-    if (r->settings.build_steps > 0) {
-        memcpy(row.key, key, sizeof(row.key));
-        memcpy(row.digest, i->row.digest, sizeof(row.digest));
-        save(r, add(r, &row, i));
-    }
+    memcpy(row.key, key, sizeof(row.key));
+    memcpy(row.digest, i->row.digest, sizeof(row.digest));
+    save(r, add(r, &row, i));
     silt_image_release(i);
 }
 
@@ -86,17 +93,34 @@ size_t silt_step_cache_clear(struct silt_registry *r)
     return count;
 }
 
+struct loader {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_buf lost;           /* rows whose image is gone */
+};
+
 static void load(void *context, const struct silt_step_row *row)
 {
-    struct silt_registry *r = context;
-    struct silt_image *i = silt_image_by_digest(r, row->digest);
+    struct loader *l = context;
+    struct silt_image *i = silt_image_by_digest(l->registry, row->digest);
     if (i != NULL)
-        (void)add(r, row, i);
+        (void)add(l->registry, row, i);
+    else
+        silt_buf_add(&l->lost, (silt_slice){(const char *)row, sizeof(*row)});
 }
 
+/* Not more than LOST_MAX at once: the next start takes the rest. */
 int silt_step_cache_load(struct silt_registry *r, struct silt_error *e)
 {
-    return silt_store_each_step(r->store, load, r, e);
+    struct loader l = {.registry = r};
+    struct silt_step_row row;
+    silt_buf_init(&l.lost, LOST_MAX * sizeof(row));
+    int done = silt_store_each_step(r->store, load, &l, e);
+    for (size_t at = 0; done == 0 && at < l.lost.len; at += sizeof(row)) {
+        memcpy(&row, l.lost.data + at, sizeof(row));
+        done = silt_store_remove_step(r->store, &row, e);
+    }
+    silt_buf_fini(&l.lost);
+    return done;
 }
 
 void silt_step_cache_forget(struct silt_registry *r)

@@ -239,6 +239,7 @@ const WRONG = {
 	'an unknown owner': ['FROM base\nCOPY --chown=nobody-knows file /x', /chown/],
 	'another platform': ['FROM --platform=linux/arm64 base', /arm64/],
 	'a variable that is unclear': ['FROM base\nENV A=${B!}', /variable/],
+	'a user of more bytes than a sandbox takes': [`FROM base\nUSER ${'u'.repeat(200)}`, /User/],
 	'nothing in it': ['', /FROM/],
 };
 for (const [name, [text, message]] of Object.entries(WRONG))
@@ -278,6 +279,32 @@ test('what a command leaves running does not reach the next one', async t => {
 	const { text } = await output(t, { Dockerfile: 'FROM base\nRUN (setsid sleep 1000.79 >/dev/null 2>&1 &); sleep 0.2\nRUN for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline 2>/dev/null; echo; done | grep -c "sleep 1000.7[9]" > /count; true' }, 'cat /count');
 	assert.equal(text, '0\n');
 	await nothingLeft();
+});
+
+test('also in an image without a shell', async t => {
+	const bash = text => `RUN ${JSON.stringify(['/bin/bash', '-c', text])}`;
+	const { text } = await output(t, { Dockerfile: `FROM base\n${bash('rm -f /bin/sh /usr/bin/sh; (setsid sleep 1000.77 >/dev/null 2>&1 &); sleep 0.2')}\n${bash('for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline 2>/dev/null; echo; done | grep -c "sleep 1000.7[7]" > /count; true')}\n` }, 'cat /count; test -e /bin/sh || echo none');
+	assert.equal(text, '0\nnone\n');
+	await nothingLeft();
+});
+
+test('a thousand steps that need no command are done one after the other', async t => {
+	const { image } = await output(t, { Dockerfile: `FROM base\n${Array.from({ length: 1000 }, (_, i) => `LABEL last=${i}`).join('\n')}\n` }, 'true');
+	assert.equal(image.config.Labels.last, '999');
+	await nothingLeft();
+});
+
+test('what somebody knows by its digest only is kept, also without a cache', async () => {
+	const other = await startDaemon({ flags: { 'build.cache': 0 } });
+	try {
+		const { done } = await built(other, { Dockerfile: 'FROM base\nRUN echo x > /x\nENV A=1' });
+		assert.deepEqual((await other.api('GET', `/v1/images/${done.id}`)).body.config.Env, ['A=1']);
+		const again = await built(other, { Dockerfile: 'FROM base\nRUN echo x > /x\nENV B=1' });
+		assert.ok(again.steps.every(s => !s.cached));
+		assert.equal((await other.api('GET', `/v1/images/${done.id}`)).status, 200);
+	} finally {
+		await other.stop();
+	}
 });
 
 test('an image that is removed while a COPY from it waits is not there any more, and nothing worse', async () => {

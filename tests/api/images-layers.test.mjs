@@ -68,6 +68,8 @@ test('layers lie on layers, and each shows what is below it', async t => {
 	}
 	box = await daemon.box(t, { image: `deep:${depth}` });
 	assert.equal(await box.out('cat /opt/last /opt/dir/in; ls /opt | sort -n | tail -3'), `${depth}\n${depth}\n${depth - 2}\n${depth - 1}\n${depth}\n`);
+	// Linux before 6.5 knows no other way to name them.
+	assert.match((await box.out('cat /proc/mounts')).split('\n').find(line => line.includes(' / ')), new RegExp(`lowerdir=\\d+(:\\d+){${depth}},`));
 	await box.destroy();
 	for (let i = 1; i < depth; i++)
 		await remove(`deep:${i}`);

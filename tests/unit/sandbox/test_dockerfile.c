@@ -117,6 +117,19 @@ TEST(words_are_expanded_as_a_shell_does)
         assert_string_equal(expanded(pairs[i][0]), pairs[i][1]);
 }
 
+TEST(a_word_that_is_too_long_is_not_cut)
+{
+    silt_auto_buf word;
+    silt_buf_init(&word, SILT_DOCKER_VALUE_MAX * 2);
+    silt_buf_add(&word, SILT_LIT("${B:-"));
+    for (size_t i = 0; i <= SILT_DOCKER_VALUE_MAX; i++)
+        silt_buf_add_byte(&word, 'x');
+    silt_buf_add(&word, SILT_LIT("}"));
+    silt_buf_add_byte(&word, 0);
+    assert_false(word.broken);
+    assert_string_equal(expanded(word.data), "refused");
+}
+
 TEST(pairs_are_cut_at_blanks_outside_of_quotes)
 {
     struct silt_docker_pair *pairs;
