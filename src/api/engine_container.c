@@ -412,11 +412,13 @@ SILT_HANDLER(silt_engine_container_remove)
         silt_engine_refuse(r, 409, "removal of container %s is already in progress", c->row.id);
         return;
     }
+    silt_slice force = silt_engine_query(r, "force");
     if (!silt_engine_query_bool(r, "force") && (silt_container_runs(c) || c->state == SILT_CONTAINER_IS_STARTING)) {
         silt_engine_refuse(r, 409, "cannot remove container %s: it is running; stop it first or force the removal", c->row.id);
         return;
     }
-    silt_container_remove(c, &new_deed(r, on_deed)->ask);
+    /* That is how workerd spells it. A person's commands say 1. */
+    silt_container_remove(c, silt_slice_eq(force, SILT_LIT("true")), &new_deed(r, on_deed)->ask);
 }
 
 /* Signals */

@@ -277,7 +277,7 @@ static void on_destroyed(struct silt_waiter *w, struct silt_sandbox *s, const st
 /* The files of one that had ended wait for the next of its name; those of one that ran go. */
 static bool keeps_files(const struct silt_container *c)
 {
-    return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && !c->doomed;
+    return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && (!c->doomed || c->spared);
 }
 
 /* One that never ran may have one all the same: of a siltd that died while it was started. */
@@ -309,7 +309,9 @@ static void remove_now(struct silt_container *c)
     silt_sandbox_destroy(s, &c->waiter);
 }
 
-void silt_container_remove(struct silt_container *c, struct silt_container_ask *a)
+/* A workerd whose wait broke with siltd takes its container for ended, and does not look. It removes what it believes to be a leftover: when its object goes,
+ * or when the next start finds the name taken. One that knows better (its wait did not break, or it looked after its own restart) waits for the end. */
+void silt_container_remove(struct silt_container *c, bool unsure, struct silt_container_ask *a)
 {
     if (a != NULL) {
         silt_list_init(&a->link);
@@ -320,6 +322,7 @@ void silt_container_remove(struct silt_container *c, struct silt_container_ask *
     bool ran = c->state == SILT_CONTAINER_IS_STARTING || c->state == SILT_CONTAINER_IS_RUNNING;
     if (ran || c->state == SILT_CONTAINER_IS_ENDING) {
         c->doomed = true;
+        c->spared = unsure && c->unwatched;
         end(c, KILLED);
         return;
     }
@@ -344,6 +347,7 @@ bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w
         *ret_code = c->row.exit_code;
         return true;
     }
+    c->unwatched = c->unwatched && w->removed;
     silt_list_append(&c->waits, &w->link);
     return false;
 }
@@ -803,6 +807,7 @@ static void load(void *context, struct silt_container_row *row)
     enter(c, row->status == SILT_CONTAINER_RUNNING   ? SILT_CONTAINER_IS_RUNNING
              : row->status == SILT_CONTAINER_CREATED ? SILT_CONTAINER_IS_CREATED
                                                      : SILT_CONTAINER_IS_EXITED);
+    c->unwatched = c->state == SILT_CONTAINER_IS_RUNNING;
     struct silt_sandbox *s = sandbox_of(c);
     if (c->state != SILT_CONTAINER_IS_RUNNING || s == NULL)
         return;
@@ -862,7 +867,7 @@ static void look_at_sidecar(struct silt_container *c)
         return;
     }
     if (++c->unheard >= UNHEARD_MAX)
-        silt_container_remove(c, NULL);
+        silt_container_remove(c, false, NULL);
 }
 
 static bool has_container(struct silt_containers *all, const char *sandbox)

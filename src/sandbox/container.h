@@ -49,6 +49,8 @@ struct silt_container {
     bool builtin;                  /* port SILT_CONTROL_PORT is served by us */
     bool reused;                   /* its sandbox has files of an earlier one */
     bool doomed;                   /* it is removed as soon as it has ended */
+    bool spared;                   /* ...but its files are not */
+    bool unwatched;                /* it ran when siltd began, and nobody has waited for its end since */
     bool clearing;                 /* files of an earlier one are going */
     struct silt_waiter waiter;     /* for its sandbox */
     struct silt_process_watch watch;
@@ -105,8 +107,8 @@ void silt_container_start(struct silt_container *c, struct silt_container_ask *a
 int silt_container_kill(struct silt_container *c, int signal, struct silt_error *e);
 /* SIGTERM, then SIGKILL after so many seconds. */
 int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e);
-/* Ends it first if it runs. The name is free when `a` (may be NULL) is told. */
-void silt_container_remove(struct silt_container *c, struct silt_container_ask *a);
+/* Ends it first if it runs. The name is free when `a` (may be NULL) is told. `unsure`: who asks may believe that it has ended. */
+void silt_container_remove(struct silt_container *c, bool unsure, struct silt_container_ask *a);
 /* At once when it is so already: true, and the code. */
 bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w, int32_t *ret_code);
 void silt_container_wait_leave(struct silt_container_wait *w);

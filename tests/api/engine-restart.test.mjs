@@ -62,6 +62,39 @@ test('containers, their programs, sidecars and files are found again by a new si
 	assert.deepEqual((await waited).json, { StatusCode: 9 }, 'its end is noticed');
 });
 
+test('who removes a container without knowing that it lived through a restart does not take its files; who knows, or is a person, does', async t => {
+	const names = Array.from({ length: 4 }, newName);
+	const [unaware, refused, aware, person] = names;
+	for (const name of names) {
+		const { port } = await engine.app(t, { name });
+		await execute(port, 'echo kept > /workspace/file');
+	}
+	await killSiltd();
+	const again = async name => {
+		await engine.create(name);
+		await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+		return execute(await engine.port(`${name}-proxy`), 'cat /workspace/file 2>/dev/null || echo none');
+	};
+	await engine.expect(204, 'DELETE', `/containers/${unaware}?force=true`); // its object was evicted
+	assert.equal(await again(unaware), 'kept\n');
+	await engine.expect(204, 'DELETE', `/containers/${unaware}?force=true`);
+	assert.equal(await again(unaware), 'none\n', 'this one was started by the siltd of now');
+	assert.equal((await engine.ask('POST', `/containers/create?name=${refused}`, { Image: 'base' })).status, 409); // workerd's start: the name is taken
+	await engine.expect(204, 'DELETE', `/containers/${refused}?force=true`);
+	assert.equal((await engine.wait(refused, 'removed')).status, 404);
+	assert.equal(await again(refused), 'kept\n');
+	const waiting = net.connect(engine.socket);
+	t.after(() => waiting.destroy());
+	const waited = within(30_000, 'the end', new Promise((resolve, reject) => waiting.on('data', piece => resolve(piece.toString())).on('error', reject)));
+	await new Promise(resolve => waiting.write(`POST /containers/${aware}/wait HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, resolve));
+	await engine.expect(200, 'GET', `/containers/${aware}/json`); // it is served after the wait
+	await engine.expect(204, 'DELETE', `/containers/${aware}?force=true`);
+	assert.match(await waited, /"StatusCode":137/);
+	assert.equal(await again(aware), 'none\n');
+	await engine.expect(204, 'DELETE', `/containers/${person}?force=1`);
+	assert.equal(await again(person), 'none\n');
+});
+
 test('a program that ends while there is no siltd has ended when there is one', async t => {
 	const { name, port, id } = await engine.app(t, { cmd: ['sh', '-c', 'while [ ! -e /tmp/go ]; do sleep 0.02; done; sleep 1; exit 6'] });
 	await execute(port, 'touch /tmp/go');

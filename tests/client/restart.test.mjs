@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// siltd dies under the real workerd, whose wait for the end of its container breaks with it.
+import './lib/fetched.mjs';
+import '../lib/inside.mjs';
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/daemon.mjs';
+import { Engine } from '../lib/engine.mjs';
+import { Internet, NETWORK } from '../lib/internet.mjs';
+import { until } from '../lib/wait.mjs';
+import { startWorkerd } from './lib/workerd.mjs';
+
+const ends = [];
+let internet, daemon, engine, workerd;
+before(async () => {
+	internet = await Internet.start();
+	daemon = await startDaemon(NETWORK);
+	engine = new Engine(daemon);
+	workerd = await startWorkerd({ after: fn => ends.push(fn) }, daemon, { entry: path.join(import.meta.dirname, 'lasting/index.mjs') });
+});
+after(async () => {
+	for (const end of ends.reverse())
+		await end();
+	await daemon?.stop();
+	internet?.stop();
+});
+
+async function killSiltd() {
+	const pid = daemon.siltd();
+	process.kill(pid, 'SIGKILL');
+	await until('a new siltd', () => daemon.programs('siltd').some(other => other !== pid), 30_000);
+	await daemon.healthy();
+	await until('the engine socket', async () => (await engine.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200, 30_000);
+}
+
+async function call(where, body) {
+	const answer = await fetch(`${workerd.url}${where}`, { method: 'POST', body });
+	return { status: answer.status, said: await answer.json() };
+}
+
+/** The client itself fails calls of the moment in which it notices that a connection is gone; later ones have to succeed. */
+const execute = (transport, command) => until(`${command} by ${transport}`, async () => {
+	const { status, said } = await call(`/${transport}/exec`, command);
+	return status === 200 && said;
+}, 60_000);
+
+for (const transport of ['http', 'websocket', 'rpc'])
+	test(`files are still there after the death of siltd, and gone after a destroy(): by ${transport}`, async () => {
+		await execute(transport, 'echo kept > /workspace/file');
+		for (let i = 0; i < 2; i++) { // what a restart has spared once is spared again
+			await killSiltd();
+			assert.equal((await execute(transport, 'cat /workspace/file')).stdout, 'kept\n');
+		}
+		assert.equal((await call(`/${transport}/destroy`)).status, 200);
+		assert.notEqual((await execute(transport, 'cat /workspace/file')).exitCode, 0);
+		assert.equal((await call(`/${transport}/destroy`)).status, 200);
+	});
