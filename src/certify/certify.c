@@ -163,6 +163,7 @@ int silt_certify_authority(const char *domain, struct silt_certify_pair *ret, st
         return -1;
     if (add(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0", e) < 0
         || add(x, x, NID_key_usage, "critical,keyCertSign,cRLSign", e) < 0
+        || add(x, x, NID_ext_key_usage, "serverAuth", e) < 0 /* where it is trusted for everything, it signs no mail and no program */
         || add(x, x, NID_subject_key_identifier, "hash", e) < 0 || add(x, x, NID_name_constraints, names, e) < 0
         || sign(x, x, key, e) < 0)
         return -1;

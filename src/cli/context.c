@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#define FILE_TOO_LARGE (1ULL << 33) /* eleven octal digits */
+
 enum { BLOCK = 512, NAME = 100, IGNORE_FILE_MAX = 1 << 20, DEPTH_MAX = 256 };
 
 /* In the child. */
@@ -112,6 +114,8 @@ static int put_file(struct packer *p, int folder, const char *name, const struct
         .name = p->path, .target = "", .type = '0', .mode = st->st_mode, .size = (uint64_t)st->st_size, .mtime_s = st->st_mtim.tv_sec};
     if (fd < 0)
         return silt_fail_errno(e, "open %s", p->path);
+    if (x.size >= FILE_TOO_LARGE)
+        return silt_fail(e, SILT_LIMIT, "%s has 8 GiB or more", p->path);
     return put_entry(p, &x, e) < 0 ? -1 : put_content(p, fd, x.size, e);
 }
 

@@ -94,6 +94,8 @@ static int print(const struct docker *d, const char *usual, const struct silt_js
     silt_buf_init(&out, OUTPUT_MAX);
     if (silt_template_write(silt_slice_of(format), value, &out, e) < 0)
         return -1;
+    if (out.broken)
+        return silt_fail(e, SILT_LIMIT, "more than %d bytes to print", OUTPUT_MAX);
     (void)fwrite(out.data, 1, out.len, stdout);
     if (out.len == 0 || out.data[out.len - 1] != '\n')
         (void)putchar('\n');
@@ -143,7 +145,7 @@ static int write_filters(const struct docker *d, struct silt_buf *b, struct silt
     }
     silt_json_close(b, '}');
     silt_buf_add_byte(b, 0);
-    return 0;
+    return b->broken ? silt_fail(e, SILT_INVALID, "the filters are too long") : 0;
 }
 
 /* As `docker ps` names things. */
@@ -507,8 +509,12 @@ int silt_cli_wrangler_env(int argc, char **argv)
     struct silt_error e;
     if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0 || silt_docker_find_socket(NULL, socket, &e) < 0)
         return silt_cli_fail(&e);
+    if (strchr(socket, '\'') != NULL) { /* a shell reads what is printed */
+        (void)silt_fail(&e, SILT_INVALID, "the socket %s has a quote in its path", socket);
+        return silt_cli_fail(&e);
+    }
     find_program(program);
-    (void)printf("export WRANGLER_DOCKER_BIN='%s'\nexport WRANGLER_DOCKER_HOST=unix://%s\nexport DOCKER_HOST=unix://%s\n", program, socket, socket);
+    (void)printf("export WRANGLER_DOCKER_BIN='%s'\nexport WRANGLER_DOCKER_HOST='unix://%s'\nexport DOCKER_HOST='unix://%s'\n", program, socket, socket);
     if (access(socket, R_OK | W_OK) < 0)
         (void)fprintf(stderr, "silt: %s cannot be opened by this user; see the settings engine.mode and engine.group\n", socket);
     return EXIT_SUCCESS;

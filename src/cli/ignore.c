@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ignore.h"
 
+#include <limits.h>
+#include <string.h>
+
 static silt_slice trim(silt_slice s)
 {
     while (s.len > 0 && memchr(" \t\r", s.data[0], 3) != NULL)
@@ -56,43 +59,94 @@ static bool in_set(silt_slice *glob, char c)
     return found != negated && c != '/';
 }
 
-/* Each star tries what is left once; a rule is a line of a file of the user's own. */
+/* What a byte of the path may be, at the beginning of a rule; as many bytes of it say so. */
+static bool takes(silt_slice glob, char c, size_t *ret_len)
+{
+    silt_slice rest = glob;
+    if (glob.data[0] == '[') {
+        bool in = in_set(&rest, c);
+        *ret_len = glob.len - rest.len;
+        return in;
+    }
+    bool escaped = glob.data[0] == '\\' && glob.len > 1;
+    char want = glob.data[escaped];
+    *ret_len = 1 + escaped;
+    return want == '?' && !escaped ? c != '/' : c == want;
+}
+
+/* Where in the path that may end which was read of a rule: all places at once, since stars that try one after the other would take for
+ * ever with a rule that a stranger wrote. */
+struct places {
+    size_t low, high; /* the first and the last; none: low > high */
+    bool at[PATH_MAX + 1];
+};
+
+/* Behind a star: up to the end of the path, or of its folder. */
+static void spread(struct places *p, silt_slice path, bool over_slashes)
+{
+    bool on = false;
+    size_t end = p->high;
+    for (size_t i = p->low; i <= path.len && (on || i <= p->high); i++) {
+        on = on || p->at[i];
+        p->at[i] = on;
+        end = on && i > end ? i : end;
+        on = on && (over_slashes || i == path.len || path.data[i] != '/');
+    }
+    p->high = end;
+}
+
+static void advance(struct places *p, silt_slice *glob, silt_slice path)
+{
+    size_t len, low = SIZE_MAX, high = 0;
+    (void)takes(*glob, 0, &len);
+    for (size_t i = p->high + 1; i-- > p->low;) {
+        bool next = p->at[i] && i < path.len && takes(*glob, path.data[i], &len);
+        p->at[i] = false;
+        if (!next)
+            continue;
+        p->at[i + 1] = true;
+        low = i + 1;
+        high = high > 0 ? high : i + 1;
+    }
+    p->low = low;
+    p->high = high;
+    *glob = (silt_slice){glob->data + len, glob->len - len};
+}
+
+/* Any number of folders, also none. */
+static void skip_folders(struct places *p, silt_slice path)
+{
+    static bool before[PATH_MAX + 1];
+    silt_slice slash = SILT_LIT("/");
+    size_t low = p->low, high = p->high;
+    memcpy(before + low, p->at + low, high - low + 1);
+    spread(p, path, true);
+    advance(p, &slash, path);
+    for (size_t i = low; i <= high; i++)
+        p->at[i] = p->at[i] || before[i];
+    p->low = low;
+    p->high = p->high > high ? p->high : high;
+}
+
 static bool fits(silt_slice glob, silt_slice path)
 {
-    while (glob.len > 0) {
-        if (silt_slice_starts(glob, SILT_LIT("**"))) {
-            silt_slice rest = {glob.data + 2, glob.len - 2};
-            if (rest.len > 0 && rest.data[0] == '/' && fits((silt_slice){rest.data + 1, rest.len - 1}, path))
-                return true; /* no folder at all */
-            for (size_t i = 0; i <= path.len; i++)
-                if (fits(rest, (silt_slice){path.data + i, path.len - i}))
-                    return true;
-            return false;
-        }
-        if (glob.data[0] == '*') {
-            silt_slice rest = {glob.data + 1, glob.len - 1};
-            for (size_t i = 0;; i++) {
-                if (fits(rest, (silt_slice){path.data + i, path.len - i}))
-                    return true;
-                if (i == path.len || path.data[i] == '/')
-                    return false;
-            }
-        }
-        if (path.len == 0)
-            return false;
-        if (glob.data[0] == '[') {
-            if (!in_set(&glob, path.data[0]))
-                return false;
+    static struct places p;
+    memset(p.at, 0, path.len + 1);
+    p.low = p.high = 0;
+    p.at[0] = true;
+    while (glob.len > 0 && p.low <= p.high) {
+        if (silt_slice_starts(glob, SILT_LIT("**/"))) {
+            skip_folders(&p, path);
+            glob = (silt_slice){glob.data + 3, glob.len - 3};
+        } else if (glob.data[0] == '*') {
+            size_t stars = silt_slice_starts(glob, SILT_LIT("**")) ? 2 : 1;
+            spread(&p, path, stars == 2);
+            glob = (silt_slice){glob.data + stars, glob.len - stars};
         } else {
-            bool escaped = glob.data[0] == '\\' && glob.len > 1;
-            char want = glob.data[escaped];
-            if (!(want == '?' && !escaped ? path.data[0] != '/' : path.data[0] == want))
-                return false;
-            glob = (silt_slice){glob.data + 1 + escaped, glob.len - 1 - escaped};
+            advance(&p, &glob, path);
         }
-        path = (silt_slice){path.data + 1, path.len - 1};
     }
-    return path.len == 0;
+    return p.low <= p.high && p.high == path.len;
 }
 
 /* It, or a folder that it is in. */
@@ -107,7 +161,7 @@ static bool fits_part(silt_slice glob, silt_slice path)
 bool silt_ignore_fits(const struct silt_ignore *g, silt_slice path)
 {
     bool ignored = false;
-    for (size_t i = 0; i < g->count; i++)
+    for (size_t i = 0; i < g->count && path.len <= PATH_MAX; i++)
         if (ignored == g->rules[i].back && fits_part(g->rules[i].glob, path))
             ignored = !g->rules[i].back;
     return ignored;

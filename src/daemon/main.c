@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -257,6 +258,7 @@ int main(int argc, char **argv)
 {
     static struct daemon d;
     struct silt_error e = {0};
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* tokens and keys of authorities must not end in a core file */
     if (silt_config_load(argc, argv, &d.config, &e) < 0) {
         (void)fprintf(stderr, "siltd: %s\n", e.text);
         return 2;

@@ -39,6 +39,12 @@ static int64_t now_s(void)
     return silt_clock_wall_ms() / 1000;
 }
 
+/* No file of the machine's has a say in this; who comes first decides for the whole process. */
+static void init(void)
+{
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 /* Certificates */
 
 static bool add_extension(X509 *x, X509 *issuer, int nid, const char *value)
@@ -149,6 +155,7 @@ static int read_pem(const struct silt_egress_authority *given, struct silt_mint 
 
 int silt_mint_authority(struct silt_egress_authority *ret, struct silt_error *e)
 {
+    init();
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *x = key != NULL ? begin(key, now_s() + AUTHORITY_S) : NULL;
     *ret = (struct silt_egress_authority){0};
@@ -163,6 +170,7 @@ int silt_mint_open(const struct silt_egress_authority *given, struct silt_mint *
     struct silt_mint *m = calloc(1, sizeof(*m));
     if (m == NULL)
         abort();
+    init();
     m->leaf_key = EVP_EC_gen("P-256");
     int done = m->leaf_key != NULL ? read_pem(given, m, e) : fail(e, "make a key");
     if (done < 0)

@@ -6,7 +6,13 @@
 
 #include <stdio.h>
 
-enum { DAY_S = 24 * 3600, LEAF_S = 30 * DAY_S };
+enum {
+    DAY_S = 24 * 3600,
+    LEAF_S = 30 * DAY_S,
+    TOKEN = 1000, /* one new certificate: about a millisecond, in which nobody else is served */
+    TOKENS_PER_MS = 20,
+    TOKENS_MAX = 2 * SILT_LEAVES_EACH_MAX * TOKEN,
+};
 
 struct leaf {
     struct silt_link link, own;       /* of all; of its authority, oldest first */
@@ -23,6 +29,7 @@ struct silt_authority {
     struct silt_mint *mint;
     struct silt_map leaves;
     struct silt_link order;
+    int64_t tokens, counted_ms;
 };
 
 static int64_t now_s(void)
@@ -61,10 +68,24 @@ static int sign(const struct silt_authority *a, const char *name, int64_t until_
                                  ret, e);
 }
 
+static bool take_token(struct silt_authority *a)
+{
+    int64_t now = silt_clock_ms();
+    int64_t tokens = a->tokens + (now - a->counted_ms) * TOKENS_PER_MS;
+    a->counted_ms = now;
+    a->tokens = tokens < TOKENS_MAX ? tokens : TOKENS_MAX;
+    if (a->tokens < TOKEN)
+        return false;
+    a->tokens -= TOKEN;
+    return true;
+}
+
 static int add_leaf(struct silt_authority *a, const char *name, struct leaf **ret, struct silt_error *e)
 {
     struct silt_tls_identity *identity;
     int64_t until_s = now_s() + LEAF_S;
+    if (!take_token(a))
+        return silt_fail(e, SILT_LIMIT, "too many new names at once");
     if (sign(a, name, until_s, &identity, e) < 0)
         return silt_because(e, "certificate for %s", name);
     make_room(a);
@@ -159,6 +180,8 @@ int silt_authorities_at(struct silt_authorities *all, uint64_t number, const str
         abort();
     a->all = all;
     a->number = number;
+    a->tokens = TOKENS_MAX;
+    a->counted_ms = silt_clock_ms();
     silt_map_init(&a->leaves);
     silt_list_init(&a->order);
     if (fill(a, given, e) < 0) {

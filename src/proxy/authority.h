@@ -26,6 +26,6 @@ int silt_authorities_at(struct silt_authorities *all, uint64_t number, const str
 struct silt_authority *silt_authorities_find(const struct silt_authorities *all, uint64_t number);
 void silt_authorities_drop(struct silt_authorities *all, uint64_t number); /* fine when there is none */
 const struct silt_egress_authority *silt_authority_blob(const struct silt_authority *a);
-/* For the server of this name; borrowed until the next call. */
+/* For the server of this name; borrowed until the next call. SILT_LIMIT: too many new names at once. */
 int silt_authority_leaf(struct silt_authority *a, const char *name, const struct silt_tls_identity **ret,
                         struct silt_error *e);

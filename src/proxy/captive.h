@@ -40,6 +40,7 @@ struct silt_captive { /* of a link */
     uint64_t authority;
     char *globs; /* one a line; owned */
     size_t globs_len;
+    int64_t steps, steps_ms; /* what questions may still cost; since when (names.c) */
 };
 
 /* SILT_NOT_FOUND: there are no sockets, neither given nor from before. `fds` are taken when it succeeds. */

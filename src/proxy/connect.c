@@ -40,6 +40,12 @@ static bool look_at_request(silt_slice bytes, struct silt_connect_hints *h)
     return true;
 }
 
+bool silt_connect_has_more(silt_slice before, silt_slice new)
+{
+    return before.len == 0 || before.data[0] == HANDSHAKE || before.len + new.len >= SILT_CONNECT_PEEK_MAX
+           || silt_slice_has_byte(new, '\n');
+}
+
 bool silt_connect_look(silt_slice bytes, uint16_t port, struct silt_connect_hints *ret)
 {
     bool whole = true;

@@ -15,6 +15,8 @@ struct silt_connect_hints { /* as silt_policy_clean makes them; "": none */
     char host[SILT_EGRESS_NAME]; /* of a request of HTTP/1 to port 80 */
 };
 
+/* Whether it is worth a look when `new` has come behind `before`: a head that comes byte by byte is not read again for each. */
+bool silt_connect_has_more(silt_slice before, silt_slice new);
 /* `bytes`: the first ones, at least one. true: all is known that ever will be; false: more bytes could tell more. */
 bool silt_connect_look(silt_slice bytes, uint16_t port, struct silt_connect_hints *ret);
 void silt_connect_write(struct silt_buf *out, const struct sockaddr_storage *to,

@@ -24,7 +24,7 @@ static int send_some(int fd, silt_slice *bytes, uint64_t *count)
 int silt_flow_flush(int fd, struct silt_buf *b, uint64_t *count)
 {
     silt_slice rest = silt_buf_slice(b);
-    if (send_some(fd, &rest, count) < 0)
+    if (b->broken || send_some(fd, &rest, count) < 0)
         return -1;
     silt_buf_drop(b, b->len - rest.len);
     if (b->len == 0 && b->cap > SILT_FLOW_KEEP)
@@ -37,7 +37,7 @@ int silt_flow_forward(int fd, struct silt_buf *b, silt_slice bytes, uint64_t *co
     if (b->len == 0 && send_some(fd, &bytes, count) < 0)
         return -1;
     silt_buf_add(b, bytes);
-    return 0;
+    return b->broken ? -1 : 0;
 }
 
 void silt_flow_reset_at_close(int fd)

@@ -2,10 +2,11 @@
 #include "proxy/glob.h"
 
 /* When something does not fit behind a star, the last star takes one byte more: no star before it needs to be asked again. */
-static bool has(silt_slice glob, silt_slice name)
+static bool has(silt_slice glob, silt_slice name, int64_t *steps)
 {
     size_t g = 0, n = 0, star = SIZE_MAX, taken = 0;
     while (n < name.len) {
+        ++*steps;
         if (g < glob.len && glob.data[g] == '*') {
             star = g++;
             taken = n;
@@ -24,11 +25,11 @@ static bool has(silt_slice glob, silt_slice name)
     return g == glob.len;
 }
 
-bool silt_globs_have(silt_slice globs, silt_slice name)
+bool silt_globs_have(silt_slice globs, silt_slice name, int64_t *steps)
 {
     silt_slice glob;
     while (silt_slice_split(&globs, '\n', &glob))
-        if (glob.len > 0 && has(glob, name))
+        if (glob.len > 0 && has(glob, name, steps))
             return true;
     return false;
 }

@@ -5,4 +5,4 @@
 #include "base/slice.h"
 
 /* Lower case on both sides. */
-bool silt_globs_have(silt_slice globs, silt_slice name);
+bool silt_globs_have(silt_slice globs, silt_slice name, int64_t *steps); /* adds what it took */

@@ -17,6 +17,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 struct proxy {
     struct silt_loop loop;
@@ -119,6 +120,7 @@ int main(int argc, char **argv)
     struct silt_error e = {0};
     const char *name = argc > 0 ? argv[0] : "";
     bool dials = strcmp(name, "silt-dial") == 0, previews = strcmp(name, "silt-preview") == 0;
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* keys of certificates and authorities must not end in a core file */
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.config", "error=\"%s\"", e.text);
         return 2;

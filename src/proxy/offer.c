@@ -290,12 +290,18 @@ static bool read_outside(struct offer *o)
 /* A certificate that cannot be had is the end: nothing of this is to be read by anybody else. */
 static bool wrap(struct offer *o)
 {
-    struct silt_captives *all = o->captive->all;
+    struct silt_authority *authority = silt_authorities_find(o->captive->all->authorities, o->captive->authority);
     const struct silt_tls_identity *leaf;
-    struct silt_authority *authority;
     struct silt_error e;
-    if (silt_authorities_at(all->authorities, o->captive->authority, NULL, &authority, &e) < 0
-        || silt_authority_leaf(authority, o->hints.sni, &leaf, &e) < 0) {
+    if (authority == NULL) { /* its sidecar is gone */
+        break_off(o);
+        return false;
+    }
+    if (silt_authority_leaf(authority, o->hints.sni, &leaf, &e) < 0) {
+        if (e.code == SILT_LIMIT) {
+            refuse(o, SILT_REFUSED_LIMIT);
+            return false;
+        }
         silt_log(SILT_LOG_WARN, "offer.leaf", "error=\"%s\"", e.text);
         break_off(o);
         return false;
@@ -420,8 +426,12 @@ static void peek(struct offer *o)
     }
     if (n > 0 && o->first.len == 0)
         silt_loop_after(loop_of(o), &o->late, WHOLE_MS);
-    silt_buf_add(&o->first, (silt_slice){piece, (size_t)n});
+    silt_slice new = {piece, (size_t)n};
+    bool more = silt_connect_has_more(silt_buf_slice(&o->first), new);
+    silt_buf_add(&o->first, new);
     o->inside_ended = n == 0;
+    if (n > 0 && !more)
+        return;
     if (n == 0 || silt_connect_look(silt_buf_slice(&o->first), o->port, &o->hints))
         dial(o);
 }

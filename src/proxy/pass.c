@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "proxy/exchange.h"
 #include "proxy/flow.h"
+#include "proxy/veil.h"
 
 #include <errno.h>
 
@@ -84,6 +85,8 @@ static bool reads_visitor(const struct silt_exchange *x)
 {
     if (x->to_up.len > 0 || x->throttled[SILT_GUEST_UP] || x->visitor->halved)
         return false;
+    if (x->visitor->veil != NULL && silt_veil_is_chatty(x->visitor->veil))
+        return false; /* it wants answers to what it says of TLS, and does not read them */
     return x->stage == SILT_EXCHANGE_TUNNEL || (!x->request_done && !x->up_broken);
 }
 

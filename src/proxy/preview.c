@@ -176,7 +176,6 @@ int silt_preview_run(const struct silt_config *c, struct silt_error *e)
     static struct preview p;
     p.listens = fcntl(SILT_SUPER_FD_PREVIEW, F_GETFD) >= 0; /* before anything else gets this number */
     (void)prctl(PR_SET_NAME, "silt-preview", 0, 0, 0);
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the key of a certificate must not end in a core file */
     if (silt_loop_open(&p.loop, e) < 0 || silt_fd_nonblock(SILT_SUPER_FD_CHANNEL, e) < 0
         || (p.listens && silt_fd_nonblock(SILT_SUPER_FD_PREVIEW, e) < 0))
         return -1;

@@ -8,6 +8,7 @@
 enum {
     ARRIVED_MAX = SILT_VISITOR_PIECE,
     WIRE_MAX = 4 * SILT_VISITOR_PIECE, /* all that v->out holds, wrapped, and answers to handshakes */
+    OWN_MAX = 8 << 10,                 /* of those answers */
 };
 
 struct silt_veil {
@@ -134,7 +135,7 @@ int silt_veil_flush(struct silt_veil *l)
 {
     struct silt_buf *out = &l->visitor->out;
     for (;;) {
-        if (send_wire(l) < 0)
+        if (out->broken || send_wire(l) < 0)
             return -1;
         if (l->wire.len > 0)
             return 0;
@@ -174,4 +175,9 @@ bool silt_veil_is_up(const struct silt_veil *l)
 bool silt_veil_waits(const struct silt_veil *l)
 {
     return l->wire.len > 0;
+}
+
+bool silt_veil_is_chatty(const struct silt_veil *l)
+{
+    return l->wire.len > l->covered + OWN_MAX;
 }

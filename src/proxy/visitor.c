@@ -351,7 +351,9 @@ static void on_readable(struct silt_visitor *v)
         read_hello(v);
     switch (v->state) {
     case SILT_VISITOR_HELLO:
-        if (v->veil != NULL)
+        if (v->veil != NULL && waits(v))
+            v->noisy = true;
+        else if (v->veil != NULL)
             read_head(v);
         break;
     case SILT_VISITOR_IDLE:

@@ -135,6 +135,7 @@ void silt_certificate_close(struct silt_certificate *c)
 void silt_certificate_renew(struct silt_certificate *c)
 {
     c->due = is_set(c->config);
+    c->asked = 0;
 }
 
 /* What became of them */
@@ -161,8 +162,10 @@ bool silt_certificate_take(struct silt_certificate *c, int ret_fds[SILT_CERTIFIC
     c->due = false;
     look_at(c->config, c->told);
     memcpy(c->seen, c->told, sizeof(c->seen));
-    if (silt_certificate_files(c->config, ret_fds, &e) == 0)
+    if (silt_certificate_files(c->config, ret_fds, &e) == 0) {
+        c->asked++;
         return true;
+    }
     refuse(c, e.text);
     return false;
 }
@@ -170,6 +173,9 @@ bool silt_certificate_take(struct silt_certificate *c, int ret_fds[SILT_CERTIFIC
 void silt_certificate_told(struct silt_certificate *c, const struct silt_super_told *told)
 {
     char text[SILT_LOG_QUOTE_SIZE];
+    if (c->asked == 0) /* one that was taken over could make us write without end */
+        return;
+    c->asked--;
     silt_slice said = {told->text, strnlen(told->text, sizeof(told->text))};
     (void)silt_log_quote(said, text);
     if (told->used == 0) {

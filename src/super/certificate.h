@@ -26,7 +26,8 @@ struct silt_certificate {
     void (*on_due)(struct silt_certificate *c);
     struct silt_timer look;
     struct silt_certificate_stamp seen[SILT_CERTIFICATE_FILES], told[SILT_CERTIFICATE_FILES];
-    bool due; /* silt-preview is to be told */
+    bool due;       /* silt-preview is to be told */
+    unsigned asked; /* how often it may say what became of them */
     char used[320], refused[320];
 };
 

@@ -50,6 +50,17 @@ test('an image is built from a folder, without what .dockerignore names', async 
 	assert.match((await silt(['image', 'prune'])).stdout, /^\d+ steps forgotten\n$/);
 });
 
+test('a file that is too large for a context is refused, and nothing is taken for something else', async t => {
+	const large = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-large-'));
+	t.after(() => fs.rmSync(large, { recursive: true }));
+	fs.writeFileSync(path.join(large, 'Dockerfile'), 'FROM base\nCOPY . /ctx\n');
+	fs.writeFileSync(path.join(large, 'hole'), '');
+	fs.truncateSync(path.join(large, 'hole'), 2 ** 33);
+	const result = await silt(['image', 'build', '-t', 'cli/large', large]);
+	assert.notEqual(result.code, 0);
+	assert.match(result.stderr, /hole has 8 GiB or more/);
+});
+
 test('a Dockerfile from elsewhere, or from standard input, is not part of the image', async t => {
 	const elsewhere = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'silt-dockerfile-')), 'My.Dockerfile');
 	t.after(() => fs.rmSync(path.dirname(elsewhere), { recursive: true }));

@@ -63,6 +63,12 @@ test('the sidecar that wrangler wants is never fetched', async () => {
 	await good(['pull', 'my/own:sidecar'], { more: { MINIFLARE_CONTAINER_EGRESS_IMAGE: 'my/own:sidecar' } });
 });
 
+test('filters that are too long are refused with a sentence', async () => {
+	const done = await run(['ps', '--filter', `name=${'x'.repeat(8000)}`]);
+	assert.equal(done.code, 1);
+	assert.match(done.err, /too long/);
+});
+
 test('containers of an image are listed and removed', async t => {
 	const { name } = await engine.app(t);
 	const ids = (await good(['ps', '-a', '--filter', 'ancestor=base', '--format', '{{.ID}}'])).trim().split('\n');
@@ -96,7 +102,10 @@ test('a format that makes no sense is an error', async () => {
 test('silt wrangler-env prints what to set', async () => {
 	const lines = await good(['wrangler-env'], { program: 'silt' });
 	assert.match(lines, /^export WRANGLER_DOCKER_BIN='\/.*\/silt-docker'$/m);
-	assert.ok(lines.includes(`export WRANGLER_DOCKER_HOST=unix://${engine.socket}\n`));
+	assert.ok(lines.includes(`export WRANGLER_DOCKER_HOST='unix://${engine.socket}'\n`));
+	const odd = (await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: 'unix:///tmp/$(x);y.sock' } })).out;
+	assert.ok(odd.includes("export DOCKER_HOST='unix:///tmp/$(x);y.sock'\n"), odd);
+	assert.equal((await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: "unix:///tmp/'.sock" } })).out, '');
 });
 
 test('an image is built from a folder, with the Dockerfile on standard input, and a container runs it', async t => {

@@ -107,6 +107,11 @@ test('silt-proxy has a user of its own and no rights', () => {
 	assert.match(status, /^Seccomp:\t2$/m);
 });
 
+test('whoever holds keys or tokens leaves none of them in a core file', () => {
+	for (const pid of ['siltd', 'silt-proxy', 'silt-preview'].flatMap(name => daemon.programs(name)))
+		assert.equal(fs.statSync(`/proc/${pid}/environ`).uid, 0, `${pid} is not its user's to look at`);
+});
+
 test('the programs that talk to strangers have an end of memory', () => {
 	const sanitized = fs.readFileSync(`${BUILD}/silt-proxy`).includes('__asan_init'); // needs more addresses than there are
 	for (const pid of ['silt-proxy', 'silt-dial', 'silt-preview'].flatMap(name => daemon.programs(name)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Previews by https: what passes through it, whose certificate it is, and what happens when that changes.
 import assert from 'node:assert/strict';
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -321,6 +321,7 @@ test('the authority is made once, its key is secret, and it can vouch for nothin
 	assert.equal(fs.statSync(place('preview.key')).mode & 0o777, 0o600);
 	assert.equal(renew(authority.settings, '--print-ca'), authority.ca.toString());
 	assert.match(authority.said, /Trust its authority/);
+	assert.deepEqual(new X509Certificate(authority.ca).keyUsage, ['1.3.6.1.5.5.7.3.1'], 'servers, no mail and no programs');
 	const other = path.join(home, 'other.conf');
 	fs.writeFileSync(other, '[preview]\ndomain = example.com\n');
 	assert.throws(() => renew(other, '--folder', authority.folder), /vouch|made for another domain/);

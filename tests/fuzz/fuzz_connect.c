@@ -25,6 +25,7 @@ static void look(silt_slice bytes, uint16_t port)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    int64_t steps = 0;
     silt_slice bytes = {(const char *)data + 1, size - 1}, globs;
     int status = 0;
     if (size == 0)
@@ -43,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     default:
         if (silt_slice_split(&bytes, '|', &globs))
-            (void)silt_globs_have(globs, bytes);
+            (void)silt_globs_have(globs, bytes, &steps);
     }
     return 0;
 }

@@ -31,6 +31,23 @@ TEST(stars_stop_at_slashes_and_two_do_not)
     assert_false(ignores("a?b", "a/b"));
 }
 
+TEST(many_stars_take_no_time)
+{
+    char path[400], rule[] = "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*ab";
+    memset(path, 'a', sizeof(path) - 1);
+    path[sizeof(path) - 1] = 0;
+    assert_false(ignores(rule, path));
+    rule[sizeof(rule) - 2] = 0;
+    assert_true(ignores(rule, path));
+    assert_false(ignores("**/**/**/**/**/**/**/**/**/x", "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a"));
+    assert_true(ignores("**/**/x/**/y", "a/x/b/c/y/z"));
+    assert_true(ignores("a**z", "a/b/z"));
+    assert_false(ignores("a*z", "a/b/z"));
+    assert_true(ignores("a*", "a"));
+    assert_true(ignores("**", "a/b"));
+    assert_false(ignores("a/**/", "a")); /* what is in it, not itself */
+}
+
 TEST(the_last_rule_that_fits_counts)
 {
     assert_false(ignores("*\n!keep.txt\n", "keep.txt"));

@@ -55,7 +55,7 @@ TEST(leaves_are_for_their_name_kept_and_bounded)
     assert_false(silt_tls_identity_is_for(one, "www.example.com"));
     assert_int_equal(silt_authority_leaf(a, "example.com", &again, &e), 0);
     assert_ptr_equal(one, again);
-    for (int i = 0; i < 2 * SILT_LEAVES_EACH_MAX; i++) {
+    for (int i = 0; i < 2 * SILT_LEAVES_EACH_MAX - 1; i++) {
         (void)snprintf(name, sizeof(name), "host-%d.test", i);
         assert_int_equal(silt_authority_leaf(a, name, &one, &e), 0);
         assert_int_equal(silt_authority_leaf(a, "example.com", &again, &e), 0); /* in use: it stays */
@@ -63,6 +63,23 @@ TEST(leaves_are_for_their_name_kept_and_bounded)
     assert_int_equal(all.nleaves, SILT_LEAVES_EACH_MAX);
     silt_authorities_fini(&all);
     assert_int_equal(all.nleaves, 0);
+}
+
+TEST(new_names_are_rationed_and_known_ones_are_not)
+{
+    const struct silt_tls_identity *one;
+    char name[64];
+    int done = 0;
+    silt_authorities_init(&all);
+    struct silt_authority *a = make(1, NULL);
+    for (int i = 0; i < 20 * SILT_LEAVES_EACH_MAX && done == 0; i++) {
+        (void)snprintf(name, sizeof(name), "host-%d.test", i);
+        done = silt_authority_leaf(a, name, &one, &e);
+        assert_int_equal(silt_authority_leaf(a, "host-0.test", &one, &e), 0);
+    }
+    assert_int_equal(done, -1);
+    assert_int_equal(silt_authority_leaf(make(2, NULL), "other.test", &one, &e), 0);
+    silt_authorities_fini(&all);
 }
 
 TEST(a_long_name_has_a_certificate_too)

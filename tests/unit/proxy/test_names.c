@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/captive.h"
 #include "proxy/names.h"
 #include "unit/base/unit.h"
 
@@ -25,6 +26,43 @@ TEST(a_resolver_is_asked_nothing_about_itself_and_for_no_zone)
     assert_int_equal(asks("hostname.bind", TXT, 255, ""), SILT_DNS_REFUSED);
     assert_int_equal(asks("corp.test", AXFR, IN, ""), SILT_DNS_REFUSED);
     assert_int_equal(asks("corp.test", TXT, IN, ""), SILT_NAMES_ASK);
+}
+
+/* As a captive sandbox that asks without end. */
+static int asks_patterns(struct silt_links *links, uint32_t number, const char *name)
+{
+    struct silt_dns_question q = {.type = 1, .class = IN};
+    char message[SILT_NAMES_ROOM] = {0};
+    size_t len = 64;
+    struct silt_names_asker a = {.links = links, .link = number, .captive = true};
+    (void)snprintf(q.name, sizeof(q.name), "%s", name);
+    return silt_names_ask(&a, &q, message, &len);
+}
+
+TEST(whoever_asks_and_asks_gets_no_more_than_a_share)
+{
+    static char globs[60 << 10];
+    struct silt_links links;
+    struct silt_error e;
+    char name[200];
+    assert_int_equal(silt_links_init(&links, "10.201.0.0/16", "fd7a::/64", "", &e), 0);
+    struct silt_captive own = {.globs = globs, .globs_len = sizeof(globs)}, other = own;
+    for (size_t i = 0; i < sizeof(globs); i++)
+        globs[i] = "*ab\n"[i % 64 == 0 ? 0 : i % 64 < 62 ? 1 : i % 64 - 60]; /* *aaaa…b */
+    memcpy(globs + sizeof(globs) - 6, "\n*.ok\n", 6);
+    memset(name, 'a', sizeof(name));
+    memcpy(name + sizeof(name) - 4, ".ok", 4);
+    uint32_t number = SILT_EGRESS_CAPTIVE | SILT_PLAN_LINK_FIRST;
+    silt_links_at(&links, number)->captive = &own;
+    silt_links_at(&links, number + 1)->captive = &other;
+    assert_int_equal(asks_patterns(&links, number, name), SILT_NAMES_ANSWERED);
+    int n = 0;
+    while (n < 1000 && asks_patterns(&links, number, name) == SILT_NAMES_ANSWERED)
+        n++;
+    assert_in_range(n, 1, 999);
+    assert_int_equal(asks_patterns(&links, number + 1, name), SILT_NAMES_ANSWERED);
+    silt_links_at(&links, number)->captive = silt_links_at(&links, number + 1)->captive = NULL;
+    silt_links_fini(&links);
 }
 
 TEST(the_last_places_are_for_those_who_have_few)
