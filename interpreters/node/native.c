@@ -68,7 +68,8 @@ void cancel_terminate_execution(void *isolate) __asm__(
 enum {
     AUTO_LENGTH = -1,
     PATIENCE_MS = 20,
-    CONTROL_FD_MIN = 100,      /* out of the way of the numbers that user code gets and closes */
+    CONTROL_FD_MIN = 60,       /* out of the way of the numbers that user code gets and closes, and within the 64 that a
+                                * process begins with: with threads Linux waits 10 ms before it has more */
     LINE_MAX_BYTES = 64 << 20, /* code of 10 MB, every byte escaped */
     READ_BYTES = 64 << 10,
 };

@@ -53,6 +53,14 @@ test('typescript: enums, parameter properties and namespaces', async t => {
 	assert.ok(wrong.error, 'what cannot be read is told');
 });
 
+// Linux waits for all processors before it gives a process with threads a larger table: milliseconds before the first cell.
+test('the kernel has its own descriptors within the table that a process begins with', async t => {
+	const box = await daemon.box(t);
+	const id = await context(box, { language: 'javascript' });
+	const { results } = await run(box, id, 'Number(/^FDSize:\\s*(\\d+)/m.exec(fs.readFileSync("/proc/self/status", "utf8"))[1])');
+	assert.equal(results[0].json ?? Number(results[0].text), 64);
+});
+
 test('javascript contexts survive a killed siltd', async t => {
 	const box = await daemon.box(t);
 	const id = await context(box, { language: 'javascript' });
