@@ -47,6 +47,7 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/image", silt_api_image_seal, 0},
     {"GET", "/v1/images", silt_api_image_list, 0},
     {"POST", "/v1/images/build", silt_api_image_build, 0},
+    {"POST", "/v1/images/import", silt_api_image_import, 0},
     {"POST", "/v1/images/prune", silt_api_image_prune, 0},
     {"GET", "/v1/images/{name}", silt_api_image_get, 0},
     {"POST", "/v1/images/{name}/tag", silt_api_image_tag, 0},

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* archive: a tar from a stranger becomes files in the current folder, or an error that names the
- * entry.
- *
- * Nothing is written outside the folder: no entry is absolute, climbs by `..`, passes through a
- * symbolic link or is a hard link to something else. Owners stay as numbers, modes and times stay;
- * extended attributes (file capabilities, overlay's marks) and device nodes are left out. */
+/* archive: what a stranger packed becomes the files of an image in the current folder: a tar of a
+ * root, or layers in an archive of an image (an OCI layout, what `docker save` writes). The first
+ * name in it tells which, unless the order does. */
 #pragma once
 
+#include "base/buf.h"
+#include "fetch/limits.h"
 #include "wire/priv.h"
 
-struct silt_archive_limits {
-    uint64_t bytes; /* of all files, unpacked */
-    uint64_t entries;
-    uint64_t stream; /* bytes read from the stream, packed */
-};
-
-extern const struct silt_archive_limits silt_archive_defaults;
-
-/* Reads `in` to its end. plain, gzip or zstd. On success digest (of every byte of the stream),
- * bytes and entries of `ret` are set. What was written before an error stays. */
-int silt_archive_unpack(int in, const struct silt_archive_limits *limits,
-                        struct silt_fetch_result *ret, struct silt_error *e);
+/* Reads `in` to its end. plain, gzip, zstd or xz. On success `ret` is set but for `ok`, and `said` holds
+ * what follows it: the image's configuration and its names. What was written before an error stays.
+ * The digest is of every byte of a root's tar, else of the layers' contents, whatever they came in. */
+int silt_archive_unpack(int in, const struct silt_fetch_order *order,
+                        const struct silt_archive_limits *limits, struct silt_fetch_result *ret,
+                        struct silt_buf *said, struct silt_error *e);

@@ -25,7 +25,8 @@ static const rlim_t MEMORY_MAX =
 
 static const int allowed[] = {
     SCMP_SYS(read),          SCMP_SYS(write),
-    SCMP_SYS(pwrite64),      SCMP_SYS(close),
+    SCMP_SYS(pwrite64),      SCMP_SYS(pread64),
+    SCMP_SYS(getdents64),    SCMP_SYS(close),
     SCMP_SYS(lseek),         SCMP_SYS(open),
     SCMP_SYS(openat),        SCMP_SYS(fcntl),
     SCMP_SYS(ftruncate),     SCMP_SYS(truncate),

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-fetch: unpacks a tar from descriptor 0 into the current folder and says on descriptor 3 how
- * it went: one struct silt_fetch_result. Started by silt-priv as root of a user namespace with
- * 65,536 ids. */
+/* silt-fetch: reads its order and an archive from descriptor 0, unpacks that into the current folder
+ * and says on descriptor 3 how it went: one struct silt_fetch_result, then what the image says. Started by
+ * silt-priv as root of a user namespace with 65,536 ids. */
 #include "fetch/archive.h"
 #include "fetch/cage.h"
+#include "fetch/manifest.h"
 
 #include "base/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+
+enum { SAID_MAX = SILT_MANIFEST_SAID_MAX + SILT_MANIFEST_NAMES_MAX * SILT_REFERENCE_SIZE };
 
 /* An image is published by renaming its folder: all of it has to be on the disk before. */
 static int settle(struct silt_error *e)
@@ -23,11 +27,32 @@ static int settle(struct silt_error *e)
     return 0;
 }
 
-static int fetch(struct silt_fetch_result *ret, struct silt_error *e)
+static int read_order(struct silt_fetch_order *ret, struct silt_error *e)
 {
+    char *at = (char *)ret;
+    size_t left = sizeof(*ret);
+    while (left > 0) {
+        ssize_t n = read(SILT_CAGE_INPUT, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return silt_fail(e, SILT_PROTOCOL, "no order");
+        at += n;
+        left -= (size_t)n;
+    }
+    ret->image[sizeof(ret->image) - 1] = 0;
+    if (ret->format >= SILT_FETCH_FORMAT_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "order of format %u", ret->format);
+    return 0;
+}
+
+static int fetch(struct silt_fetch_result *ret, struct silt_buf *said, struct silt_error *e)
+{
+    struct silt_fetch_order order;
     if (silt_cage_enter(e) < 0)
         return silt_because(e, "enter the cage");
-    if (silt_archive_unpack(SILT_CAGE_INPUT, &silt_archive_defaults, ret, e) < 0)
+    if (read_order(&order, e) < 0
+        || silt_archive_unpack(SILT_CAGE_INPUT, &order, &silt_archive_defaults, ret, said, e) < 0)
         return -1;
     return settle(e);
 }
@@ -36,9 +61,16 @@ int main(void)
 {
     static struct silt_fetch_result result;
     struct silt_error e = {0};
-    result.ok = fetch(&result, &result.error) == 0;
+    silt_auto_buf said;
+    silt_buf_init(&said, SAID_MAX);
+    result.ok = fetch(&result, &said, &result.error) == 0;
+    if (!result.ok) {
+        silt_buf_clear(&said);
+        result.config_size = result.names_size = 0;
+    }
     silt_slice bytes = {(const char *)&result, sizeof(result)};
-    if (silt_fd_write_all(SILT_CAGE_RESULT, bytes, &e) < 0)
+    if (silt_fd_write_all(SILT_CAGE_RESULT, bytes, &e) < 0
+        || silt_fd_write_all(SILT_CAGE_RESULT, silt_buf_slice(&said), &e) < 0)
         return 2;
     return result.ok ? 0 : 1;
 }

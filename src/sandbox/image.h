@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image: read-only root file systems. An image is known by its digest and has any number of names; it has files of its
  * own (a tree, or a layer on those of its parent) or only says other things about its parent's. It goes with its last
- * name, unless a sandbox, another image or a holder uses it. An import is fed from a stream of tar bytes, unpacked by
+ * name, unless a sandbox, another image or a holder uses it. An import is fed from an archive's bytes, unpacked by
  * silt-fetch in its cage, and published in one step when all of it is there. */
 #pragma once
 
@@ -86,10 +86,14 @@ struct silt_import_sink { /* borrowed: must outlive the import, or abort it */
     /* Exactly one of these two, once, last. */
     void (*done)(struct silt_import_sink *sink, const struct silt_image *image, const char *name);
     void (*failed)(struct silt_import_sink *sink, const struct silt_error *e);
+    uint64_t left_out; /* when done: device nodes that are not in it */
 };
 struct silt_import_options {
-    const char *name;   /* in its one spelling */
-    const char *config; /* as silt_image_config_write writes it; NULL: none, or what the image of these files says */
+    const char *name;   /* in its one spelling; NULL: those that the archive tells */
+    const char *config; /* as silt_image_config_write writes it; NULL: what the archive says, or none, or what the image of these
+                           files says */
+    const char *image;  /* which one of the archive; NULL: the first */
+    enum silt_fetch_format format;
     bool host_usr;
 };
 int silt_import_start(struct silt_registry *r, const struct silt_import_options *o, struct silt_import_sink *sink,

@@ -12,7 +12,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PIPE_SIZE = 1 << 20, WAITING_MAX = 1 << 20, FETCH_DEADLINE_MS = 30 * 60 * 1000 };
+enum {
+    PIPE_SIZE = 1 << 20,
+    WAITING_MAX = 1 << 20,
+    FETCH_DEADLINE_MS = 30 * 60 * 1000,
+    NAMES_MAX = 16,
+    NAMES_TEXT_MAX = NAMES_MAX * SILT_IMAGE_NAME_SIZE,
+    CONFIG_ARENA_MAX = 16 << 20,
+};
 
 /*   FEEDING --end--> UNPACKING --result--> COMMITTING --done--> OVER
  *                         \--its files are being forgotten--> HELD --gone--> COMMITTING  */
@@ -30,8 +37,11 @@ struct silt_import {
     struct silt_timer deadline;
     struct silt_buf waiting; /* what did not fit the pipe */
     struct silt_fetch_result answer;
-    char name[SILT_IMAGE_NAME_SIZE];
-    char *config; /* NULL: as it is */
+    bool answered;        /* it is there; what the image says may still come */
+    struct silt_buf said; /* by the image: its configuration, then its names */
+    char names[NAMES_MAX][SILT_IMAGE_NAME_SIZE];
+    size_t name_count; /* 0: those that the archive tells */
+    char *config;      /* NULL: as it is */
     bool host_usr;
     struct silt_grave grave;
 };
@@ -62,6 +72,7 @@ static void free_import(struct silt_grave *g)
 {
     struct silt_import *i = silt_container_of(g, struct silt_import, grave);
     silt_buf_fini(&i->waiting);
+    silt_buf_fini(&i->said);
     free(i->config);
     free(i);
 }
@@ -116,10 +127,12 @@ static void finish(struct silt_import *i, const struct silt_image *image, const 
     close_watch(i, &i->feed);
     close_watch(i, &i->result);
     silt_loop_cancel(i->registry->loop, &i->deadline);
-    if (sink != NULL && image == NULL)
+    if (sink != NULL && image == NULL) {
         sink->failed(sink, e);
-    else if (sink != NULL)
-        sink->done(sink, image, i->name);
+    } else if (sink != NULL) {
+        sink->left_out = i->answer.left_out;
+        sink->done(sink, image, i->names[0]);
+    }
     discard(i);
 }
 
@@ -140,8 +153,9 @@ static int publish(struct silt_import *i, struct silt_image **ret, struct silt_e
     } else if (silt_image_derive(image, i->config != NULL ? config : image->row.config, i->host_usr, &image, e) < 0) {
         return -1;
     }
-    if (silt_image_tag(r, image, i->name, e) < 0)
-        return -1;
+    for (size_t n = 0; n < i->name_count; n++)
+        if (silt_image_tag(r, image, i->names[n], e) < 0)
+            return -1;
     *ret = image;
     return 0;
 }
@@ -193,49 +207,130 @@ static bool has_fit_digest(const struct silt_import *i)
     return memcmp(i->answer.digest, none, sizeof(none)) != 0 && (there == NULL || (!there->row.layered && there->parent == NULL));
 }
 
+/* "unpack image x: why". Nobody knows a name before the archive tells one. */
+static void fail(struct silt_import *i, struct silt_error *e)
+{
+    if (i->name_count > 0)
+        (void)silt_because(e, "unpack image %s", i->names[0]);
+    else
+        (void)silt_because(e, "unpack image");
+    finish(i, NULL, e);
+}
+
+/* Only what we have built, or what a caller vouches for, is served without a server in it. */
+static void drop_control(struct silt_image_config *c)
+{
+    size_t kept = 0;
+    for (size_t n = 0; n < c->label_count; n++)
+        if (!silt_slice_eq(c->labels[n].name, SILT_LIT("silt.control")))
+            c->labels[kept++] = c->labels[n];
+    c->label_count = kept;
+}
+
+static int take_config(struct silt_import *i, struct silt_error *e)
+{
+    silt_auto_arena a = {0};
+    silt_auto_buf b = {0};
+    struct silt_image_config c;
+    if (i->answer.config_size == 0 || i->config != NULL)
+        return 0;
+    silt_arena_init(&a, CONFIG_ARENA_MAX);
+    silt_buf_init(&b, SILT_IMAGE_CONFIG_MAX);
+    if (silt_image_config_read(&a, (silt_slice){i->said.data, i->answer.config_size}, &c, e) < 0)
+        return -1;
+    drop_control(&c);
+    silt_image_config_write(&b, &c);
+    silt_buf_add_byte(&b, 0);
+    if (b.broken)
+        return silt_fail(e, SILT_LIMIT, "image configuration of more than %d bytes", SILT_IMAGE_CONFIG_MAX);
+    i->config = strdup(b.data);
+    if (i->config == NULL)
+        abort();
+    return 0;
+}
+
+static int take_names(struct silt_import *i, struct silt_error *e)
+{
+    silt_slice rest = {NULL, 0}, name;
+    if (i->name_count > 0)
+        return 0;
+    if (i->answer.names_size > 0)
+        rest = (silt_slice){i->said.data + i->answer.config_size, i->answer.names_size};
+    while (i->name_count < NAMES_MAX && silt_slice_split(&rest, '\n', &name))
+        if (silt_reference_read(name, i->names[i->name_count], e) == 0)
+            i->name_count++;
+    if (i->name_count == 0)
+        return silt_fail(e, SILT_INVALID, "the archive tells no name of the image: give it one");
+    return 0;
+}
+
+/* Whether all that was announced is there. */
+static int read_said(struct silt_import *i, bool *ret_whole, struct silt_error *e)
+{
+    size_t total = (size_t)i->answer.config_size + i->answer.names_size;
+    *ret_whole = i->said.len == total;
+    if (*ret_whole)
+        return 0;
+    if (i->answer.config_size > SILT_IMAGE_CONFIG_MAX || i->answer.names_size > NAMES_TEXT_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "silt-fetch tells of %zu bytes", total);
+    char *room = silt_buf_room(&i->said, total - i->said.len);
+    if (room == NULL)
+        abort();
+    ssize_t n = read(i->result.fd, room, total - i->said.len);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0)
+        return silt_fail(e, SILT_INTERNAL, "silt-fetch ended before it had told all");
+    i->said.len += (size_t)n;
+    *ret_whole = i->said.len == total;
+    return 0;
+}
+
+static int read_answer(struct silt_import *i, struct silt_error *e)
+{
+    ssize_t n = read(i->result.fd, &i->answer, sizeof(i->answer));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n != (ssize_t)sizeof(i->answer))
+        return silt_fail(e, SILT_INTERNAL, "silt-fetch ended without a result");
+    if (!i->answer.ok) {
+        *e = i->answer.error;
+        e->text[sizeof(e->text) - 1] = 0;
+        if (e->code == SILT_OK || (unsigned)e->code >= SILT_CODE_MAX)
+            e->code = SILT_INVALID;
+        return -1;
+    }
+    if (i->state == FEEDING)
+        return silt_fail(e, SILT_PROTOCOL, "result before the end of the stream");
+    if (!has_fit_digest(i))
+        return silt_fail(e, SILT_PROTOCOL, "a digest that is none of a tree");
+    i->answered = true;
+    return 0;
+}
+
 static void on_result(struct silt_watch *w, uint32_t events)
 {
     struct silt_import *i = silt_container_of(w, struct silt_import, result);
-    struct silt_error e;
+    struct silt_error e = {0};
+    bool whole = false;
     (void)events;
-    ssize_t n = read(w->fd, &i->answer, sizeof(i->answer));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n != (ssize_t)sizeof(i->answer)) {
-        (void)silt_fail(&e, SILT_INTERNAL, "unpack image %s: silt-fetch ended without a result",
-                        i->name);
-        finish(i, NULL, &e);
-        return;
-    }
-    if (!i->answer.ok) {
-        e = i->answer.error;
-        e.text[sizeof(e.text) - 1] = 0;
-        if (e.code == SILT_OK || (unsigned)e.code >= SILT_CODE_MAX)
-            e.code = SILT_INVALID;
-        (void)silt_because(&e, "unpack image %s", i->name);
-        finish(i, NULL, &e);
-        return;
-    }
-    if (i->state == FEEDING) {
-        (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: result before the end of the stream",
-                        i->name);
-        finish(i, NULL, &e);
-        return;
-    }
-    if (!has_fit_digest(i)) {
-        (void)silt_fail(&e, SILT_PROTOCOL, "unpack image %s: a digest that is none of a tree", i->name);
-        finish(i, NULL, &e);
-        return;
-    }
-    is_unpacked(i);
+    int got = i->answered ? 0 : read_answer(i, &e);
+    if (got == 0 && i->answered)
+        got = read_said(i, &whole, &e);
+    if (got == 0 && whole && (got = take_config(i, &e)) == 0)
+        got = take_names(i, &e);
+    if (got < 0)
+        fail(i, &e);
+    else if (whole)
+        is_unpacked(i);
 }
 
 static void on_deadline(struct silt_timer *t)
 {
     struct silt_import *i = silt_container_of(t, struct silt_import, deadline);
     struct silt_error e;
-    (void)silt_fail(&e, SILT_TIMEOUT, "unpack image %s: not done after 30 minutes", i->name);
-    finish(i, NULL, &e);
+    (void)silt_fail(&e, SILT_TIMEOUT, "not done after 30 minutes");
+    fail(i, &e);
 }
 
 static void pump(struct silt_import *i)
@@ -317,6 +412,16 @@ static int take_staging(struct silt_registry *r, uint32_t *ret, struct silt_erro
     return silt_fail(e, SILT_LIMIT, "%d images are being imported already", SILT_STAGINGS_MAX);
 }
 
+/* Into a pipe that is empty. */
+static void give_order(struct silt_import *i, const struct silt_import_options *o)
+{
+    struct silt_fetch_order order = {.format = o->format};
+    if (o->image != NULL)
+        (void)snprintf(order.image, sizeof(order.image), "%s", o->image);
+    if (write(i->feed.fd, &order, sizeof(order)) != (ssize_t)sizeof(order))
+        abort();
+}
+
 int silt_import_start(struct silt_registry *r, const struct silt_import_options *o, struct silt_import_sink *sink,
                       struct silt_import **ret, struct silt_error *e)
 {
@@ -354,8 +459,11 @@ int silt_import_start(struct silt_registry *r, const struct silt_import_options 
                               .grave = {.free = free_import}};
     if (o->config != NULL && i->config == NULL)
         abort();
-    (void)snprintf(i->name, sizeof(i->name), "%s", o->name);
+    if (o->name != NULL)
+        (void)snprintf(i->names[i->name_count++], SILT_IMAGE_NAME_SIZE, "%s", o->name);
     silt_buf_init(&i->waiting, WAITING_MAX);
+    silt_buf_init(&i->said, SILT_IMAGE_CONFIG_MAX + NAMES_TEXT_MAX);
+    give_order(i, o);
     silt_list_append(&r->imports, &i->link);
     silt_loop_watch(r->loop, &i->result, EPOLLIN);
     silt_loop_after(r->loop, &i->deadline, FETCH_DEADLINE_MS);

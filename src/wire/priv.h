@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "base/reference.h"
 
 #include <stdint.h>
 
@@ -29,9 +30,9 @@ enum silt_priv_op {
                                state folder, counted against its disk. Answer: one read-write descriptor,
                                or SILT_NOT_FOUND, or with `fresh` SILT_CONFLICT */
     SILT_PRIV_UNLOG,        /* body.log: the log goes. Fine when there is none */
-    SILT_PRIV_IMPORT,       /* body.import; descriptors: tar stream (read end), result pipe (write end).
-                               silt-fetch runs in its cage. Answer at once: pidfd. It writes one struct
-                               silt_fetch_result to the result pipe */
+    SILT_PRIV_IMPORT,       /* body.import; descriptors: stream (read end: a struct silt_fetch_order, then the archive), result
+                               pipe (write end). silt-fetch runs in its cage. Answer at once: pidfd. It writes a struct
+                               silt_fetch_result to the result pipe, and what the image says */
     SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists */
     SILT_PRIV_DISCARD,      /* body.import: the staging folder goes */
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
@@ -173,11 +174,29 @@ struct silt_priv_answer {
     } body;
 };
 
-/* What silt-fetch reports on its result pipe, in one write. */
+/* What an archive of an image is; AUTO: its first name tells. */
+enum silt_fetch_format {
+    SILT_FETCH_AUTO,
+    SILT_FETCH_TAR,    /* of a root */
+    SILT_FETCH_OCI,    /* an OCI layout */
+    SILT_FETCH_DOCKER, /* what `docker save` writes, in its old or new form */
+    SILT_FETCH_FORMAT_MAX
+};
+
+/* What siltd writes to the stream ahead of the archive. */
+struct silt_fetch_order {
+    uint32_t format;                 /* enum silt_fetch_format */
+    char image[SILT_REFERENCE_SIZE]; /* which of several in the archive; empty: the first */
+};
+
+/* What silt-fetch reports on its result pipe, in one write; what the image says follows. */
 struct silt_fetch_result {
     uint32_t ok;
-    uint8_t digest[SILT_DIGEST_SIZE]; /* sha256 of the stream */
+    uint8_t digest[SILT_DIGEST_SIZE]; /* of a root: sha256 of the stream; else of its layers */
     uint64_t bytes;                   /* unpacked */
     uint64_t entries;
+    uint64_t left_out;                /* device nodes */
+    uint32_t config_size;             /* follows: its configuration, JSON; then its names, each with a newline */
+    uint32_t names_size;
     struct silt_error error;          /* ok == 0 */
 };

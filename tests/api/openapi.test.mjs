@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
+import { layout } from '../lib/oci.mjs';
 import { OPEN, ROUTES } from '../lib/routes.mjs';
 import { Schemas } from '../lib/schema.mjs';
 import { skeletonTar } from '../lib/tar.mjs';
@@ -93,6 +94,9 @@ const SCRIPT = [
 	['GET', '/v1/images/{name}', { path: '/v1/images/second' }],
 	['GET', '/v1/images/{name}', { path: '/v1/images/never-there' }],
 	['POST', '/v1/images/build', { path: '/v1/images/build?t=Bad', raw: () => Buffer.from('no tar') }],
+	['POST', '/v1/images/import', { path: '/v1/images/import?kind=host', raw: () => layout({ ref: 'fourth:1' }) }],
+	['POST', '/v1/images/import', { path: '/v1/images/import', raw: skeletonTar }],
+	['DELETE', '/v1/images/{name}', { path: '/v1/images/fourth:1' }],
 	['POST', '/v1/images/prune'],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/second/tag?name=third' }],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/never-there/tag?name=third' }],

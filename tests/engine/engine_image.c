@@ -97,7 +97,10 @@ static bool import(struct world *w, uint32_t staging, int input, struct silt_fet
 static int tar_of(const char *folder)
 {
     int ends[2];
+    struct silt_fetch_order order = {.format = SILT_FETCH_TAR};
     if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    if (write(ends[1], &order, sizeof(order)) != (ssize_t)sizeof(order))
         return -1;
     pid_t pid = fork();
     if (pid == 0) {

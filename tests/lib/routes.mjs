@@ -50,6 +50,7 @@ export const ROUTES = [
 	['GET', '/v1/images'],
 	['POST', '/v1/sandboxes/{id}/image'],
 	['POST', '/v1/images/build'],
+	['POST', '/v1/images/import'],
 	['POST', '/v1/images/prune'],
 	['GET', '/v1/images/{name}'],
 	['POST', '/v1/images/{name}/tag'],

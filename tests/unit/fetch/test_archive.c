@@ -21,7 +21,9 @@
 #define TEST(name) static void name(void **state)
 
 static struct silt_buf tar;
+static struct silt_fetch_order order;
 static struct silt_fetch_result result;
+static struct silt_buf said;
 static struct silt_error e;
 static char folder[] =
     "/tmp/silt-archive-XXXXXX"; /* holds `out`, the current folder, and `secret` */
@@ -38,6 +40,7 @@ static int start(void **state)
     assert_int_equal(mkdir("out", 0755), 0);
     assert_int_equal(chdir("out"), 0);
     silt_buf_init(&tar, TAR_MAX);
+    silt_buf_init(&said, TAR_MAX);
     memset(&result, 0, sizeof(result));
     memset(&e, 0, sizeof(e));
     return 0;
@@ -63,6 +66,7 @@ static int stop(void **state)
 {
     (void)state;
     silt_buf_fini(&tar);
+    silt_buf_fini(&said);
     assert_int_equal(fchdir(home), 0);
     remove_tree(AT_FDCWD, folder);
     return 0;
@@ -74,7 +78,7 @@ static int unpack_with(struct silt_archive_limits limits)
     silt_auto_fd fd = memfd_create("tar", MFD_CLOEXEC);
     assert_int_equal(silt_fd_write_all(fd, silt_buf_slice(&tar), &e), 0);
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-    return silt_archive_unpack(fd, &limits, &result, &e);
+    return silt_archive_unpack(fd, &order, &limits, &result, &said, &e);
 }
 
 static int unpack(void)

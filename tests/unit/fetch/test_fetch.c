@@ -62,6 +62,8 @@ static struct run run_fetch(silt_slice tar)
     int result[2], go[2];
     char byte;
     silt_auto_fd in = memfd_create("tar", MFD_CLOEXEC);
+    struct silt_fetch_order order = {.format = SILT_FETCH_AUTO};
+    assert_int_equal(write(in, &order, sizeof(order)), sizeof(order));
     assert_int_equal(silt_fd_write_all(in, tar, &e), 0);
     assert_int_equal(lseek(in, 0, SEEK_SET), 0);
     assert_int_equal(pipe2(result, O_CLOEXEC), 0);
