@@ -38,7 +38,7 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls wrangler-env token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run create shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls wrangler-env token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -105,6 +105,14 @@ _silt() {
     watch)
         words+=" --include --exclude --event --flat --json"
         [ "$(_silt_plain)" -ne 0 ] || words+=" $(_silt_ids)"
+        ;;
+    create)
+        case $previous in
+        --image) words=$(_silt_images) ;;
+        --type) words="lite basic standard-1 standard-2 standard-3 standard-4" ;;
+        --network) words="none public allow" ;;
+        *) words+=" --image --type --network --env --label --sleep-after --ephemeral --json" ;;
+        esac
         ;;
     ls) words+=" --label --json" ;;
     net)

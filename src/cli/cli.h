@@ -65,6 +65,7 @@ int silt_cli_info(int argc, char **argv);
 int silt_cli_rm(int argc, char **argv);
 int silt_cli_net(int argc, char **argv);
 int silt_cli_expose(int argc, char **argv);
+int silt_cli_create(int argc, char **argv);
 int silt_cli_unexpose(int argc, char **argv);
 int silt_cli_ports(int argc, char **argv);
 int silt_cli_open(int argc, char **argv);

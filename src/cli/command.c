@@ -93,6 +93,23 @@ int silt_command_add_time(struct silt_buf *b, const char *key, const char *timeo
     return 0;
 }
 
+int silt_command_add_labels(struct silt_buf *b, const struct silt_words *labels, struct silt_error *e)
+{
+    if (labels->count == 0)
+        return 0;
+    silt_json_key(b, SILT_LIT("labels"));
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < labels->count; i++) {
+        const char *word = labels->items[i], *equals = strchr(word, '=');
+        if (equals == NULL || equals == word)
+            return silt_fail(e, SILT_INVALID, "--label %s: not KEY=VALUE", word);
+        silt_json_key(b, (silt_slice){word, (size_t)(equals - word)});
+        silt_json_string(b, silt_slice_of(equals + 1));
+    }
+    silt_json_close(b, '}');
+    return 0;
+}
+
 int silt_command_add_words(struct silt_buf *b, const struct silt_words *words, struct silt_error *e)
 {
     silt_auto_buf command;

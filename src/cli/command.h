@@ -17,5 +17,6 @@ void silt_command_add_text(struct silt_buf *b, const char *key, const char *valu
 int silt_command_add_time(struct silt_buf *b, const char *key, const char *timeout,
                           struct silt_error *e);
 int silt_command_add_env(struct silt_buf *b, const struct silt_words *env, struct silt_error *e);
+int silt_command_add_labels(struct silt_buf *b, const struct silt_words *labels, struct silt_error *e);
 int silt_command_add_words(struct silt_buf *b, const struct silt_words *words,
                            struct silt_error *e);

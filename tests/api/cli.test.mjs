@@ -68,6 +68,30 @@ test('Ctrl-C detaches and the command runs on', async t => {
 	await until('the command has finished', async () => (await box.exec('test -e /tmp/finished')).body.exitCode === 0, 15_000);
 });
 
+test('create makes a sandbox of the image, type, network, variables and labels that were named', async t => {
+	const id = `made-${process.pid}`;
+	t.after(() => daemon.api('DELETE', `/v1/sandboxes/${id}`));
+	const made = await silt(['create', id, '--image', 'host', '--type', 'lite', '--network', 'none', '--env', 'GREETING=good day', '--label', 'team=x=y', '--sleep-after', '20m']);
+	assert.deepEqual([made.stdout, made.code], [`${id}\n`, 0], made.stderr);
+	const { image, type, labels, sleepAfter } = JSON.parse((await silt(['info', id, '--json'])).stdout);
+	assert.deepEqual([image.name, type, labels, sleepAfter], ['host', 'lite', { team: 'x=y' }, 1200]);
+	assert.equal((await silt(['exec', id, '--', 'echo $GREETING'])).stdout, 'good day\n');
+	const again = await silt(['create', id]);
+	assert.match(again.stderr, new RegExp(`${id}.*exists`));
+	assert.equal(again.code, 125);
+});
+
+test('create gives an id when none is named, and says what was wrong', async t => {
+	const made = JSON.parse((await silt(['create', '--json', '--ephemeral'])).stdout);
+	t.after(() => daemon.api('DELETE', `/v1/sandboxes/${made.id}`));
+	assert.equal(made.ephemeral, true);
+	for (const [words, why] of [[['--image', 'nowhere'], /nowhere/], [['--type', 'huge'], /type/], [['--label', 'x'], /KEY=VALUE/], [['--env', '1=x'], /NAME=VALUE/]]) {
+		const end = await silt(['create', ...words]);
+		assert.equal(end.code, 125);
+		assert.match(end.stderr, why);
+	}
+});
+
 test('ls, info and rm see the same sandboxes as the API', async t => {
 	const box = await daemon.box(t, { labels: { team: 'x' } });
 	assert.match((await silt(['ls'])).stdout, new RegExp(`^${box.id}\\b.*running`, 'm'));
