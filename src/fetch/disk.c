@@ -111,11 +111,12 @@ static bool is_wanted(struct archive_entry *entry)
 
 static int write_data(struct silt_disk *d, struct silt_stream *s, struct silt_error *e)
 {
+    char quoted[SILT_LOG_QUOTE_SIZE];
     silt_slice bytes;
     int64_t offset;
     for (;;) {
         if (silt_stream_data(s, &bytes, &offset, e) < 0)
-            return silt_because(e, "entry %.200s", d->path);
+            return silt_because(e, "entry %s", silt_log_quote(silt_slice_of(d->path), quoted));
         if (!bytes.data)
             return 0;
         if (archive_write_data_block(d->out, bytes.data, bytes.len, offset) < ARCHIVE_OK)

@@ -3,6 +3,7 @@
  * have put there; then its files are written. */
 #include "fetch/layer.h"
 
+#include "base/log.h"
 #include "base/own.h"
 #include "fetch/disk.h"
 #include "fetch/place.h"
@@ -95,6 +96,13 @@ static bool is_whiteout(const char *path)
     return strncmp(last_part(path), mark.data, mark.len) == 0;
 }
 
+static int refuse(const char *name, const char *why, struct silt_error *e)
+{
+    char quoted[SILT_LOG_QUOTE_SIZE];
+    return silt_fail(e, SILT_INVALID, "entry %s: %s", silt_log_quote(silt_slice_of(name), quoted),
+                     why);
+}
+
 /* `place` is the whiteout itself, past links. */
 static int take_away(char place[PATH_MAX], struct silt_error *e)
 {
@@ -107,8 +115,7 @@ static int take_away(char place[PATH_MAX], struct silt_error *e)
     if (strncmp(name, mark.data, mark.len) == 0)
         return 0; /* notes of aufs */
     if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return silt_fail(e, SILT_INVALID, "entry %.200s: it removes nothing that has a name",
-                         place);
+        return refuse(place, "it removes nothing that has a name", e);
     memmove(last, name, strlen(name) + 1);
     return silt_place_remove(place, e);
 }
@@ -122,7 +129,7 @@ static int look_at(const char *name, struct silt_error *e)
     if (!wrong)
         wrong = silt_place_follow(clean, place);
     if (wrong)
-        return silt_fail(e, SILT_INVALID, "entry %.200s: %s", name ? name : "", wrong);
+        return refuse(name ? name : "", wrong, e);
     return take_away(place, e);
 }
 
@@ -199,7 +206,8 @@ static int read_once(const struct silt_layer *l, const struct silt_archive_limit
 int silt_layer_apply(const struct silt_layer *l, const struct silt_archive_limits *limits,
                      struct silt_fetch_result *result, struct silt_error *e)
 {
+    char quoted[SILT_LOG_QUOTE_SIZE];
     if (read_once(l, limits, NULL, e) < 0 || read_once(l, limits, result, e) < 0)
-        return silt_because(e, "layer %.80s", l->file->name);
+        return silt_because(e, "layer %s", silt_log_quote(silt_slice_of(l->file->name), quoted));
     return 0;
 }

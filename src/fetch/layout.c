@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/layout.h"
 
+#include "base/log.h"
 #include "base/own.h"
 #include "fetch/hash.h"
 #include "fetch/layer.h"
@@ -21,14 +22,15 @@ struct unpack {
 static int find(const struct unpack *u, const struct silt_blob *blob,
                 const struct silt_spooled **ret, struct silt_error *e)
 {
-    char clean[PATH_MAX];
+    char clean[PATH_MAX], quoted[SILT_LOG_QUOTE_SIZE];
     const struct silt_spooled *file = NULL;
+    const char *name = silt_log_quote(silt_slice_of(blob->path), quoted);
     if (!silt_place_clean(blob->path, clean))
         file = silt_spool_find(u->spool, clean);
     if (!file)
-        return silt_fail(e, SILT_INVALID, "file %s is missing in the archive", blob->path);
+        return silt_fail(e, SILT_INVALID, "file %s is missing in the archive", name);
     if (blob->size != UINT64_MAX && blob->size != file->size)
-        return silt_fail(e, SILT_INVALID, "file %s has %llu bytes instead of %llu", blob->path,
+        return silt_fail(e, SILT_INVALID, "file %s has %llu bytes instead of %llu", name,
                          (unsigned long long)file->size, (unsigned long long)blob->size);
     *ret = file;
     return 0;

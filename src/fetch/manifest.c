@@ -2,6 +2,7 @@
 #include "fetch/manifest.h"
 
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/own.h"
 #include "json/json.h"
 
@@ -229,12 +230,12 @@ int silt_manifest_read_docker(silt_slice json, const char *image, struct silt_ma
 
 static int check_platform(const struct silt_json *v, struct silt_error *e)
 {
+    char os_text[SILT_LOG_QUOTE_SIZE], machine[SILT_LOG_QUOTE_SIZE];
     silt_slice os = text_of(v, "os"), cpu = text_of(v, "architecture");
     if ((os.len > 0 && !silt_slice_eq(os, SILT_LIT("linux")))
         || (cpu.len > 0 && !silt_slice_eq(cpu, SILT_LIT("amd64"))))
-        return silt_fail(e, SILT_INVALID, "the image is for %.*s/%.*s, not for linux/amd64",
-                         os.len > 40 ? 40 : (int)os.len, os.data, cpu.len > 40 ? 40 : (int)cpu.len,
-                         cpu.data);
+        return silt_fail(e, SILT_INVALID, "the image is for %s/%s, not for linux/amd64",
+                         silt_log_quote(os, os_text), silt_log_quote(cpu, machine));
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/place.h"
 
+#include "base/log.h"
 #include "base/own.h"
 
 #include <dirent.h>
@@ -113,6 +114,12 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+static int fail_at(const char *verb, const char *path, struct silt_error *e)
+{
+    char quoted[SILT_LOG_QUOTE_SIZE];
+    return silt_fail_errno(e, "%s %s", verb, silt_log_quote(silt_slice_of(path), quoted));
+}
+
 /* Removes what is in the folder `at` up to the first folder that is not empty, which `at` is then.
  * Few descriptors, however deep a tree is: one. */
 static int sweep(char at[PATH_MAX], bool *ret_deeper, struct silt_error *e)
@@ -124,20 +131,20 @@ static int sweep(char at[PATH_MAX], bool *ret_deeper, struct silt_error *e)
     *ret_deeper = false;
     if (!dir) {
         silt_close_fd(&fd);
-        return silt_fail_errno(e, "open folder %s", at);
+        return fail_at("open folder", at, e);
     }
     int got = 0;
     while (got == 0 && !*ret_deeper && (d = readdir(dir))) {
         if (is_dots(d->d_name))
             continue;
         if (!append(at, silt_slice_of(d->d_name)))
-            got = silt_fail(e, SILT_INVALID, "remove %s: %s", at, too_long);
+            got = silt_fail(e, SILT_INVALID, "remove a folder: %s", too_long);
         else if (unlink(at) == 0 || rmdir(at) == 0)
             at[len] = 0;
         else if (errno == ENOTEMPTY)
             *ret_deeper = true;
         else
-            got = silt_fail_errno(e, "remove %s", at);
+            got = fail_at("remove", at, e);
     }
     (void)closedir(dir);
     return got;
@@ -162,7 +169,7 @@ int silt_place_empty(const char *path, struct silt_error *e)
         if (strlen(at) == top)
             return 0;
         if (rmdir(at) < 0)
-            return silt_fail_errno(e, "remove folder %s", at);
+            return fail_at("remove folder", at, e);
         drop_last(at);
     }
 }
@@ -174,6 +181,6 @@ int silt_place_remove(const char *path, struct silt_error *e)
     if (silt_place_empty(path, e) < 0)
         return -1;
     if (rmdir(path) < 0 && errno != ENOENT)
-        return silt_fail_errno(e, "remove %s", path);
+        return fail_at("remove", path, e);
     return 0;
 }

@@ -172,9 +172,10 @@ int silt_spool_add(struct silt_spool *s, struct silt_stream *from, struct archiv
 int silt_spool_read(const struct silt_spool *s, const struct silt_spooled *file, size_t max,
                     struct silt_buf *ret, struct silt_error *e)
 {
+    char quoted[SILT_LOG_QUOTE_SIZE];
     if (file->size > max)
         return silt_fail(e, SILT_LIMIT, "file %s of the archive has more than %zu bytes",
-                         file->name, max);
+                         silt_log_quote(silt_slice_of(file->name), quoted), max);
     silt_buf_clear(ret);
     char *room = silt_buf_room(ret, (size_t)file->size + 1);
     if (!room)

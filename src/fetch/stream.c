@@ -18,22 +18,27 @@ const struct silt_archive_limits silt_archive_defaults = {
     .entries = 4000000,
     .stream = 80 * GIB, /* the files, and a header and padding for each */
     .ratio = 250,       /* gzip could make 1,032 of one byte, zstd tens of thousands */
-    .free = GIB,
+    .free = GIB / 4,
 };
 
 static int fail_stream(struct silt_stream *s, struct silt_error *e)
 {
-    const char *text = archive_error_string(s->reader);
-    bool bomb = archive_errno(s->reader) == EFBIG;
-    return silt_fail(e, bomb ? SILT_LIMIT : SILT_INVALID, "read archive: %s",
+    const char *text = s->source->why; /* libarchive may have something else to say by now */
+    if (!text)
+        text = archive_error_string(s->reader);
+    return silt_fail(e, s->source->limit ? SILT_LIMIT : SILT_INVALID, "read archive: %s",
                      text ? text : "not a tar");
 }
 
 static bool is_bomb(const struct silt_stream *s)
 {
     la_int64_t unpacked = archive_filter_bytes(s->reader, 0);
-    return unpacked > 0 && (uint64_t)unpacked > s->limits->free
-           && (uint64_t)unpacked / s->limits->ratio > s->bytes;
+    if (unpacked <= 0 || (uint64_t)unpacked <= s->limits->free
+        || (uint64_t)unpacked / s->limits->ratio <= s->bytes)
+        return false;
+    s->source->why = "it unpacks to far more than its size";
+    s->source->limit = true;
+    return true;
 }
 
 static void count_zeros(struct silt_stream *s, size_t n)
@@ -85,14 +90,9 @@ static ssize_t read_block(struct silt_stream *s)
 static la_ssize_t on_read(struct archive *reader, void *user, const void **ret_block)
 {
     struct silt_stream *s = user;
-    if (s->reader && is_bomb(s)) {
-        archive_set_error(reader, EFBIG, "it unpacks to more than %llu times its size",
-                          (unsigned long long)s->limits->ratio);
-        return -1;
-    }
-    ssize_t n = read_block(s);
+    ssize_t n = is_bomb(s) ? -1 : read_block(s);
     if (n < 0)
-        archive_set_error(reader, s->source->limit ? EFBIG : EIO, "stream: %s", s->source->why);
+        archive_set_error(reader, EIO, "%s", s->source->why);
     *ret_block = s->block;
     return n;
 }
@@ -154,8 +154,7 @@ int silt_stream_data(struct silt_stream *s, silt_slice *ret_bytes, int64_t *ret_
     if (got != ARCHIVE_OK)
         return fail_stream(s, e);
     if (is_bomb(s))
-        return silt_fail(e, SILT_LIMIT, "read archive: it unpacks to more than %llu times its size",
-                         (unsigned long long)s->limits->ratio);
+        return fail_stream(s, e);
     *ret_bytes = (silt_slice){data ? data : "", size};
     *ret_offset = offset;
     return 0;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/image_archive.h"
+#include "base/own.h"
+#include "cli/cli.h"
+#include "cli/source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum { PATH_SIZE = 1024, TIMEOUT_MS = 30 * 60 * 1000 };
+
+/* `?` or `&`, the name and the value, encoded. */
+static int add_query(char *path, size_t size, const char *name, const char *value, struct silt_error *e)
+{
+    size_t len = strlen(path);
+    char before[32];
+    if (value == NULL)
+        return 0;
+    (void)snprintf(before, sizeof(before), "%c%s=", strchr(path, '?') != NULL ? '&' : '?', name);
+    return silt_cli_path(path + len, size - len, before, value, "", e);
+}
+
+static int make_path(const struct silt_image_archive *a, char path[PATH_SIZE], struct silt_error *e)
+{
+    (void)snprintf(path, PATH_SIZE, "/v1/images/import");
+    if (a->name != NULL && silt_cli_path(path, PATH_SIZE, "/v1/images/", a->name, "", e) < 0)
+        return -1;
+    if (add_query(path, PATH_SIZE, "format", a->format, e) < 0)
+        return -1;
+    return add_query(path, PATH_SIZE, "image", a->image, e);
+}
+
+static void tell(const struct silt_json *answer)
+{
+    silt_slice name = silt_cli_text(answer, "name"), digest = silt_cli_text(answer, "digest");
+    int64_t left_out = silt_cli_number(answer, "leftOut");
+    (void)printf("%.*s %.*s\n", (int)name.len, name.data, (int)digest.len, digest.data);
+    if (left_out > 0)
+        (void)fprintf(stderr, "silt: %lld device nodes were left out\n", (long long)left_out);
+}
+
+static int send(struct silt_client *c, const struct silt_image_archive *a, struct silt_client_request *q,
+                uint64_t size, struct silt_error *e)
+{
+    silt_auto_arena arena = {0};
+    const struct silt_json *answer;
+    struct silt_progress progress;
+    char path[PATH_SIZE];
+    if (make_path(a, path, e) < 0)
+        return -1;
+    q->method = a->name != NULL ? "PUT" : "POST";
+    q->path = path;
+    q->content_type = "application/x-tar";
+    q->progress = &progress;
+    silt_arena_init(&arena, SILT_CLI_ARENA_MAX);
+    c->timeout_ms = TIMEOUT_MS;
+    silt_progress_start(&progress, a->name != NULL ? a->name : a->path, size);
+    int got = silt_client_call(c, q, &arena, &answer, e);
+    silt_progress_end(&progress);
+    if (got < 0)
+        return silt_because(e, "import %s", a->path);
+    tell(answer);
+    return 0;
+}
+
+static int send_folder(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
+{
+    static struct silt_source_fd source;
+    struct silt_client_request q = {.file = -1, .source = &source.source};
+    struct silt_error tar_error;
+    struct silt_tar tar;
+    struct stat st;
+    silt_auto_fd folder = open(a->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return silt_fail_errno(e, "open %s", a->path);
+    if (fstatat(folder, "oci-layout", &st, 0) < 0)
+        return silt_fail(e, SILT_INVALID, "folder %s is no OCI layout: it has no file oci-layout", a->path);
+    if (silt_tar_pack(&tar, a->path, e) < 0)
+        return -1;
+    silt_source_from_fd(&source, tar.fd, &tar);
+    int got = send(c, a, &q, silt_tar_size(a->path), e);
+    if (source.tar != NULL) /* was not read to its end */
+        (void)silt_tar_end(&tar, &tar_error);
+    return got;
+}
+
+int silt_image_import(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
+{
+    static struct silt_source_fd source;
+    bool in = strcmp(a->path, "-") == 0;
+    silt_auto_fd own = in ? -1 : open(a->path, O_RDONLY | O_CLOEXEC);
+    int fd = in ? STDIN_FILENO : own;
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return silt_fail_errno(e, "open %s", a->path);
+    if (S_ISDIR(st.st_mode))
+        return send_folder(c, a, e);
+    struct silt_client_request q = {.file = S_ISREG(st.st_mode) ? fd : -1};
+    if (q.file < 0) {
+        silt_source_from_fd(&source, fd, NULL);
+        q.source = &source.source;
+    }
+    return send(c, a, &q, q.file >= 0 ? (uint64_t)st.st_size : 0, e);
+}
