@@ -18,6 +18,7 @@ struct silt_engine {
     struct silt_http_server *sidecar; /* what is said to sidecars beside CONNECT */
     struct silt_link entries;        /* struct entry: connections to sidecars that have not said what they want */
     size_t entry_count;
+    size_t strangers;       /* of them: who is turned away as soon as it has said something */
     struct silt_link doors; /* struct door: listening sockets of sidecars */
     struct silt_link execs; /* struct silt_engine_exec, oldest first */
     size_t exec_count;

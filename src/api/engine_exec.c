@@ -307,6 +307,7 @@ static void on_gone(struct silt_http_request *r)
 static int run(struct silt_engine_exec *x, struct silt_error *e)
 {
     struct silt_sandbox *s = silt_registry_find(x->engine->api->registry, silt_slice_of(x->sandbox));
+    const struct silt_container *c = silt_container_find(x->engine->all, silt_slice_of(x->container));
     silt_auto_buf argv;
     silt_buf_init(&argv, SILT_COMMAND_MAX);
     for (size_t i = 0; i < x->cmd.count; i++) {
@@ -321,11 +322,13 @@ static int run(struct silt_engine_exec *x, struct silt_error *e)
                                   .user = x->user,
                                   .flags = SILT_START_ARGV | (in ? SILT_START_STDIN : 0U),
                                   .terminal = x->tty ? x->size : 0};
-    if (s == NULL || s->state != SILT_SANDBOX_RUNNING)
+    /* Another one of the name may run in the same sandbox by now. */
+    if (c == NULL || c->state != SILT_CONTAINER_IS_RUNNING || s == NULL || s->state != SILT_SANDBOX_RUNNING)
         return silt_fail(e, SILT_CONFLICT, "container %s is not running", x->container);
     x->sink = sink_of_an_exec;
     x->has_stdin = in;
     x->state = STARTING;
+    silt_loop_cancel(loop_of(x), &x->keep_timer);
     return silt_exec_start(s, NULL, &q, &x->sink, &x->exec, e);
 }
 
@@ -448,6 +451,7 @@ SILT_HANDLER(silt_engine_exec_create)
     }
     silt_list_append(&g->execs, &x->link);
     g->exec_count++;
+    silt_loop_after(loop_of(x), &x->keep_timer, KEEP_MS); /* for its start */
     silt_auto_buf b;
     silt_buf_init(&b, 256);
     silt_json_open(&b, '{');
@@ -510,6 +514,7 @@ SILT_HANDLER(silt_engine_exec_start)
     if (detach) {
         if (run(x, &e) < 0) {
             x->state = MADE;
+            silt_loop_after(loop_of(x), &x->keep_timer, KEEP_MS);
             silt_engine_refuse_error(r, &e);
             return;
         }

@@ -20,9 +20,12 @@
 
 enum {
     ENTRIES_MAX = 4096,
+    STRANGERS_MAX = 64, /* of those: whoever is turned away takes no place of others */
     ACCEPTS_MAX = 64,
     HEAD_MAX = 8192,
     HEAD_MS = 15000,
+    STRANGER_MS = 2000, /* for a head that is refused anyway */
+    BREATH_MS = 100,    /* without descriptors */
     PAUSE_MS = 5,
     PAUSE_MAX_MS = 40,
     LINGER_MS = 2000,
@@ -32,6 +35,7 @@ struct door {
     struct silt_engine *engine;       /* borrowed */
     struct silt_container *container; /* borrowed; a sidecar */
     struct silt_watch watch;
+    struct silt_timer breath; /* no descriptor is free: it is not looked at */
     struct silt_link link;
     struct silt_grave grave;
 };
@@ -71,6 +75,7 @@ static void leave(struct entry *x)
     silt_close_fd(&x->watch.fd);
     silt_list_remove(&x->link);
     x->engine->entry_count--;
+    x->engine->strangers -= !x->allowed;
     if (!x->asked)
         silt_loop_bury(loop_of(x), &x->grave);
 }
@@ -135,15 +140,19 @@ static void on_socket(struct entry *x, int fd)
     (void)silt_preview_hand_over(e, v, &ignored);
 }
 
-static void on_refused(struct entry *x)
+static void rest(struct entry *x)
 {
-    if (silt_clock_ms() >= x->until_ms) {
-        refuse(x, "the container is not listening on this port");
-        return;
-    }
     x->state = PAUSING;
     x->pause_ms = x->pause_ms * 2 < PAUSE_MAX_MS ? x->pause_ms * 2 : PAUSE_MAX_MS;
     silt_loop_after(loop_of(x), &x->timer, x->pause_ms);
+}
+
+static void on_refused(struct entry *x)
+{
+    if (silt_clock_ms() >= x->until_ms)
+        refuse(x, "the container is not listening on this port");
+    else
+        rest(x);
 }
 
 static void on_dialled(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
@@ -169,6 +178,10 @@ static void dial(struct entry *x)
 {
     struct silt_registry *r = x->engine->api->registry;
     struct silt_sandbox *s = silt_registry_find(r, silt_slice_of(x->behind->sandbox));
+    if (s != NULL && s->state == SILT_SANDBOX_STARTING) {
+        rest(x); /* siltd is new, and has not heard of its agent yet: that has a deadline of its own */
+        return;
+    }
     if (s == NULL || s->state != SILT_SANDBOX_RUNNING) {
         refuse(x, "the container is not running");
         return;
@@ -304,21 +317,41 @@ static void on_time(struct silt_timer *t)
 
 static void let_in(struct door *d, int fd)
 {
-    struct entry *x = calloc(1, sizeof(*x));
+    struct silt_engine *g = d->engine;
     uint32_t uid;
+    bool allowed = silt_diag_peer(g->all->diag, fd, &uid) && (uid == 0 || uid == d->container->row.uid);
+    if (!allowed && g->strangers >= STRANGERS_MAX) {
+        silt_close_fd(&fd);
+        return;
+    }
+    struct entry *x = calloc(1, sizeof(*x));
     if (x == NULL)
         abort();
-    *x = (struct entry){.engine = d->engine,
+    *x = (struct entry){.engine = g,
                         .sidecar = d->container,
+                        .allowed = allowed,
                         .watch = {.fd = fd, .on_ready = on_ready},
                         .timer = {.on_time = on_time},
                         .grave = {.free = free_entry}};
-    x->allowed = silt_diag_peer(d->engine->all->diag, fd, &uid) && (uid == 0 || uid == d->container->row.uid);
     silt_list_init(&x->link);
-    silt_list_append(&d->engine->entries, &x->link);
-    d->engine->entry_count++;
+    silt_list_append(&g->entries, &x->link);
+    g->entry_count++;
+    g->strangers += !allowed;
     silt_loop_watch(loop_of(x), &x->watch, EPOLLIN | EPOLLRDHUP);
-    silt_loop_after(loop_of(x), &x->timer, HEAD_MS);
+    silt_loop_after(loop_of(x), &x->timer, allowed ? HEAD_MS : STRANGER_MS);
+}
+
+static void on_breath(struct silt_timer *t)
+{
+    struct door *d = silt_container_of(t, struct door, breath);
+    silt_loop_watch(d->engine->api->loop, &d->watch, EPOLLIN);
+}
+
+/* Who waits there would wake us again and again. */
+static void hold_breath(struct door *d)
+{
+    silt_loop_watch(d->engine->api->loop, &d->watch, 0);
+    silt_loop_after(d->engine->api->loop, &d->breath, BREATH_MS);
 }
 
 static void on_client(struct silt_watch *w, uint32_t events)
@@ -327,8 +360,11 @@ static void on_client(struct silt_watch *w, uint32_t events)
     (void)events;
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                hold_breath(d);
             return;
+        }
         if (d->engine->entry_count >= ENTRIES_MAX)
             silt_close_fd(&fd);
         else
@@ -347,21 +383,33 @@ static void close_door(struct door *d)
 {
     struct silt_loop *loop = d->engine->api->loop;
     silt_loop_forget(loop, &d->watch);
+    silt_loop_cancel(loop, &d->breath);
     silt_close_fd(&d->watch.fd);
     silt_list_remove(&d->link);
     d->container->listen = -1;
     silt_loop_bury(loop, &d->grave);
 }
 
+static void close_doors(struct silt_engine *g, const struct silt_container *c)
+{
+    silt_list_each(it, &g->doors)
+    {
+        struct door *d = silt_container_of(it, struct door, link);
+        if (d->container == c)
+            close_door(d);
+    }
+}
+
 void silt_ingress_listen(void *context, struct silt_container *c, int fd)
 {
     struct silt_engine *g = context;
     struct silt_error e;
+    close_doors(g, c); /* an answer that came too late, and the one to the next question: silt-super keeps the newest */
     struct door *d = calloc(1, sizeof(*d));
     if (d == NULL)
         abort();
     *d = (struct door){
-        .engine = g, .container = c, .watch = {.fd = fd, .on_ready = on_client}, .grave = {.free = free_door}};
+        .engine = g, .container = c, .watch = {.fd = fd, .on_ready = on_client}, .breath = {.on_time = on_breath}, .grave = {.free = free_door}};
     (void)silt_fd_nonblock(fd, &e);
     c->listen = fd;
     silt_list_init(&d->link);
@@ -395,12 +443,7 @@ void silt_ingress_unlisten(void *context, struct silt_container *c)
 {
     struct silt_engine *g = context;
     struct silt_super_note note = {.type = SILT_SUPER_UNLISTEN, .number = c->row.number};
-    silt_list_each(it, &g->doors)
-    {
-        struct door *d = silt_container_of(it, struct door, link);
-        if (d->container == c)
-            close_door(d);
-    }
+    close_doors(g, c);
     silt_registry_tell_super(g->api->registry, &note);
     if (g->sidecar != NULL)
         silt_http_server_cut(g->sidecar, c);

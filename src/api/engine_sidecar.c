@@ -53,7 +53,9 @@ void silt_sidecar_on_request(void *context, struct silt_http_request *r)
     const struct silt_http_head *h = r->head;
     const struct silt_container *c = r->tag;
     (void)context;
-    if (silt_slice_eq(h->path, SILT_LIT("/egress")) && silt_slice_eq(h->method, SILT_LIT("PUT")))
+    if (silt_http_field(h, SILT_LIT("origin")).data != NULL)
+        silt_engine_refuse(r, 403, "pages of a browser are not served"); /* its user may be ours: a name of the page's own may lead here */
+    else if (silt_slice_eq(h->path, SILT_LIT("/egress")) && silt_slice_eq(h->method, SILT_LIT("PUT")))
         silt_http_collect(r, SILT_CAPTURE_BODY_MAX, on_egress);
     else if (silt_slice_eq(h->path, SILT_LIT("/ca")) && silt_slice_eq(h->method, SILT_LIT("GET")))
         silt_capture_ca(c->all->registry, c->row.number, &new_asking(r)->ask);

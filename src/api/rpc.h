@@ -11,7 +11,7 @@
 #include "http/inner.h"
 
 enum {
-    SILT_RPC_SMALL = 64 << 10,     /* an answer that has room beyond all ceilings */
+    SILT_RPC_SMALL = 64 << 10,     /* an answer that has room while its own connection holds less than it may */
     SILT_RPC_CLOSE_CODE = 3000,
     SILT_RPC_FRAME_ROOM = 256,     /* of a frame beside its value */
 };

@@ -50,6 +50,7 @@ void silt_http_upgrade_late(struct silt_http_request *r, silt_slice fields,
     assert(silt_http_may_upgrade_late(r));
     silt_http_answer_switch(x, fields);
     x->wish = SILT_HTTP_UNDECIDED;
+    x->continued = true; /* who expected a 100 has sent its body without one: it would be a part of the stream now */
     x->head.length = 0;
     c->chunked = false;
     c->raw = true;

@@ -24,11 +24,13 @@ enum {
     KILLED = 128 + SIGKILL,
     NOT_FOUND = 127,
     SANDBOX_HEX = 40,
+    LISTEN_MS = 10000, /* for silt-super, which does nothing else */
 };
 
 #define PROGRAM_ID "/program" /* of the process: nobody can choose it, and no list shows it */
 
 static void finish(struct silt_container *c);
+static void could_not_start(struct silt_container *c, const struct silt_error *e);
 static void remove_now(struct silt_container *c);
 
 static void enter(struct silt_container *c, enum silt_container_state next) /* the only place that assigns it */
@@ -65,6 +67,12 @@ static struct silt_loop *loop_of(const struct silt_container *c)
     return c->all->registry->loop;
 }
 
+static void tell_unlisten(struct silt_containers *all, uint64_t number)
+{
+    struct silt_super_note note = {.type = SILT_SUPER_UNLISTEN, .number = number};
+    silt_registry_tell_super(all->registry, &note);
+}
+
 /* Lookups */
 
 static struct silt_container *find_prefix(struct silt_containers *all, silt_slice prefix)
@@ -92,13 +100,24 @@ struct silt_container *silt_container_find(struct silt_containers *all, silt_sli
     return c != NULL || name.len == 0 ? c : find_prefix(all, name);
 }
 
+/* As silt_container_find has it, without a walk over all of them for each. */
+static bool is_behind(const struct silt_container *c, const struct silt_container *sidecar)
+{
+    silt_slice name = c->spec.sidecar;
+    if (name.len > 0 && name.data[0] == '/')
+        name = (silt_slice){name.data + 1, name.len - 1};
+    if (name.len == 0)
+        return false;
+    const struct silt_container *named = silt_map_find(&c->all->by_name, name);
+    return named != NULL ? named == sidecar : silt_slice_starts(silt_slice_of(sidecar->row.id), name);
+}
+
 struct silt_container *silt_container_behind(struct silt_container *sidecar)
 {
     silt_list_each(it, &sidecar->all->list)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
-        if (c->state == SILT_CONTAINER_IS_RUNNING && c->spec.sidecar.len > 0
-            && silt_container_find(c->all, c->spec.sidecar) == sidecar)
+        if (c->state == SILT_CONTAINER_IS_RUNNING && is_behind(c, sidecar))
             return c;
     }
     return NULL;
@@ -216,6 +235,7 @@ static void end(struct silt_container *c, int32_t code)
 static void could_not_start(struct silt_container *c, const struct silt_error *e)
 {
     struct silt_sandbox *s = sandbox_of(c);
+    silt_loop_cancel(loop_of(c), &c->stop);
     silt_process_unwatch(&c->watch);
     c->process = NULL;
     enter(c, SILT_CONTAINER_IS_EXITED);
@@ -380,10 +400,22 @@ int silt_container_kill(struct silt_container *c, int signal, struct silt_error 
     return 0;
 }
 
+/* What silt-super makes all the same is refused when it comes. */
+static void was_not_answered(struct silt_container *c)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_UNAVAILABLE, "no listening socket was made within %d ms", LISTEN_MS);
+    tell_unlisten(c->all, c->row.number);
+    could_not_start(c, &e);
+}
+
 static void on_stop(struct silt_timer *t)
 {
     struct silt_container *c = silt_container_of(t, struct silt_container, stop);
-    end(c, KILLED);
+    if (c->state == SILT_CONTAINER_IS_STARTING)
+        was_not_answered(c);
+    else
+        end(c, KILLED);
 }
 
 int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e)
@@ -424,12 +456,25 @@ static void give_env(struct silt_sandbox *s, silt_slice env)
     s->row.env_len = env.len;
 }
 
+/* Of one that ran the files are its own. An image's name may have moved on before there were any. */
+static bool is_of_another_image(struct silt_container *c, const struct silt_sandbox *s)
+{
+    struct silt_container_image image;
+    struct silt_error e;
+    if (c->row.started_ms > 0 || memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0)
+        return false;
+    return silt_container_image(c->all->registry, c->spec.image, &image, &e) < 0
+           || memcmp(s->row.digest, image.digest, SILT_DIGEST_SIZE) != 0;
+}
+
 int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e)
 {
     struct silt_registry *r = c->all->registry;
     struct silt_sandbox *s = sandbox_of(c);
     silt_list_init(&w->link);
     if (s != NULL && s->state != SILT_SANDBOX_DESTROYING) {
+        if (c->state <= SILT_CONTAINER_IS_STARTING && is_of_another_image(c, s))
+            return silt_fail(e, SILT_CONFLICT, "files of an earlier container, of another image, could not be removed");
         if (c->state <= SILT_CONTAINER_IS_STARTING) {
             give_env(s, c->spec.env);
             silt_container_give_network(c, s);
@@ -582,6 +627,7 @@ static void start_sidecar(struct silt_container *c)
 {
     struct silt_super_note note = {.type = SILT_SUPER_LISTEN, .number = c->row.number};
     silt_registry_tell_super(c->all->registry, &note);
+    silt_loop_after(loop_of(c), &c->stop, LISTEN_MS);
 }
 
 void silt_containers_on_listener(struct silt_containers *all, uint64_t number, int fd)
@@ -603,13 +649,13 @@ void silt_containers_on_listener(struct silt_containers *all, uint64_t number, i
         socklen_t len = sizeof(at);
         (void)getsockname(own, (struct sockaddr *)&at, &len);
         c->port = ntohs(at.sin_port);
+        silt_loop_cancel(loop_of(c), &c->stop);
         all->hooks.listen(all->hooks.context, c, silt_take_fd(&own));
         if (c->state == SILT_CONTAINER_IS_STARTING)
             is_running(c);
         return;
     }
-    struct silt_super_note note = {.type = SILT_SUPER_UNLISTEN, .number = number};
-    silt_registry_tell_super(all->registry, &note);
+    tell_unlisten(all, number);
 }
 
 void silt_container_start(struct silt_container *c, struct silt_container_ask *a)
@@ -717,9 +763,17 @@ static void on_cleared(struct silt_waiter *w, struct silt_sandbox *s, const stru
 {
     struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
     (void)s;
-    (void)e;
     c->clearing = false;
-    tell_asks(&c->starters, NULL);
+    tell_asks(&c->starters, e);
+    if (e != NULL)
+        remove_now(c);
+}
+
+static void clear(struct silt_container *c, struct silt_sandbox *s)
+{
+    c->clearing = true;
+    c->waiter.on_ready = on_cleared;
+    silt_sandbox_destroy(s, &c->waiter);
 }
 
 /* What an earlier one of this name left is the new one's, if it is of the same image. */
@@ -728,11 +782,8 @@ static void take_files(struct silt_container *c)
     struct silt_sandbox *s = sandbox_of(c);
     c->reused = s != NULL && c->all->keep_s > 0 && s->state != SILT_SANDBOX_DESTROYING
                 && memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0 && silt_container_fits_network(c, s);
-    c->clearing = s != NULL && !c->reused;
-    if (!c->clearing)
-        return;
-    c->waiter.on_ready = on_cleared;
-    silt_sandbox_destroy(s, &c->waiter);
+    if (s != NULL && !c->reused)
+        clear(c, s);
 }
 
 bool silt_container_is_made(struct silt_container *c, struct silt_container_ask *a)
@@ -837,8 +888,11 @@ void silt_containers_settle(struct silt_containers *all)
     silt_list_each(it, &all->list)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        struct silt_sandbox *s = sandbox_of(c);
         if (c->state == SILT_CONTAINER_IS_RUNNING && is_lost(c))
             end(c, KILLED);
+        else if (c->state == SILT_CONTAINER_IS_CREATED && s != NULL && is_of_another_image(c, s))
+            clear(c, s); /* siltd died while it did that */
     }
     silt_loop_after(all->registry->loop, &all->upkeep, UPKEEP_MS);
 }
@@ -850,8 +904,7 @@ static bool is_needed(struct silt_container *sidecar)
     silt_list_each(it, &sidecar->all->list)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
-        if (c->state < SILT_CONTAINER_IS_EXITED && c->spec.sidecar.len > 0
-            && silt_container_find(c->all, c->spec.sidecar) == sidecar)
+        if (c->state < SILT_CONTAINER_IS_EXITED && is_behind(c, sidecar))
             return true;
     }
     return false;

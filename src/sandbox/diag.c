@@ -76,6 +76,9 @@ bool silt_diag_peer(int diag, int connection, uint32_t *ret_uid)
     /* A socket that its process has closed belongs to nobody, which the kernel tells as root. */
     if (ask(diag, &there, &here, &found) != 0 || found.idiag_inode == 0)
         return false;
+    /* Where the connection is gone for good, the kernel tells of who listens on its port now. */
+    if (found.idiag_state == TCP_LISTENS || found.id.idiag_sport != there.sin_port || found.id.idiag_dport != here.sin_port)
+        return false;
     *ret_uid = found.idiag_uid;
     return true;
 }

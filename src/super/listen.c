@@ -9,6 +9,7 @@
 #include <grp.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -135,6 +136,21 @@ static void remove_stale(const struct sockaddr_un *at)
         (void)unlink(at->sun_path);
 }
 
+/* It is born with its mode and its group: a folder of somebody else's may have anything under that name a moment later. */
+static int bind_as(int fd, const struct sockaddr_un *at, mode_t mode, gid_t gid)
+{
+    if (fchmod(fd, mode) < 0)
+        return -1;
+    mode_t mask = umask(0);
+    int group = setfsgid(gid);
+    int bound = bind(fd, (const struct sockaddr *)at, sizeof(*at));
+    int why = errno;
+    (void)setfsgid((gid_t)group);
+    (void)umask(mask);
+    errno = why;
+    return bound;
+}
+
 int silt_listen_unix(const char *path, uint32_t mode, const char *group, int *ret_fd,
                      struct silt_error *e)
 {
@@ -146,10 +162,7 @@ int silt_listen_unix(const char *path, uint32_t mode, const char *group, int *re
         return -1;
     remove_stale(&at);
     silt_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0177); /* nobody is let in before the mode is right */
-    int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&at, sizeof(at));
-    (void)umask(before);
-    if (bound < 0 || chown(path, (uid_t)-1, gid) < 0 || chmod(path, (mode_t)mode) < 0 || listen(fd, BACKLOG) < 0)
+    if (fd < 0 || bind_as(fd, &at, (mode_t)mode, gid) < 0 || listen(fd, BACKLOG) < 0)
         return silt_fail_errno(e, "listen on %s", path);
     *ret_fd = silt_take_fd(&fd);
     return 0;

@@ -61,6 +61,20 @@ function frames(bytes, tty) {
 
 const wrapper = uuid => ['/bin/sh', '-c', `echo $$ > /tmp/.workerd-exec-${uuid}.pid; exec "$@"`, 'sh'];
 
+test('who expects a 100 and does not wait for it gets none in the stream', async () => {
+	const id = await create(['sh', '-c', 'sleep 0.2; echo out']);
+	const body = JSON.stringify({ Detach: false, Tty: false });
+	const socket = net.connect({ path: engine.socket, allowHalfOpen: true });
+	socket.write(`POST /exec/${id}/start HTTP/1.1\r\nContent-Length: ${body.length}\r\nHost: localhost\r\nExpect: 100-continue\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n${body}`);
+	const pieces = [];
+	await within(30_000, 'its end', new Promise((resolve, reject) => socket.on('data', piece => pieces.push(piece)).on('error', reject).on('end', resolve)));
+	socket.destroy();
+	const all = Buffer.concat(pieces);
+	const end = all.indexOf('\r\n\r\n');
+	assert.match(all.subarray(0, end).toString(), /^HTTP\/1\.1 101 /);
+	assert.equal(frames(all.subarray(end + 4)).stdout.toString(), 'out\n');
+});
+
 test('a command has its streams on the connection, in frames, and an end', async () => {
 	const id = await create(['sh', '-c', 'echo out; echo err >&2; echo $A$B$C; pwd; exit 3'], { Env: ['B=x', 'C=y'], WorkingDir: '/tmp' });
 	const { head, output } = await attach(id);
