@@ -53,7 +53,7 @@ test('a Dockerfile installs with apt-get, pip and npm, and the image has it all'
 });
 
 test('commands of a build reach the internet, and nothing with --network none', async () => {
-	const file = { Dockerfile: 'FROM base\nRUN curl -sS --max-time 10 http://www.example.test/ > /page' };
+	const file = { Dockerfile: 'FROM base\nRUN curl -sS --max-time 30 http://www.example.test/ > /page' };
 	await built(daemon, file);
 	const { error } = await failed(daemon, file, { query: { network: 'none' } });
 	assert.match(error.message, /resolve host|Couldn't connect|refused/);

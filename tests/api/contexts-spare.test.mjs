@@ -56,7 +56,7 @@ test('a context of a spare has its own directory, variables, clock and limits', 
 	const box = await daemon.box(t, { env: { FROM: 'sandbox', BOTH: 'sandbox' } });
 	const first = await context(box, { language: 'javascript' });
 	const spare = (await settled(box, 2)).find(async pid => pid !== await pidOf(box, first));
-	const id = await context(box, { language: 'javascript', cwd: '/tmp', timeout: 500, env_vars: { BOTH: 'context', TZ: 'Asia/Kathmandu', EMPTY: '' } });
+	const id = await context(box, { language: 'javascript', cwd: '/tmp', timeout: 3_000, env_vars: { BOTH: 'context', TZ: 'Asia/Kathmandu', EMPTY: '' } });
 	assert.ok(spare && (await settled(box, 3)).includes(await pidOf(box, id)));
 	const seen = await value(box, id, '[process.cwd(), __dirname, process.env.FROM, process.env.BOTH, process.env.EMPTY, process.env.HOME, new Date(0).getTimezoneOffset(), Intl.DateTimeFormat().resolvedOptions().timeZone, require("child_process").execSync("echo $BOTH $TZ $PWD").toString(), process.argv.length, process.execArgv.length]');
 	assert.deepEqual(seen.json.slice(0, 7), ['/tmp', '/tmp', 'sandbox', 'context', '', '/root', -330]);

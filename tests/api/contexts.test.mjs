@@ -41,11 +41,11 @@ test('a context keeps its variables, counts its runs and knows its times', async
 
 test('directory, environment and timeout of a context are honoured', async t => {
 	const box = await daemon.box(t, { env: { FROM: 'sandbox', BOTH: 'sandbox' } });
-	const id = await context(box, { language: 'python', cwd: '/tmp', env_vars: { BOTH: 'context', ODD: 'a\nb"c' }, timeout: 300 });
+	const id = await context(box, { language: 'python', cwd: '/tmp', env_vars: { BOTH: 'context', ODD: 'a\nb"c' }, timeout: 2_500 });
 	const answer = await run(box, id, 'import os\n[os.getcwd(), os.environ["FROM"], os.environ["BOTH"], os.environ["ODD"]]');
 	assert.deepEqual(answer.results[0].json, ['/tmp', 'sandbox', 'context', 'a\nb"c']);
 	const late = await run(box, id, 'y = 1\nwhile True: pass');
-	assert.deepEqual([late.error.ename, late.error.evalue], ['TimeoutError', 'Execution timed out after 300 ms']);
+	assert.deepEqual([late.error.ename, late.error.evalue], ['TimeoutError', 'Execution timed out after 2500 ms']);
 	assert.equal((await run(box, id, 'y')).results[0].text, '1', 'what it had done stays');
 	const answered = await box.api('POST', '/api/contexts', { cwd: '/not/there' });
 	envelope(answered, 400, 'VALIDATION_FAILED');
@@ -192,7 +192,7 @@ test('contexts, and what runs in them, survive a killed siltd', async t => {
 	const [idle, busy, timed] = await Promise.all([context(box), context(box), context(box)]);
 	await run(box, idle, 'x = 11');
 	const lost = open(box, busy, 'import os, time\nprint("on", flush=True)\nwhile not os.path.exists("/tmp/go"): time.sleep(0.01)\nprint("late")\ny = 12');
-	const late = open(box, timed, 'print("on", flush=True)\nimport time\nz = 13\ntime.sleep(1000)', { timeout_ms: 2_000 });
+	const late = open(box, timed, 'print("on", flush=True)\nimport time\nz = 13\ntime.sleep(1000)', { timeout_ms: 5_000 });
 	for (const response of await Promise.all([lost, late])) {
 		await new Promise(resolve => response.once('data', resolve));
 		response.on('error', () => {});

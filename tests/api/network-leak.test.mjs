@@ -39,7 +39,7 @@ const network = () => ({
 
 async function live(n, body) {
 	const box = await daemon.box(null, body);
-	await box.out(`exec 5<>/dev/tcp/${PUBLIC[n % 2 ? 4 : 6]}/7; echo one >&5; read -t 5 line <&5; getent hosts www.example.test`);
+	await box.out(`exec 5<>/dev/tcp/${PUBLIC[n % 2 ? 4 : 6]}/7; echo one >&5; read -t 30 line <&5; getent hosts www.example.test`);
 	await box.destroy();
 }
 
@@ -89,7 +89,7 @@ test('nor when any of our processes is killed meanwhile', { timeout: 300_000 }, 
 });
 
 test('a machine whose instance was killed, or has ended, remembers none of its connections', async () => {
-	const open = async one => (await one.box()).out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read -t 5 line <&5; exec 6<>/dev/tcp/${PUBLIC[6]}/7; echo one >&6; read -t 5 line <&6`);
+	const open = async one => (await one.box()).out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read -t 30 line <&5; exec 6<>/dev/tcp/${PUBLIC[6]}/7; echo one >&6; read -t 30 line <&6`);
 	const first = await startDaemon({ flags: { ...NETWORK.flags, instance: 'tlost' } });
 	await open(first);
 	assert.equal(tracked(), 2);

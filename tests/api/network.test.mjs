@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { HOST, Internet, NETWORK, PUBLIC, get, ip } from '../lib/internet.mjs';
-import { until } from '../lib/wait.mjs';
+import { soon, until } from '../lib/wait.mjs';
 
 const FLAGS = NETWORK.flags;
 let internet, daemon;
@@ -41,23 +41,21 @@ test('host, private networks and metadata are refused within a second', async t 
 	const box = await daemon.box(t);
 	const api = daemon.address.split(':').at(-1);
 	for (const [address, port] of [[HOST[4], 80], [HOST[4], api], [HOST[6], 80], ['169.254.169.254', 80], ['10.1.2.3', 80], ['192.168.7.7', 80], ['fd00:ec2::254', 80], ['::ffff:169.254.169.254', 80]]) {
-		const begun = Date.now();
-		assert.notEqual((await box.run(`(${get(address, port)})`)).exitCode, 0, address);
-		assert.ok(Date.now() - begun < 1_000, `${address} was refused after ${Date.now() - begun} ms`);
+		await soon(`${address} is refused`, 1_000, async () => assert.notEqual((await box.run(`(${get(address, port)})`)).exitCode, 0, address));
 	}
 });
 
 test('curl, pings and datagrams larger than a packet get through', async t => {
 	const box = await daemon.box(t);
-	assert.match(await box.out('curl -sS -m 5 http://www.example.test/'), /world .* www\.example\.test/);
+	assert.match(await box.out('curl -sS -m 20 http://www.example.test/'), /world .* www\.example\.test/);
 	const script = `
 import os, socket
 for family, address, protocol in ((socket.AF_INET, "${PUBLIC[4]}", socket.IPPROTO_ICMP), (socket.AF_INET6, "${PUBLIC[6]}", socket.IPPROTO_ICMPV6)):
-    ping = socket.socket(family, socket.SOCK_DGRAM, protocol); ping.settimeout(3)
+    ping = socket.socket(family, socket.SOCK_DGRAM, protocol); ping.settimeout(20)
     ping.sendto(bytes([8 if family == socket.AF_INET else 128, 0, 0, 0, 0, 0, 0, 1]) + b"hello", (address, 0))
     print(ping.recv(100)[8:] == b"hello")
     big = os.urandom(9000)
-    udp = socket.socket(family, socket.SOCK_DGRAM); udp.settimeout(3); udp.connect((address, 7))
+    udp = socket.socket(family, socket.SOCK_DGRAM); udp.settimeout(20); udp.connect((address, 7))
     udp.send(big); print(udp.recv(20000) == big)
 `;
 	assert.equal(await box.out(`python3 -c '${script}'`), 'True\n'.repeat(4));
@@ -134,14 +132,12 @@ test('the mode changes while it runs: none cuts what is open, public opens again
 	const box = await daemon.box(t);
 	await box.out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read line <&5; [ $line = one ]`);
 	assert.equal((await network(box)).body.mode, 'public');
-	const waits = box.run('read -t 10 line <&5; echo "$? $line"');
+	const waits = box.run('read -t 30 line <&5; echo "$? $line"');
 	const changed = await network(box, 'PUT', { mode: 'none' });
 	assert.deepEqual([changed.status, changed.body.mode, changed.body.connected], [200, 'none', true]);
 	assert.match((await waits).stdout, /^1 /, 'a reader that only waited has noticed');
 	for (const command of [get(PUBLIC[4]), get(PUBLIC[6]), 'timeout 5 getent ahosts www.example.test']) {
-		const begun = Date.now();
-		assert.notEqual((await box.run(`(${command})`)).exitCode, 0, command);
-		assert.ok(Date.now() - begun < 1_000, `${command} took ${Date.now() - begun} ms`);
+		await soon(command, 1_000, async () => assert.notEqual((await box.run(`(${command})`)).exitCode, 0, command));
 	}
 	assert.equal((await network(box, 'PUT', { mode: 'public' })).body.mode, 'public');
 	assert.match(await box.out(get(PUBLIC[4])), /world/);
@@ -218,7 +214,7 @@ test('a connection outlives kill -9 of siltd and of silt-priv', async t => {
 	await box.out(`exec 5<>/dev/tcp/${PUBLIC[4]}/7; echo one >&5; read line <&5; [ $line = one ]`);
 	for (const name of ['siltd', 'silt-priv']) {
 		await killAndWait(name, daemon.programs(name)[0]);
-		assert.equal(await box.out(`echo ${name} >&5; read -t 5 line <&5; echo $line`), `${name}\n`);
+		assert.equal(await box.out(`echo ${name} >&5; read -t 30 line <&5; echo $line`), `${name}\n`);
 	}
 	const other = await daemon.box(t);
 	assert.match(await other.out(get(PUBLIC[4])), /world/, 'and new sandboxes have a network too');

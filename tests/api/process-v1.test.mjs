@@ -159,14 +159,12 @@ test('signals reach the tree, and a kill takes a signal and a grace', async t =>
 	assert.equal((await get(box, '/p/wait?for=line&text=hup')).body.reached, true);
 	for (const body of [{}, { signal: 'NOPE' }, { signal: 99 }])
 		refused(await daemon.api('POST', url(box, '/p/signal'), body), 400, 'VALIDATION_FAILED');
-	const began = Date.now();
 	const answer = await daemon.api('DELETE', url(box, '/p?signal=TERM&graceMs=200'));
 	assert.deepEqual([answer.status, answer.body.status, answer.body.exitCode, answer.body.cause, answer.body.signal], [200, 'killed', 137, 'signal', 9]);
-	assert.ok(Date.now() - began < 4_000);
 	refused(await daemon.api('POST', url(box, '/p/signal'), { signal: 1 }), 404, 'COMMAND_NOT_FOUND');
 	await start(box, { argv: ['bash', '-c', "trap '' TERM; echo ready; while :; do sleep 0.02; done"], processId: 'now' });
 	await get(box, '/now/wait?for=line&text=ready');
-	assert.equal((await daemon.api('DELETE', url(box, '/now?graceMs=0'), undefined, { deadline: 5_000 })).body.exitCode, 137);
+	assert.equal((await daemon.api('DELETE', url(box, '/now?graceMs=0'), undefined)).body.exitCode, 137);
 });
 
 test('DELETE of a finished process removes record and log', async t => {

@@ -61,7 +61,7 @@ test('streams cut by a killed siltd run to their end', async t => {
 			;
 		await killAndWait('siltd', daemon.siltd());
 		await assert.rejects(stream.next());
-		await box.out('echo go > /tmp/gate; until [ -e /tmp/finished ]; do sleep 0.01; done', { sessionId: 'other', timeoutMs: 10_000 });
+		await box.out('echo go > /tmp/gate; until [ -e /tmp/finished ]; do sleep 0.01; done', { sessionId: 'other', timeoutMs: 60_000 });
 	}
 });
 

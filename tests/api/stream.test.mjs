@@ -144,7 +144,7 @@ test('a stream waits for the foreground command of its session', async t => {
 test('a grandchild that keeps stdout open does not delay complete', async t => {
 	const box = await daemon.box(t);
 	for (const sessionId of MODES) {
-		const end = await within(5_000, 'complete', collect(box.stream('sleep 1000.91 & echo started', { sessionId })));
+		const end = await within(30_000, 'complete', collect(box.stream('sleep 1000.91 & echo started', { sessionId })));
 		assert.deepEqual([end.stdout, end.exitCode], ['started\n', 0]);
 	}
 });
@@ -158,7 +158,7 @@ test('a reader that leaves does not stop the command', async t => {
 			if (event === 'stdout')
 				break; // ends the iteration: the connection is cut
 		}
-		await box.out('echo go > /tmp/gate; until [ -e /tmp/finished ]; do sleep 0.01; done', { sessionId: 'helper', timeoutMs: 10_000 });
+		await box.out('echo go > /tmp/gate; until [ -e /tmp/finished ]; do sleep 0.01; done', { sessionId: 'helper', timeoutMs: 60_000 });
 	}
 });
 
@@ -172,12 +172,12 @@ test('a reader that stops reading holds the command back, leaving frees it', asy
 		// The command is held back when what it has written stays the same for 300 ms.
 		const written = Number(await box.out(`until [ -s /tmp/pid ]; do sleep 0.01; done; read pid < /tmp/pid
 			wrote() { while read -r key value; do [ "$key" = wchar: ] && echo $value; done < /proc/$pid/io; }
-			last=-1; now=$(wrote); until [ "$now" = "$last" ] && [ "$now" -gt 0 ]; do last=$now; sleep 0.3; now=$(wrote); done; echo $now`, { sessionId: 'helper', timeoutMs: 20_000 }));
+			last=-1; now=$(wrote); until [ "$now" = "$last" ] && [ "$now" -gt 0 ]; do last=$now; sleep 0.3; now=$(wrote); done; echo $now`, { sessionId: 'helper', timeoutMs: 120_000 }));
 		assert.ok(written > 0 && written < 50_000_000, `held back after ${written} bytes`);
 		assert.equal((await box.run('ls /tmp/end', { sessionId: 'helper' })).exitCode, 2);
 		response.destroy();
 		await once(response, 'close');
-		await box.out('until [ -e /tmp/end ]; do sleep 0.05; done', { sessionId: 'helper', timeoutMs: 25_000 });
+		await box.out('until [ -e /tmp/end ]; do sleep 0.05; done', { sessionId: 'helper', timeoutMs: 120_000 });
 	}
 });
 
@@ -215,7 +215,7 @@ test('destroying the sandbox ends its streams', async t => {
 	await stream.next();
 	await box.destroy();
 	const names = [];
-	await within(5_000, 'end of the stream', (async () => {
+	await within(30_000, 'end of the stream', (async () => {
 		try {
 			for await (const { event } of stream)
 				names.push(event);

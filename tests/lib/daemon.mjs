@@ -185,11 +185,12 @@ export class Daemon {
 	counters() {
 		const daemons = [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv'), ...this.programs('silt-proxy'), ...this.programs('silt-preview')];
 		const inside = host.processesOf(this.instance);
+		const everybodys = new Set(host.mountsWith('')); // others come and go beside us
 		return {
 			processes: inside.length,
 			daemons: daemons.length,
-			mounts: host.mountsWith('').length,
-			ownMounts: daemons.map(pid => host.mountsWith('', pid).length).sort(),
+			mounts: host.mountsWith(this.home).length + host.mountsWith(`/${this.instance}/`).length,
+			ownMounts: daemons.map(pid => host.mountsWith('', pid).filter(line => !everybodys.has(line)).length).sort(),
 			cgroups: host.cgroupsOf(this.instance).filter(folder => !/\/h\d+$/.test(folder)).length, // handles are kept for the next command
 			netns: new Set(inside.map(p => p.netNamespace)).size,
 			descriptors: daemons.map(host.descriptors).sort((a, b) => a - b),

@@ -65,7 +65,7 @@ export class Client {
 	async raw() {
 		const socket = net.connect(this.port, this.host);
 		const connection = new Raw(socket);
-		await within(5_000, 'connect', new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject)));
+		await within(30_000, 'connect', new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject)));
 		return connection;
 	}
 

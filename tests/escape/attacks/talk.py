@@ -41,7 +41,7 @@ def with_hidden(hello):
 class Plain:
     def __init__(self, attempt):
         self.pieces = attempt.get('pieces')
-        self.sock = socket.create_connection(attempt['to'], timeout=3)
+        self.sock = socket.create_connection(attempt['to'], timeout=15)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data):
@@ -104,7 +104,7 @@ class Secure(Plain):
 def datagram(attempt):
     family = socket.AF_INET6 if ':' in attempt['to'][0] else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
-    sock.settimeout(3)
+    sock.settimeout(15)
     sock.connect(tuple(attempt['to']))
     sock.send(bytes.fromhex(attempt['send'][0]))
     return sock.recv(65536).hex()
@@ -119,7 +119,7 @@ def talk(attempt):
         return connection.receive().decode()
     for text in attempt['send']:
         connection.send(text.encode('latin1'))
-        connection.sock.settimeout(3 if text else 0.3)
+        connection.sock.settimeout(15 if text else 0.3)
         try:
             said += connection.receive() + b'\n'
         except TimeoutError:
