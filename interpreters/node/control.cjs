@@ -3,7 +3,15 @@
 'use strict';
 
 const { stringify, replace, indexOf, keys, isArray, apply } = require('./own.cjs');
-const native = require('./native.node');
+
+/* Not require, which looks for much before it does just this. */
+function load(file) {
+	const module = { exports: {} };
+	process.dlopen(module, file);
+	return module.exports;
+}
+
+const native = load(`${__dirname}/native.node`);
 
 const reallyExit = process.reallyExit;
 const capture = process.setUncaughtExceptionCaptureCallback.bind(process);
@@ -99,6 +107,8 @@ module.exports = {
 	forget: native.forget,
 	guard: native.guard,
 	write: native.write,
+	onPromise: native.onPromise,
+	awaitPromise: native.awaitPromise,
 	hush(on) {
 		hushed = on;
 	},

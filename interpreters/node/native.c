@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@
 typedef struct napi_env__ *napi_env;
 typedef struct napi_value__ *napi_value;
 typedef struct napi_callback_info__ *napi_callback_info;
+typedef struct napi_ref__ *napi_ref;
 typedef struct napi_threadsafe_function__ *napi_threadsafe_function;
 typedef napi_value (*napi_callback)(napi_env, napi_callback_info);
 typedef void (*napi_threadsafe_function_call_js)(napi_env, napi_value, void *, void *);
@@ -49,6 +51,8 @@ napi_status napi_is_buffer(napi_env, napi_value, bool *);
 napi_status napi_get_buffer_info(napi_env, napi_value, void **, size_t *);
 napi_status napi_call_function(napi_env, napi_value, napi_value, size_t, const napi_value *,
                                napi_value *);
+napi_status napi_create_reference(napi_env, napi_value, uint32_t, napi_ref *);
+napi_status napi_get_reference_value(napi_env, napi_ref, napi_value *);
 napi_status napi_get_and_clear_last_exception(napi_env, napi_value *);
 napi_status napi_fatal_exception(napi_env, napi_value);
 napi_status napi_create_threadsafe_function(napi_env, napi_value, napi_value, napi_value, size_t,
@@ -64,9 +68,14 @@ void *current_isolate(void) __asm__("_ZN2v87Isolate10GetCurrentEv");
 void terminate_execution(void *isolate) __asm__("_ZN2v87Isolate18TerminateExecutionEv");
 void cancel_terminate_execution(void *isolate) __asm__(
     "_ZN2v87Isolate24CancelTerminateExecutionEv");
+typedef void (*promise_hook)(int type, napi_value promise, napi_value parent);
+void set_promise_hook(void *isolate, promise_hook hook) __asm__(
+    "_ZN2v87Isolate14SetPromiseHookEPFvNS_15PromiseHookTypeENS_5LocalINS_7PromiseEEENS2_INS_5ValueEEEE");
+#pragma weak set_promise_hook
 
 enum {
     AUTO_LENGTH = -1,
+    PROMISE_INIT = 0, /* of v8::PromiseHookType */
     PATIENCE_MS = 20,
     CONTROL_FD_MIN = 60,       /* out of the way of the numbers that user code gets and closes, and within the 64 that a
                                 * process begins with: with threads Linux waits 10 ms before it has more */
@@ -84,6 +93,8 @@ struct line {
 
 static struct {
     void *isolate;
+    napi_env env;
+    napi_ref on_promise;
     napi_threadsafe_function lines, interrupts;
     int control;
     int signal_read, signal_write;
@@ -386,6 +397,44 @@ static napi_value shield(napi_env env, napi_callback_info info)
     return NULL;
 }
 
+/* ---- the next promise ---- */
+
+static void on_promise(int type, napi_value promise, napi_value parent)
+{
+    (void)parent;
+    napi_value self, f, result;
+    if (type != PROMISE_INIT)
+        return;
+    set_promise_hook(k.isolate, NULL); /* what is called makes promises, too */
+    napi_get_undefined(k.env, &self);
+    if (napi_get_reference_value(k.env, k.on_promise, &f) == 0)
+        (void)napi_call_function(k.env, self, f, 1, &promise, &result);
+}
+
+/* onPromise(f): what is told of promises; false when this V8 cannot. */
+static napi_value set_on_promise(napi_env env, napi_callback_info info)
+{
+    size_t count = 1;
+    napi_value f, result;
+    napi_get_cb_info(env, info, &count, &f, NULL, NULL);
+    k.env = env;
+    bool can = set_promise_hook != NULL && napi_create_reference(env, f, 1, &k.on_promise) == 0;
+    napi_get_boolean(env, can, &result);
+    return result;
+}
+
+/* awaitPromise(on): f is given the next promise, in the middle of its making, if any is made until it is switched off. */
+static napi_value await_promise(napi_env env, napi_callback_info info)
+{
+    size_t count = 1;
+    napi_value on;
+    bool wanted = false;
+    napi_get_cb_info(env, info, &count, &on, NULL, NULL);
+    napi_get_value_bool(env, on, &wanted);
+    set_promise_hook(k.isolate, wanted ? on_promise : NULL);
+    return NULL;
+}
+
 /* Waits as long as it takes: the reader always reads on. A child may have made a pipe non-blocking.
  */
 static int write_all(int fd, const char *bytes, size_t length)
@@ -542,6 +591,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         {"open", open_control}, {"send", send_line}, {"write", write_output}, {"call", call},
         {"watch", watch},       {"rest", rest},      {"guard", guard},        {"pause", pause_run},
         {"shield", shield},     {"stop", stop},      {"unwind", unwind},     {"forget", forget},
+        {"onPromise", set_on_promise},               {"awaitPromise", await_promise},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value f;

@@ -45,10 +45,10 @@ export class Kernel {
 	#waiting = new Set();
 	#id = 0;
 
-	constructor({ folder = FOLDER, args = [] } = {}) {
+	constructor({ folder = FOLDER, flags = [], args = [] } = {}) {
 		this.temporary = realpathSync(mkdtempSync(join(tmpdir(), 'silt-kernel-')));
 		this.pipes = { stdout: pipe(this.temporary, '.out'), stderr: pipe(this.temporary, '.err') };
-		this.child = spawn(process.execPath, ['--no-force-async-hooks-checks', join(folder, 'kernel.cjs'), ...args], {
+		this.child = spawn(process.execPath, ['--no-force-async-hooks-checks', ...flags, join(folder, 'kernel.cjs'), ...args], {
 			stdio: ['ignore', this.pipes.stdout.writer, this.pipes.stderr.writer, 'pipe'],
 			env: { PATH: process.env.PATH, HOME: this.temporary },
 			detached: true,

@@ -2,7 +2,7 @@
 // The life of a kernel: how it begins and all the ways it ends.
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { within } from '../../lib/wait.mjs';
@@ -68,4 +68,25 @@ test('a process that waits for its context is the same afterwards', async t => {
 		const { end, result } = await kernel.run('[_, process.cwd(), process.argv.length].join()');
 		assert.deepEqual([end.count, result.text], [1, "',/,2'"]);
 	}
+});
+
+test('where node has closed its old door to the inspector, and V8 its hook, cells run all the same', async t => {
+	const folder = new Kernel();
+	t.after(() => folder.end());
+	const preload = join(folder.temporary, 'preload.cjs');
+	writeFileSync(preload, 'const { dlopen } = process;\nprocess.binding = undefined;\nprocess.dlopen = (module, file) => { dlopen(module, file); module.exports.onPromise = () => false; };\n');
+	const kernel = await Kernel.start(t, { flags: ['--require', preload] });
+	assert.equal((await kernel.run('const v = await Promise.resolve(4); v')).result.text, '4');
+	assert.equal((await kernel.run('let = ;')).error.ename, 'SyntaxError');
+	assert.equal((await kernel.run('throw new RangeError("far")')).error.ename, 'RangeError');
+	assert.equal((await kernel.run('v + 1')).result.text, '5');
+});
+
+test('nobody is warned of what the kernel uses, and hooks of user code stay', async t => {
+	const kernel = await Kernel.start(t, { flags: ['--pending-deprecation'] });
+	const first = await kernel.run('let made = 0; v8.promiseHooks.onInit(() => { made++; }); 1');
+	assert.deepEqual([first.stderr, first.result.text], ['', '1']);
+	assert.equal((await kernel.run('made = 0; await Promise.resolve(); made > 0')).result.text, 'true');
+	assert.equal((await kernel.run('made = 0; new Promise(() => {}); made')).result.text, '1');
+	assert.equal(kernel.stderr, '');
 });
