@@ -4,6 +4,7 @@
 #include "agent/shell.h"
 #include "agent/state.h"
 #include "agent/terminal.h"
+#include "agent/title.h"
 #include "base/own.h"
 
 #include <fcntl.h>
@@ -138,6 +139,8 @@ static int launch_program(struct silt_exec *x, struct silt_error *e)
     if (silt_start_argv(&x->start, &argv, e) < 0)
         return -1;
     struct silt_spawn s = {.argv = argv, .in = -1, .extra = SILT_SPAWN_NO_EXTRA};
+    if ((x->start.head.flags & SILT_START_FIRST) != 0)
+        silt_title_set(x->start.command); /* it may look at once */
     return launch_plain(x, &s, e);
 }
 

@@ -69,7 +69,8 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
     uint32_t known = !is_exec       ? 0
                      : !own_process ? SILT_START_QUIET
                                     : SILT_START_LOG | SILT_START_HOLD | SILT_START_STDIN
-                                          | SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES;
+                                          | SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES
+                                          | SILT_START_FIRST;
     bool plain = h->mode == SILT_EXEC_PLAIN;
     const uint32_t needed = SILT_START_STDIN | (plain ? SILT_START_ARGV : SILT_START_LOG); /* with a terminal */
     bool plain_only = (h->flags & (SILT_START_ARGV | SILT_START_PIPES)) != 0;
@@ -78,6 +79,7 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
     if ((h->flags & ~known) != 0 || (!own_process && h->user_len > 0)
         || (plain_only && h->mode != SILT_EXEC_PLAIN)
         || ((h->flags & SILT_START_PIPES) != 0 && (h->flags & SILT_START_LOG) != 0)
+        || ((h->flags & SILT_START_FIRST) != 0 && (h->flags & SILT_START_ARGV) == 0)
         || (h->terminal != 0 && ((!plain && h->mode != SILT_EXEC_BACKGROUND) || (h->flags & needed) != needed)))
         return silt_fail(e, SILT_PROTOCOL, "flags %x in mode %u", h->flags, h->mode);
     return 0;

@@ -588,7 +588,7 @@ static int run_program(struct silt_container *c, struct silt_sandbox *s, struct 
                                               .env = silt_buf_slice(&env),
                                               .cwd = c->spec.workdir.len > 0 ? c->spec.workdir : image.workdir,
                                               .user = c->spec.user.len > 0 ? c->spec.user : image.user,
-                                              .flags = SILT_START_ARGV},
+                                              .flags = SILT_START_ARGV | SILT_START_FIRST},
                                      .id = SILT_LIT(PROGRAM_ID)};
     c->watch.on_event = on_program;
     return silt_process_start(s, NULL, &q, &c->watch, &c->process, e);

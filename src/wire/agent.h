@@ -128,7 +128,7 @@ struct silt_agent_start {
 enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
 enum { SILT_STDIN_LAST = 1 };     /* frame.flags of STDIN: then it is closed */
 enum { SILT_STDIN_GONE = 1 };     /* frame.flags of STDIN_TAKEN: nobody reads it any more, or it is closed */
-enum { /* silt_agent_start.flags; for a foreground command only the last one */
+enum { /* silt_agent_start.flags; for a foreground command only QUIET */
     SILT_START_LOG = 1,    /* output goes to the log (wire/log.h) and is told by LOGGED, no OUT frames */
     SILT_START_HOLD = 2,   /* the process waits rather than overwrite what nobody has read (FOLLOW); ended
                               by DETACH */
@@ -139,6 +139,7 @@ enum { /* silt_agent_start.flags; for a foreground command only the last one */
     SILT_START_QUIET = 32,  /* foreground: nobody waits for STARTED, so it is not sent */
     SILT_START_PIPES = 64,  /* the descriptors are standard output and standard error: siltd reads the other
                                ends itself, no OUT frames. PLAIN without a log only */
+    SILT_START_FIRST = 128, /* process 1 shows the arguments as its own. With ARGV only */
 };
 
 enum silt_agent_target {

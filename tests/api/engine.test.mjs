@@ -217,6 +217,18 @@ test('the exit of a program, of a control server only a failure, is the end of i
 	assert.deepEqual((await engine.wait(name)).json, { StatusCode: 137 });
 });
 
+test('process 1 shows the arguments of the program, its child, with and without PidMode', async t => {
+	for (const more of [{}, { PidMode: undefined }]) {
+		const { port } = await engine.app(t, { cmd: ['sh', '-c', 'cp /proc/1/cmdline /tmp/first; exec sleep 1000', 'a word', ''], ...more });
+		const { socket } = await connect(port);
+		const shown = await until('what it saw', async () => (await talk(socket, 'POST', '/api/execute', { command: `tr '\\0' '|' < /tmp/first` })).json.stdout);
+		assert.equal(shown, 'sh|-c|cp /proc/1/cmdline /tmp/first; exec sleep 1000|a word||');
+		const listed = await talk(socket, 'POST', '/api/execute', { command: 'ps -o args= -p 1' });
+		socket.destroy();
+		assert.match(listed.json.stdout, /^sh -c cp /);
+	}
+});
+
 test('a program that is not there refuses the start', async t => {
 	const name = newName();
 	await engine.sidecar(t, `${name}-proxy`);
