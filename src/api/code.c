@@ -12,7 +12,9 @@
 enum {
     EVENT_MAX = SILT_KERNEL_TOLD_MAX + (64 << 10),
     LARGE = 64 << 10,
-    WHOLE_MAX = 64 << 20,  /* bytes of one answer with everything */
+    WHOLE_MAX = 64 << 20,      /* bytes of one answer with everything */
+    ERROR_MAX = 2 << 20,       /* bytes of an error that are kept until its run ends, */
+    ERROR_TEXT_MAX = 64 << 10, /* and of its name and its text, when it is longer */
 };
 
 /* The streams and results of one answer with everything. */
@@ -247,24 +249,44 @@ static void on_result(struct silt_cell_sink *sink, const struct silt_kernel_said
     keep(j, all, before);
 }
 
-static void add_error(struct silt_buf *b, silt_slice name, silt_slice value)
+static void add_error_head(struct silt_buf *b, silt_slice name, silt_slice value)
 {
     silt_json_key(b, SILT_LIT("ename"));
     silt_json_string(b, name);
     silt_json_key(b, SILT_LIT("evalue"));
     silt_json_string(b, value);
     silt_json_key(b, SILT_LIT("traceback"));
+}
+
+static void add_error(struct silt_buf *b, silt_slice name, silt_slice value)
+{
+    add_error_head(b, name, value);
     silt_json_raw(b, SILT_LIT("[]"));
 }
 
-/* It is the last that is told, after what was on its way. */
+static silt_slice begin_of(silt_slice s)
+{
+    return s.len <= ERROR_TEXT_MAX ? s : (silt_slice){s.data, ERROR_TEXT_MAX};
+}
+
+/* Our kernels cut what would be as long as that. */
+static void add_long_error(struct silt_buf *b, const struct silt_kernel_said *said)
+{
+    add_error_head(b, begin_of(said->name), begin_of(said->value));
+    silt_json_raw(b, SILT_LIT("[\"[the error was too long: the rest of it is left out]\"]"));
+}
+
+/* It is the last that is told, after what was on its way: it is kept until the run ends, if it ever does. */
 static void on_error(struct silt_cell_sink *sink, const struct silt_kernel_said *said)
 {
     struct job *j = silt_container_of(sink, struct job, sink);
     if (j->error.len > 0)
         return;
     silt_buf_add_byte(&j->error, '{');
-    silt_buf_add(&j->error, said->told);
+    if (said->told.len <= ERROR_MAX)
+        silt_buf_add(&j->error, said->told);
+    else
+        add_long_error(&j->error, said);
 }
 
 static void on_asked(struct silt_cell_sink *sink, const struct silt_kernel_said *said)

@@ -39,6 +39,19 @@ test('a result of 100 MB is cut or left out, and that is told', async () => {
 	assert.equal((await run(box, shared, '1')).results[0].text, '1');
 });
 
+test('an error that is too long is kept as far as it can be, and that is told', async t => {
+	const fake = await pretend(t, `while read -r line <&3; do
+id=$(expr "$line" : '.*"id":\\([0-9]*\\)')
+{ printf '{"t":"error","id":%s,"ename":"Far","evalue":"' "$id"; head -c 20000000 /dev/zero | tr '\\0' z; printf '","traceback":["a"]}\\n{"t":"done","id":%s,"count":1}\\n' "$id"; } >&3
+done`);
+	const id = await context(fake);
+	const { body } = await daemon.api('POST', `/v1/sandboxes/${fake.id}/contexts/${id}/run`, { code: '1' }, { deadline: 60_000 });
+	for (const error of [(await run(fake, id, '1')).error, body.error]) {
+		assert.deepEqual([error.ename, error.evalue], ['Far', 'z'.repeat(64 << 10)]);
+		assert.match(error.traceback.join(), /too long/);
+	}
+});
+
 test('names of values that are no text become text, and no context dies of them', async () => {
 	const { results: [python] } = await run(box, shared, '{"\\ud800": 1, "\\ud801": 2, 1: 3, "1": 4, float("nan"): float("inf")}');
 	assert.deepEqual(python.json, { '\ufffd': 2, 1: 4, nan: null });
