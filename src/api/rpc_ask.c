@@ -98,23 +98,39 @@ static void ask(struct silt_rpc_call *c, const struct silt_rpc_request *q)
         route(c, q);
 }
 
+/* The client's list of codes has none for tunnels: it would blame the transport and try again. It does believe a message that is an
+ * envelope. */
+static void write_envelope(struct silt_buf *b, const char *code, silt_slice message, silt_slice details)
+{
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("code"));
+    silt_json_string(b, silt_slice_of(code));
+    silt_json_key(b, SILT_LIT("message"));
+    silt_json_string(b, message);
+    silt_json_key(b, SILT_LIT("context"));
+    silt_buf_add(b, details);
+    silt_json_close(b, '}');
+}
+
 /* Tunnels need a program that is not here. */
 static void refuse_tunnel(struct silt_rpc_call *c, const struct silt_rpc_request *q)
 {
-    silt_auto_buf b, details;
+    silt_auto_buf b, details, envelope;
     bool missing = silt_slice_eq(silt_slice_of(c->method->fields), SILT_LIT("CLOUDFLARED_NOT_FOUND"));
     silt_slice body = silt_buf_slice(&q->body);
-    silt_buf_init(&b, 2 * body.len + 1024);
+    silt_buf_init(&b, 16 * body.len + 4096);
     silt_buf_init(&details, body.len + 64);
+    silt_buf_init(&envelope, body.len + 1024);
     silt_buf_add(&details, (silt_slice){body.data, body.len - 1});
     if (missing) {
         silt_json_key(&details, SILT_LIT("binary"));
         silt_json_string(&details, SILT_LIT("cloudflared"));
     }
     silt_buf_add_byte(&details, '}');
-    silt_rpc_error(&b, c->method->fields,
+    write_envelope(&envelope, c->method->fields,
                    missing ? SILT_LIT("Tunnels are not available: cloudflared is not configured") : SILT_LIT("There is no such tunnel"),
                    silt_buf_slice(&details));
+    silt_rpc_error(&b, c->method->fields, silt_buf_slice(&envelope), silt_buf_slice(&details));
     silt_rpc_call_settle(c, false, silt_buf_slice(&b));
 }
 

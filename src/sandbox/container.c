@@ -594,15 +594,29 @@ static int run_program(struct silt_container *c, struct silt_sandbox *s, struct 
     return silt_process_start(s, NULL, &q, &c->watch, &c->process, e);
 }
 
-static void on_mounted(struct silt_container *c, const struct silt_error *e)
+static struct silt_sandbox *running_sandbox(struct silt_container *c, struct silt_error *e)
 {
     struct silt_sandbox *s = sandbox_of(c);
+    if (s != NULL && s->state == SILT_SANDBOX_RUNNING)
+        return s;
+    (void)silt_fail(e, SILT_GONE, "its sandbox has ended");
+    return NULL;
+}
+
+static void on_trusted(struct silt_container *c, const struct silt_error *e)
+{
     struct silt_error own;
-    if (e == NULL && (s == NULL || s->state != SILT_SANDBOX_RUNNING))
-        (void)silt_fail(&own, SILT_GONE, "its sandbox has ended");
-    else if (e == NULL && run_program(c, s, &own) == 0)
-        return;
-    could_not_start(c, e != NULL ? e : &own);
+    struct silt_sandbox *s = e == NULL ? running_sandbox(c, &own) : NULL;
+    if (s == NULL || run_program(c, s, &own) < 0)
+        could_not_start(c, e != NULL ? e : &own);
+}
+
+static void on_mounted(struct silt_container *c, const struct silt_error *e)
+{
+    struct silt_error own;
+    struct silt_sandbox *s = e == NULL ? running_sandbox(c, &own) : NULL;
+    if (s == NULL || silt_container_trust(c, s, on_trusted, &own) < 0)
+        could_not_start(c, e != NULL ? e : &own);
 }
 
 static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
@@ -815,6 +829,7 @@ int silt_container_create(struct silt_containers *all, silt_slice name, silt_sli
     c->row.created_ms = silt_clock_wall_ms();
     memcpy(c->row.digest, image.digest, sizeof(c->row.digest));
     c->builtin = image.builtin && c->spec.kind == SILT_CONTAINER_APP;
+    silt_container_name_trust(c);
     add(c);
     save(c);
     take_files(c);
@@ -853,6 +868,7 @@ static void load(void *context, struct silt_container_row *row)
     if (c->spec.kind == SILT_CONTAINER_APP)
         (void)silt_container_image(all->registry, c->spec.image, &image, &e);
     c->builtin = image.builtin;
+    silt_container_name_trust(c);
     add(c);
     c->reused = true;
     enter(c, row->status == SILT_CONTAINER_RUNNING   ? SILT_CONTAINER_IS_RUNNING

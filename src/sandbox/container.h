@@ -54,7 +54,8 @@ struct silt_container {
     bool clearing;                 /* files of an earlier one are going */
     struct silt_waiter waiter;     /* for its sandbox */
     struct silt_process_watch watch;
-    struct silt_process *process;  /* borrowed: its program; NULL: none runs */
+    struct silt_process *process;  /* borrowed: its program, or what makes it ready; NULL: none runs */
+    void (*on_trusted)(struct silt_container *c, const struct silt_error *e); /* container_trust.c's */
     int listen;                    /* of a sidecar; the hooks' */
     uint16_t port;                 /* of a sidecar, on 127.0.0.1 */
     uint32_t unheard;              /* of a sidecar: how often nobody listened where its traffic goes */

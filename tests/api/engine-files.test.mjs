@@ -56,6 +56,28 @@ test('a tar goes into a container before its start, with folders that it does no
 	assert.notEqual((await put(name, '/srv', Buffer.from('this is no tar'))).status, 200);
 });
 
+test('a built-in container whose HTTPS is intercepted trusts the certificate that was put into it, and does not start without it', async t => {
+	const name = newName();
+	const port = await engine.sidecar(t, `${name}-proxy`);
+	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
+	const env = ['SANDBOX_INTERCEPT_HTTPS=1', 'CURL_CA_BUNDLE=/its/own'];
+	await engine.create(name, { env });
+	const refused = await engine.ask('POST', `/containers/${name}/start`, '');
+	assert.ok(refused.status >= 400, String(refused.status));
+	assert.match(refused.json.message, /certificate in \/etc\/cloudflare/);
+	const pem = '-----BEGIN CERTIFICATE-----\nMIIB*[a]?\n-----END CERTIFICATE-----';
+	for (let times = 0; times < 2; times++) { // files are kept for the next of the name: once is enough
+		await engine.ask('DELETE', `/containers/${name}?force=true`);
+		await engine.create(name, { env });
+		assert.equal((await put(name, '/etc', tar([{ name: 'cloudflare/certs/cloudflare-containers-ca.crt', data: pem }]))).status, 200);
+		await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+		const said = await run(port, 'grep -cF "MIIB*[a]?" "$SSL_CERT_FILE"; echo "$SSL_CERT_FILE $NODE_EXTRA_CA_CERTS $CURL_CA_BUNDLE"');
+		assert.equal(said.stdout, '1\n/etc/ssl/certs/ca-certificates.crt /etc/cloudflare/certs/cloudflare-containers-ca.crt /its/own\n');
+		await engine.expect(204, 'POST', `/containers/${name}/kill?signal=SIGTERM`, '');
+		await engine.ask('POST', `/containers/${name}/wait`, '');
+	}
+});
+
 test('volumes are made, found by a part of their name, and removed', async () => {
 	const name = `workerd-snap-${randomUUID()}`;
 	const labels = { 'dev.workerd.snapshot-created-at': '1' };

@@ -13,18 +13,23 @@ import { silt } from '../lib/silt.mjs';
 import { startWorkerd } from './lib/workerd.mjs';
 
 const ends = [];
+const GUEST = 'FROM base\nLABEL silt.control=guest\n';
 const scope = { after: fn => ends.push(fn) };
-const worker = { entry: path.join(import.meta.dirname, 'container/index.mjs'), className: 'Box', world: true, image: 'guest', flags: ['nodejs_compat', 'experimental'] };
+const worker = { entry: path.join(import.meta.dirname, 'container/index.mjs'), classes: ['Box'], world: true, image: 'guest', flags: ['nodejs_compat', 'experimental'] };
+
+async function build(daemon) {
+	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-guest-'));
+	fs.writeFileSync(path.join(folder, 'Dockerfile'), GUEST);
+	const built = await silt(daemon, ['image', 'build', '-t', 'guest', folder]);
+	fs.rmSync(folder, { recursive: true });
+	assert.equal(built.code, 0, built.stderr);
+}
 
 let internet, daemon, workerd;
 before(async () => {
 	internet = await Internet.start();
 	daemon = await startDaemon(NETWORK);
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-guest-'));
-	fs.writeFileSync(path.join(folder, 'Dockerfile'), 'FROM base\nLABEL silt.control=guest\n');
-	const built = await silt(daemon, ['image', 'build', '-t', 'guest', folder]);
-	fs.rmSync(folder, { recursive: true });
-	assert.equal(built.code, 0, built.stderr);
+	await build(daemon);
 	workerd = await startWorkerd(scope, daemon, worker);
 });
 after(async () => {
@@ -52,4 +57,16 @@ test('a workerd that is killed finds its container again', async () => {
 	workerd = await startWorkerd(scope, daemon, { ...worker, home: workerd.home, port: workerd.port });
 	assert.equal(await call(workerd, '/object/lasting/find'), 'here\n');
 	await call(workerd, '/object/lasting/destroy');
+});
+
+test('without a network containers run, and what would leave them fails at once', async t => {
+	const alone = await startDaemon({ flags: { network: 'off' } });
+	t.after(() => alone.stop());
+	await build(alone);
+	const server = await startWorkerd(t, alone, worker);
+	for (const name of ['serviceAndVariables', 'exec'])
+		await call(server, `/run/${name}`);
+	const said = await call(server, '/object/alone/reach');
+	assert.match(said.intercepted, /unreachable|connect to server/i); // no timeout
+	assert.match(said.secret, /Could not resolve/i);
 });

@@ -18,10 +18,23 @@ async function until(what, find) {
 	}
 }
 
+async function run(container, ...words) {
+	const { stdout, stderr, exitCode } = await (await container.exec(words)).output();
+	return { exitCode, text: new TextDecoder().decode(stdout), error: new TextDecoder().decode(stderr) };
+}
+
 /** What containers say to the world comes here. */
 export class World extends WorkerEntrypoint {
 	async fetch(request) {
 		return new Response(`caught ${request.method} ${request.url}\n`);
+	}
+
+	async connect(socket) {
+		const writer = socket.writable.getWriter();
+		await writer.write(new TextEncoder().encode('speaks first\n'));
+		for await (const piece of socket.readable)
+			await writer.write(new TextEncoder().encode(new TextDecoder().decode(piece).toUpperCase()));
+		await writer.close();
 	}
 }
 
@@ -129,10 +142,7 @@ const scenarios = {
 		await container.interceptOutboundHttp('11.22.33.44', world);
 		await container.interceptOutboundHttp('shop.example', world);
 		container.start({ entrypoint: ['sleep', '100'], enableInternet: false });
-		const out = async (...words) => {
-			const { stdout, stderr, exitCode } = await (await container.exec(words)).output();
-			return { exitCode, text: new TextDecoder().decode(stdout), error: new TextDecoder().decode(stderr) };
-		};
+		const out = (...words) => run(container, ...words);
 		assert.equal((await out('curl', '-sS', '--max-time', '20', 'http://11.22.33.44/a')).text, 'caught GET http://11.22.33.44/a\n');
 		assert.equal((await out('curl', '-sS', '--max-time', '20', 'http://shop.example/b')).text, 'caught GET http://shop.example/b\n');
 		assert.notEqual((await out('curl', '-sS', '--max-time', '20', 'http://11.22.33.55/')).exitCode, 0);
@@ -144,6 +154,35 @@ const scenarios = {
 		container.start({ entrypoint: ['sleep', '100'], enableInternet: false });
 		const { stdout, stderr } = await (await container.exec(['curl', '-sS', '--max-time', '20', '--cacert', '/etc/cloudflare/certs/cloudflare-containers-ca.crt', 'https://bank.example/vault'])).output();
 		assert.equal(new TextDecoder().decode(stdout), 'caught GET https://bank.example/vault\n', new TextDecoder().decode(stderr));
+	},
+
+	async outboundHttpAll(container, { world }) {
+		container.start({ entrypoint: ['sleep', '100'], enableInternet: false });
+		assert.notEqual((await run(container, 'curl', '-sS', '--max-time', '20', 'http://11.22.33.44/')).exitCode, 0);
+		await container.interceptAllOutboundHttp(world); // also while it runs
+		assert.equal((await run(container, 'curl', '-sS', '--max-time', '20', 'http://any.example/c')).text, 'caught GET http://any.example/c\n');
+	},
+
+	async outboundTcp(container, { world }) {
+		await container.interceptOutboundTcp('11.22.33.44:7', world);
+		await container.interceptOutboundTcp('22.0.0.0/8:9', world);
+		container.start({ entrypoint: ['sleep', '100'], enableInternet: false });
+		const talk = (address, port) => run(container, 'bash', '-c', `exec 3<>/dev/tcp/${address}/${port} && read -r -t 20 -u 3 first && echo "$first" && echo hello >&3 && read -r -t 20 -u 3 second && echo "$second"`);
+		assert.equal((await talk('11.22.33.44', 7)).text, 'speaks first\nHELLO\n');
+		assert.equal((await talk('22.1.2.3', 9)).text, 'speaks first\nHELLO\n');
+		assert.notEqual((await talk('11.22.33.44', 8)).exitCode, 0);
+	},
+
+	async names(container, { world }) {
+		await container.interceptOutboundHttp('shop.example', world);
+		container.start({ entrypoint: ['sleep', '100'], enableInternet: false });
+		assert.match((await run(container, 'getent', 'ahostsv4', 'shop.example')).text, /^11\.0\.0\.1 /);
+		assert.equal((await run(container, 'getent', 'ahosts', 'www.example.test')).exitCode, 2);
+		await container.destroy();
+		container.start({ entrypoint: ['sleep', '100'], enableInternet: true });
+		assert.match((await run(container, 'getent', 'ahostsv4', 'www.example.test')).text, /^93\.184\.215\.14 /);
+		assert.match((await run(container, 'curl', '-sS', '--max-time', '20', 'http://www.example.test/')).text, /^world /);
+		assert.equal((await run(container, 'getent', 'ahosts', 'none.example.test')).exitCode, 2);
 	},
 
 	async snapshotOfTheContainer(container) {
@@ -165,6 +204,10 @@ const scenarios = {
 		container.start({ entrypoint: ['sleep', '100'], directorySnapshots: [{ snapshot, mountPoint: '/restored' }] });
 		const { stdout } = await (await container.exec(['cat', '/restored/deep/file'])).output();
 		assert.equal(new TextDecoder().decode(stdout), 'one\n');
+		assert.equal((await run(container, 'sh', '-c', 'echo two > /restored/deep/file')).exitCode, 0);
+		await container.destroy();
+		container.start({ entrypoint: ['sleep', '100'], directorySnapshots: [{ snapshot, mountPoint: '/a/b' }, { snapshot, mountPoint: '/a' }] });
+		assert.equal((await run(container, 'cat', '/a/deep/file', '/a/b/deep/file')).text, 'one\none\n'); // what was done with one is not in the next
 	},
 
 	async inspect(container) {
@@ -172,6 +215,8 @@ const scenarios = {
 		container.start({ entrypoint: ['sleep', '100'], labels: { team: 'tests' } });
 		const info = await container.inspect();
 		assert.deepEqual([typeof info.image, info.labels.team], ['string', 'tests']);
+		await container.setLabels({ team: 'others' });
+		assert.equal((await container.inspect()).labels.team, 'others');
 	},
 };
 
@@ -198,6 +243,21 @@ export class Box extends DurableObject {
 		return new TextDecoder().decode(stdout);
 	}
 
+	/** What curl says when nothing can leave the container. */
+	async reach() {
+		const { container } = this.ctx;
+		await container.interceptOutboundHttp('11.22.33.44', this.env.WORLD);
+		await container.interceptOutboundHttps('bank.example', this.env.WORLD);
+		container.start({ entrypoint: ['sleep', '100'], enableInternet: true });
+		try {
+			const intercepted = await run(container, 'curl', '-sS', '--max-time', '25', 'http://11.22.33.44/');
+			const secret = await run(container, 'curl', '-sS', '--max-time', '25', 'https://bank.example/');
+			return { intercepted: intercepted.error, secret: secret.error };
+		} finally {
+			await container.destroy();
+		}
+	}
+
 	destroy() {
 		return this.ctx.container.destroy();
 	}
@@ -209,7 +269,7 @@ export default {
 		if (pathname === '/scenarios')
 			return Response.json(Object.keys(scenarios));
 		const [, name] = /^\/run\/(\w+)$/.exec(pathname) ?? [];
-		const [, object, method] = /^\/object\/(\w+)\/(leave|find|destroy)$/.exec(pathname) ?? [];
+		const [, object, method] = /^\/object\/(\w+)\/(leave|find|reach|destroy)$/.exec(pathname) ?? [];
 		if (!(name in scenarios) && !method)
 			return new Response('no such scenario\n', { status: 404 });
 		const stub = env.Box.get(env.Box.idFromName(object ?? crypto.randomUUID()));

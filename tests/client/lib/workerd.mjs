@@ -21,7 +21,7 @@ export function bundle(entry, outfile) {
 		{ env: { ...process.env, NODE_PATH: path.join(packages(), 'node_modules') }, stdio: 'inherit' });
 }
 
-const configuration = ({ port, socket, image, date, flags, className, world }) => `using Workerd = import "/workerd/workerd.capnp";
+const configuration = ({ port, socket, image, date, flags, classes, world }) => `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
     (name = "main", worker = .main),
@@ -35,11 +35,11 @@ const main :Workerd.Worker = (
   compatibilityDate = "${date}",
   compatibilityFlags = [${flags.map(flag => `"${flag}"`).join(', ')}],
   durableObjectNamespaces = [
-    (className = "${className}", uniqueKey = "tests-${className}", enableSql = true, container = (imageName = "${image}")),
+${classes.map(name => `    (className = "${name}", uniqueKey = "tests-${name}", enableSql = true, container = (imageName = "${image}")),`).join('\n')}
   ],
   durableObjectStorage = (localDisk = "do-disk"),
   bindings = [
-    (name = "${className}", durableObjectNamespace = "${className}"),${world ? '\n    (name = "WORLD", service = (name = "main", entrypoint = "World")),' : ''}
+${classes.map(name => `    (name = "${name}", durableObjectNamespace = "${name}"),`).join('\n')}${world ? '\n    (name = "WORLD", service = (name = "main", entrypoint = "World")),' : ''}
   ],
   containerEngine = (localDocker = (socketPath = "unix:${socket}", containerEgressInterceptorImage = "sidecar")),
 );
@@ -107,14 +107,14 @@ function makeHome(t) {
 }
 
 /**
- * Plain workerd with a Worker, ended with the test t. options: entry, className (of its object), world (it has an entrypoint World), image, date, home and port (those of one
+ * Plain workerd with a Worker, ended with the test t. options: entry, classes (of its objects), world (it has an entrypoint World), image, date, home and port (those of one
  * that was stopped), flags. */
-export async function startWorkerd(t, daemon, { entry, className = 'Sandbox', world = false, image = 'base', date = '2026-08-01', home = makeHome(t), port, flags = ['nodejs_compat'] }) {
+export async function startWorkerd(t, daemon, { entry, classes = ['Sandbox'], world = false, image = 'base', date = '2026-08-01', home = makeHome(t), port, flags = ['nodejs_compat'] }) {
 	if (!fs.existsSync(path.join(home, 'worker.js')))
 		bundle(entry, path.join(home, 'worker.js'));
 	fs.mkdirSync(path.join(home, 'state'), { recursive: true });
 	port ??= await freePort();
-	fs.writeFileSync(path.join(home, 'config.capnp'), configuration({ port, socket: daemon.engine, image, date, flags, className, world }));
+	fs.writeFileSync(path.join(home, 'config.capnp'), configuration({ port, socket: daemon.engine, image, date, flags, classes, world }));
 	const server = new Server(home, port, [path.join(packages(), 'node_modules/@cloudflare/workerd-linux-64/bin/workerd'), 'serve', ...(flags.includes('experimental') ? ['--experimental'] : []), 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
 	t.after(() => server.stop());
 	return server.ready();

@@ -12,6 +12,8 @@ export async function codeContexts(sandbox) {
 	await sandbox.deleteCodeContext(context.id);
 	assert.ok(!(await sandbox.listCodeContexts()).some(c => c.id === context.id));
 	await rejects(sandbox.deleteCodeContext(context.id), 'CONTEXT_NOT_FOUND');
+	await assert.rejects(sandbox.runCode('1', { context }), /context/i);
+	await rejects(sandbox.createCodeContext({ language: 'cobol' }), 'SandboxSecurityError');
 }
 
 export async function runPython(sandbox) {
@@ -22,12 +24,19 @@ export async function runPython(sandbox) {
 	const failed = await sandbox.runCode('1 / 0', { context });
 	assert.equal(failed.error.name, 'ZeroDivisionError');
 	assert.ok(failed.error.traceback.length > 0);
+	assert.equal((await sandbox.runCode('def', { context })).error.name, 'SyntaxError');
+	const alone = await sandbox.createCodeContext({ language: 'python' });
+	assert.equal((await sandbox.runCode('x', { context: alone })).error.name, 'NameError');
+	assert.equal((await sandbox.runCode('x * 2', { context })).results[0].text, '40');
 }
 
 export async function runJavaScript(sandbox) {
 	const { results, logs } = await sandbox.runCode('console.log("hi"); await Promise.resolve({ a: [1, 2] })', { language: 'javascript' });
 	assert.deepEqual([results[0].json, logs.stdout.join('')], [{ a: [1, 2] }, 'hi\n']);
 	assert.equal((await sandbox.runCode('null.x', { language: 'javascript' })).error.name, 'TypeError');
+	await sandbox.runCode('const kept = require("node:path").join("a", "b").length', { language: 'javascript' });
+	assert.equal((await sandbox.runCode('kept', { language: 'javascript' })).results[0].text, '3'); // the context without a name is one
+	assert.equal((await sandbox.listCodeContexts()).length, 1);
 }
 
 export async function runTypeScript(sandbox) {
@@ -39,6 +48,11 @@ export async function runTypeScript(sandbox) {
 export async function runWithCallbacks(sandbox) {
 	const told = await sandbox.codeWithCallbacks(['print("a")\n5', 'raise KeyError("k")']);
 	assert.deepEqual(told, { stdout: 'a\n', results: ['5'], errors: ['KeyError'] });
+}
+
+/** The exported class around a client, in the object itself. */
+export async function codeInterpreterClass(sandbox) {
+	assert.deepEqual(await sandbox.codeByClass(), { text: '42', json: true, contexts: 1, left: 0 });
 }
 
 export async function runCodeStream(sandbox) {

@@ -23,6 +23,31 @@ export async function execWithOptions(sandbox) {
 	assert.equal((await sandbox.exec('echo "[$A]"')).stdout, '[]\n');
 }
 
+export async function execAsAShellDoes(sandbox) {
+	assert.equal((await sandbox.exec('no-such-command-here')).exitCode, 127);
+	assert.equal((await sandbox.exec('cat; read line; echo over')).stdout, 'over\n'); // there is nothing to read
+	const nowhere = await sandbox.exec('pwd', { cwd: '/no/such/folder' });
+	assert.deepEqual([nowhere.exitCode, nowhere.success], [1, false]);
+	assert.match(nowhere.stderr, /no\/such\/folder/);
+	assert.equal((await sandbox.exec('cat <<E | tr a-z A-Z && (exit 0)\nhere\nE')).stdout, 'HERE\n');
+}
+
+/** In the object itself: signals do not cross to it. */
+export async function execAborted(sandbox) {
+	assert.deepEqual(await sandbox.abortedCommands(), { before: 'Operation was aborted', during: 'Operation was aborted', stream: 'Operation was aborted' });
+	assert.equal((await sandbox.exec('echo on')).stdout, 'on\n');
+}
+
+export async function execTellsItsEnd(sandbox) {
+	let completed, failed;
+	await sandbox.exec('echo done', { onComplete: result => { completed = result; } });
+	await until('the callback', () => completed);
+	assert.equal(completed.stdout, 'done\n');
+	await assert.rejects(sandbox.exec('exit 3', { onError: error => { failed = error; } }));
+	await until('the callback', () => failed);
+	assert.ok(failed instanceof Error);
+}
+
 export async function execTimeout(sandbox) {
 	await assert.rejects(sandbox.exec('sleep 60', { timeout: 300 }), /time/i);
 	assert.equal((await sandbox.exec('echo on')).stdout, 'on\n');
@@ -55,6 +80,14 @@ export async function execStream(sandbox) {
 	assert.deepEqual([all.at(-1).type, all.at(-1).exitCode], ['complete', 4]);
 }
 
+export async function execStreamWithOptions(sandbox) {
+	await sandbox.createSession({ id: 'one', env: { WHO: 'one' } });
+	const all = await events(await sandbox.execStream('echo "$WHO $A $PWD"', { sessionId: 'one', env: { A: 'a' }, cwd: '/usr' }));
+	assert.equal(text(all, 'stdout'), 'one a /usr\n');
+	assert.ok(all.every(event => typeof event.timestamp === 'string'));
+	await assert.rejects(async () => sandbox.execStream('true', { sessionId: ' ' }), /session/i);
+}
+
 export async function execStreamIsLive(sandbox) {
 	const seen = await events(await sandbox.execStream('echo first; sleep 60'), event => event.type === 'stdout');
 	assert.equal(seen.at(-1).data, 'first\n');
@@ -65,6 +98,18 @@ export async function setEnvVars(sandbox) {
 	assert.equal((await sandbox.exec('echo $ONE; echo "$TWO"')).stdout, "1\nit's 2\n");
 	await sandbox.setEnvVars({ ONE: undefined });
 	assert.equal((await sandbox.exec('echo "[$ONE]"')).stdout, '[]\n');
+	const session = await sandbox.createSession({ id: 'other', env: { TWO: 'of the session' } });
+	assert.equal((await session.exec('echo $TWO')).stdout, 'of the session\n');
+	assert.equal((await session.exec('echo $TWO', { env: { TWO: 'of the command' } })).stdout, 'of the command\n');
+	await assert.rejects(sandbox.setEnvVars({ 'no-name': '1' }), /no-name/);
+}
+
+export async function variablesOfTheSandboxReachNewSessions(sandbox) {
+	await sandbox.setEnvVars({ WIDE: 'everywhere' });
+	assert.equal((await (await sandbox.createSession({ id: 'fresh' })).exec('echo $WIDE')).stdout, 'everywhere\n');
+	const process = await sandbox.startProcess('echo $WIDE');
+	await process.waitForExit(20_000);
+	assert.equal((await process.getLogs()).stdout, 'everywhere\n');
 }
 
 /** Its repository lies in the sandbox, behind git's own HTTP server. */
@@ -85,20 +130,35 @@ http.createServer((q, r) => {
 	});
 }).listen(8418, '127.0.0.1');`;
 
-export async function gitCheckout(sandbox) {
+async function serveRepository(sandbox) {
 	await sandbox.exec(`export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 		git init -q -b main /srv/w && cd /srv/w && echo hi > file && git add -A && git commit -qm first && git checkout -q -b other && echo there > file && git commit -qam second
 		git clone -q --bare /srv/w /srv/git/repo.git && git -C /srv/git/repo.git symbolic-ref HEAD refs/heads/main && git -C /srv/git/repo.git config uploadpack.allowFilter true`);
 	await sandbox.writeFile('/srv/server.cjs', GIT);
 	const server = await sandbox.startProcess('node /srv/server.cjs');
 	await server.waitForPort(8418, { mode: 'tcp', timeout: 30_000 });
-	const url = 'http://127.0.0.1:8418/repo.git';
+	return 'http://127.0.0.1:8418/repo.git';
+}
+
+export async function gitCheckout(sandbox) {
+	const url = await serveRepository(sandbox);
 	const main = await sandbox.gitCheckout(url);
 	assert.deepEqual([main.success, main.branch, main.targetDir], [true, 'main', '/workspace/repo']);
 	assert.equal((await sandbox.readFile('/workspace/repo/file')).content, 'hi\n');
 	const other = await sandbox.gitCheckout(url, { branch: 'other', targetDir: '/workspace/elsewhere', depth: 1 });
 	assert.deepEqual([other.branch, other.targetDir], ['other', '/workspace/elsewhere']);
 	assert.equal((await sandbox.exec('git -C /workspace/elsewhere rev-list --count HEAD')).stdout.trim(), '1');
-	await assert.rejects(sandbox.gitCheckout('http://127.0.0.1:8418/none.git'));
+	const session = await sandbox.createSession({ id: 'git' });
+	assert.equal((await session.gitCheckout(url, { targetDir: '/tmp/third' })).targetDir, '/tmp/third');
+	assert.equal((await session.readFile('/tmp/third/file')).content, 'hi\n');
+}
+
+export async function gitFailures(sandbox) {
+	const url = await serveRepository(sandbox);
+	await rejects(sandbox.gitCheckout('http://127.0.0.1:8418/none.git'), 'GIT_REPOSITORY_NOT_FOUND');
+	await rejects(sandbox.gitCheckout(url, { branch: 'never' }), 'GIT_BRANCH_NOT_FOUND');
+	await rejects(sandbox.gitCheckout('http://127.0.0.1:1/x.git'), 'GIT_NETWORK');
+	await rejects(sandbox.gitCheckout('no url'), 'INVALID_GIT_URL');
 	await assert.rejects(sandbox.gitCheckout(url, { depth: 0 }), /depth/);
+	await assert.rejects(sandbox.gitCheckout(url, { cloneTimeoutMs: -1 }), /timeout/i);
 }

@@ -21,6 +21,12 @@ export async function readFile(sandbox) {
 	assert.deepEqual([read.content, read.encoding, read.isBinary, read.size], ['grüße\n', 'utf-8', false, 8]);
 	assert.equal((await sandbox.readFile('text.txt', { encoding: 'base64' })).content, 'Z3LDvMOfZQo=');
 	await rejects(sandbox.readFile('/workspace/none'), 'FILE_NOT_FOUND');
+	await sandbox.exec('printf "\\211PNG\\r\\n\\032\\n" > /workspace/p.png; printf "{}" > /workspace/o.json; truncate -s 33M /workspace/huge.txt');
+	const picture = await sandbox.readFile('/workspace/p.png');
+	assert.deepEqual([picture.isBinary, picture.encoding, picture.mimeType, picture.content], [true, 'base64', 'image/png', 'iVBORw0KGgo=']);
+	assert.deepEqual(await sandbox.readFile('/workspace/o.json').then(f => [f.mimeType, f.isBinary]), ['application/json', false]);
+	await rejects(sandbox.readFile('/workspace/huge.txt'), 'FILE_TOO_LARGE');
+	await rejects(sandbox.readFile(''), 'VALIDATION_FAILED');
 }
 
 export async function readFileRaw(sandbox, { transport }) {
@@ -35,10 +41,12 @@ export async function writeFileStream(sandbox, { transport }) {
 	const content = noise(500_000);
 	if (transport !== 'rpc')
 		return assert.rejects(async () => sandbox.writeFile('/workspace/stream.bin', new Blob([content]).stream()));
+	await sandbox.exec('echo old > /workspace/stream.bin; chmod 750 /workspace/stream.bin');
 	const written = await sandbox.writeFile('/workspace/stream.bin', new Blob([content]).stream());
 	assert.equal(written.bytesWritten, content.length);
 	const sum = [...new Uint8Array(await crypto.subtle.digest('SHA-256', content))].map(b => b.toString(16).padStart(2, '0')).join('');
 	assert.equal((await sandbox.exec('sha256sum < /workspace/stream.bin')).stdout.slice(0, 64), sum);
+	assert.equal((await sandbox.exec('stat -c %a /workspace/stream.bin')).stdout, '750\n');
 }
 
 export async function readFileStream(sandbox) {
@@ -50,6 +58,8 @@ export async function readFileStream(sandbox) {
 	for await (const chunk of streamFile(await sandbox.readFileStream('/workspace/noise.bin')))
 		size += chunk.length;
 	assert.equal(size, 150_000);
+	const binary = await collectFile(await sandbox.readFileStream('/workspace/noise.bin'));
+	assert.deepEqual([binary.content instanceof Uint8Array, binary.metadata.isBinary], [true, true]);
 	await assert.rejects(async () => collectFile(await sandbox.readFileStream('/workspace/none')));
 }
 
@@ -63,9 +73,16 @@ export async function mkdirAndList(sandbox) {
 	await sandbox.writeFile('/workspace/d/e/deep', 'x');
 	const { files } = await sandbox.listFiles('/workspace/d', { recursive: true });
 	assert.equal(files.find(f => f.name === 'deep').relativePath, 'e/deep');
-	assert.deepEqual(Object.keys(files[0].permissions).sort(), ['executable', 'readable', 'writable']);
+	await sandbox.exec('chmod 640 /workspace/d/file; ln -s file /workspace/d/link');
+	const listed = (await sandbox.listFiles('/workspace/d')).files;
+	const { modifiedAt, ...file } = listed.find(f => f.name === 'file');
+	assert.deepEqual(file, { name: 'file', absolutePath: '/workspace/d/file', relativePath: 'file', type: 'file', size: 1, mode: 'rw-r-----', permissions: { readable: true, writable: true, executable: false } });
+	assert.ok(Date.parse(modifiedAt) > 0);
+	assert.deepEqual(['e', 'link'].map(name => listed.find(f => f.name === name).type), ['directory', 'symlink']);
 	await assert.rejects(sandbox.mkdir('/workspace/no/such/parent'));
+	await rejects(sandbox.mkdir('/workspace/d'), 'FileSystemError');
 	await rejects(sandbox.listFiles('/workspace/none'), 'FILE_NOT_FOUND');
+	await rejects(sandbox.listFiles('/workspace/d/file'), 'FileSystemError');
 }
 
 export async function moveRenameDelete(sandbox) {
@@ -79,6 +96,9 @@ export async function moveRenameDelete(sandbox) {
 	assert.equal((await sandbox.exists('/workspace/d/three')).exists, false);
 	await rejects(sandbox.deleteFile('/workspace/none'), 'FILE_NOT_FOUND');
 	await assert.rejects(sandbox.deleteFile('/workspace/d'), /directories/i);
+	await rejects(sandbox.deleteFile('/workspace/d'), 'FileSystemError');
+	assert.equal((await sandbox.exists('/workspace/d')).exists, true);
+	await rejects(sandbox.renameFile('/workspace/none', '/workspace/x'), 'FILE_NOT_FOUND');
 	await rejects(sandbox.moveFile('/workspace/none', '/workspace/x'), 'FILE_NOT_FOUND');
 }
 
@@ -96,7 +116,43 @@ export async function watch(sandbox) {
 	await assert.rejects(sandbox.watch('/workspace/none'));
 }
 
-export async function checkChanges(sandbox) {
+/** The names of files of which a watch tells, when these were written one after the other. */
+async function watched(sandbox, options, names) {
+	const seen = [];
+	const stream = await sandbox.watch('/workspace', options);
+	await within('the last event', (async () => {
+		for await (const event of parseSSEStream(stream)) {
+			if (event.type === 'watching')
+				for (const name of names)
+					await sandbox.writeFile(`/workspace/${name}`, 'x');
+			if (event.type !== 'event' || event.isDirectory)
+				continue;
+			seen.push(event.path.replace(/^\/workspace\//, ''));
+			if (event.path.endsWith(names.at(-1)))
+				return;
+		}
+	})());
+	return [...new Set(seen)];
+}
+
+export async function watchOptions(sandbox, { transport }) {
+	await sandbox.mkdir('/workspace/deep');
+	await sandbox.mkdir('/workspace/node_modules');
+	assert.deepEqual(await watched(sandbox, { include: ['*.js'] }, ['a.txt', 'b.js']), ['b.js']);
+	assert.deepEqual(await watched(sandbox, { exclude: ['*.log'] }, ['c.log', 'd.txt']), ['d.txt']);
+	assert.deepEqual(await watched(sandbox, { recursive: false }, ['deep/e.txt', 'f.txt']), ['f.txt']);
+	assert.deepEqual(await watched(sandbox, {}, ['node_modules/g.txt', 'deep/h.txt']), ['deep/h.txt']);
+	if (transport === 'rpc') // no path and no pattern is refused there
+		return (await sandbox.watch('/etc')).cancel();
+	for (const [where, options, code] of [['/workspace', { include: ['a'], exclude: ['b'] }, /VALIDATION_FAILED|ValidationFailed/], ['/workspace', { include: ['[ab]'] }, /VALIDATION_FAILED|ValidationFailed/], ['/etc', {}, /PERMISSION_DENIED|PermissionDenied/]])
+		await assert.rejects(async () => sandbox.watch(where, options), error => code.test(`${error.name} ${error.message}`)); // of a WebSocket's streams the client keeps no class
+}
+
+export async function checkChanges(sandbox, { transport }) {
+	if (transport !== 'rpc')
+		await rejects(sandbox.checkChanges('/etc'), 'PERMISSION_DENIED');
+	const strange = await sandbox.checkChanges('/workspace', { since: 'watch-1-1:0' });
+	assert.deepEqual([strange.status, strange.reason], ['resync', 'expired']);
 	const first = await sandbox.checkChanges('/workspace');
 	assert.deepEqual([first.success, first.status], [true, 'unchanged']);
 	await sandbox.writeFile('/workspace/changed', 'x');

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Worker of the client tests: it runs scenarios with the real client, each in a sandbox of its own. GET /scenarios lists them,
-// POST /run/TRANSPORT/NAME runs one: 200, or 500 with the reason.
+// POST /run/TRANSPORT/NAME runs one: 200, or 500 with the reason. GET /terminal/ID[/SESSION] is a terminal, for a WebSocket.
 
-import { Sandbox as Client, getSandbox, proxyToSandbox } from '@cloudflare/sandbox';
+import { Sandbox as Client, CodeInterpreter, getSandbox, proxyToSandbox } from '@cloudflare/sandbox';
 import * as code from './code.mjs';
 import * as commands from './commands.mjs';
+import * as egress from './egress.mjs';
+import * as errors from './errors.mjs';
 import * as files from './files.mjs';
 import { until } from './lib.mjs';
 import * as life from './life.mjs';
@@ -15,6 +17,50 @@ import * as sessions from './sessions.mjs';
 export { ContainerProxy } from '@cloudflare/sandbox';
 
 export class Sandbox extends Client {
+	#notes = [];
+
+	/** How a call fails; nothing: it does not. */
+	async failure(method, ...words) {
+		try {
+			await this[method](...words);
+			return undefined;
+		} catch ({ name, code, httpStatus: status, message, context }) {
+			return { name, code, status, message, context };
+		}
+	}
+
+	async abortedCommands() {
+		const said = run => run.then(() => 'not aborted', error => error.message);
+		const later = new AbortController();
+		const during = this.exec('for i in $(seq 600); do echo $i; sleep 0.1; done', { stream: true, signal: later.signal, onOutput: () => later.abort() }); // looked at with each event
+		return {
+			before: await said(this.exec('echo no', { signal: AbortSignal.abort() })),
+			during: await said(during),
+			stream: await said(this.execStream('echo no', { signal: AbortSignal.abort() })),
+		};
+	}
+
+	async codeByClass() {
+		const interpreter = new CodeInterpreter(() => this.client.interpreter);
+		const context = await interpreter.createCodeContext({ language: 'javascript' });
+		const execution = await interpreter.runCode('6 * 7', { context });
+		const contexts = (await interpreter.listCodeContexts()).length;
+		await interpreter.deleteCodeContext(context.id);
+		return { text: execution.results[0].text, json: 'results' in execution.toJSON(), contexts, left: (await interpreter.listCodeContexts()).length };
+	}
+
+	async shownLabels() {
+		return (await this.ctx.container.inspect())?.labels;
+	}
+
+	noted(payload) {
+		this.#notes.push(payload);
+	}
+
+	notes() {
+		return this.#notes;
+	}
+
 	async processWithCallbacks(command) {
 		const told = { start: 0, out: '', exit: undefined };
 		await this.startProcess(command, { onStart: () => { told.start++; }, onOutput: (_, data) => { told.out += data; }, onExit: code => { told.exit = code; } });
@@ -30,7 +76,42 @@ export class Sandbox extends Client {
 	}
 }
 
-const scenarios = { ...commands, ...processes, ...files, ...sessions, ...code, ...ports, ...life };
+/** All that leaves it comes to the Worker; and what a class can set. */
+export class Guarded extends Client {
+	enableInternet = false;
+	interceptHttps = true;
+	envVars = { MARK: 'of the class' };
+	labels = { kind: 'guarded' };
+	entrypoint = ['sh', '-c', 'echo "started $SANDBOX_STARTED" > /tmp/program; exec sleep 1000'];
+	#hooks = [];
+
+	async onStart() {
+		this.#hooks.push({ hook: 'start' });
+		await super.onStart();
+	}
+
+	async onStop(params) {
+		this.#hooks.push({ hook: 'stop', exitCode: params.exitCode, reason: params.reason });
+		await super.onStop(params);
+	}
+
+	hooks() {
+		return this.#hooks;
+	}
+
+	async shownLabels() {
+		return (await this.ctx.container.inspect())?.labels;
+	}
+}
+
+Guarded.outbound = request => new Response(`all ${request.url}`);
+Guarded.outboundByHost = {
+	'shop.example': async request => new Response(`shop ${request.method} ${request.url} ${await request.text()}`),
+	'*.glob.example': request => new Response(`glob ${request.url}`),
+};
+Guarded.outboundHandlers = { tagged: (_, __, { className, params }) => new Response(`tagged ${params.tag} ${className}`) };
+
+const scenarios = { ...commands, ...processes, ...files, ...sessions, ...code, ...ports, ...life, ...egress, ...errors };
 
 async function run(env, transport, name, url) {
 	const id = `${transport}-${crypto.randomUUID().slice(0, 13)}`;
@@ -53,6 +134,11 @@ export default {
 		const url = new URL(request.url);
 		if (url.pathname === '/scenarios')
 			return Response.json(Object.keys(scenarios));
+		const [, id, session] = /^\/terminal\/([\w-]+)(?:\/(\w+))?$/.exec(url.pathname) ?? [];
+		if (id) {
+			const sandbox = getSandbox(env.Sandbox, id);
+			return (session ? await sandbox.getSession(session) : sandbox).terminal(request);
+		}
 		const [, transport, name] = /^\/run\/(http|websocket|rpc)\/(\w+)$/.exec(url.pathname) ?? [];
 		if (!(name in scenarios))
 			return new Response('no such scenario\n', { status: 404 });

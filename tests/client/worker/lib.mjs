@@ -39,9 +39,10 @@ export async function events(stream, last = () => false) {
 
 export const text = (all, type) => all.filter(event => event.type === type).map(event => event.data ?? event.text).join('');
 
-/** Rejects with the class of this code: FILE_NOT_FOUND, FileNotFoundError. The code itself does not cross from the object to the Worker. */
-export const rejects = (promise, code) => assert.rejects(promise, error => {
-	const name = `${code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter) => letter.toUpperCase())}Error`;
+/** Rejects with the class of this code: FILE_NOT_FOUND, FileNotFoundError; or with the class itself. The code does not cross from the object to the Worker.
+ * (What a call gives looks like a function: assert.rejects itself would call it.) */
+export const rejects = (promise, code) => assert.rejects(async () => promise, error => {
+	const name = /[a-z]/.test(code) ? code : `${code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter) => letter.toUpperCase())}Error`;
 	assert.equal(error.name, name, `${error.message}`);
 	return true;
 });
@@ -49,3 +50,6 @@ export const rejects = (promise, code) => assert.rejects(promise, error => {
 export async function bytes(stream) {
 	return new Uint8Array(await within('the stream', new Response(stream).arrayBuffer()));
 }
+
+/** The first calls after an end that the client has not noticed yet fail in the client itself. */
+export const awake = sandbox => until('a sandbox that answers', () => sandbox.exec('true').then(() => true, () => false));

@@ -6,11 +6,13 @@ import { isProcess, isProcessStatus } from '@cloudflare/sandbox';
 import { events, rejects, text, within } from './lib.mjs';
 
 export async function startProcess(sandbox) {
-	const process = await sandbox.startProcess('echo begun; sleep 60', { processId: 'mine', env: { A: '1' }, cwd: '/tmp' });
+	const process = await sandbox.startProcess('echo "begun $A $PWD"; sleep 60', { processId: 'mine', env: { A: '1' }, cwd: '/tmp' });
 	assert.ok(isProcess(process) && isProcessStatus(process.status));
 	assert.deepEqual([process.id, process.pid > 0], ['mine', true]);
 	assert.equal((await sandbox.listProcesses()).find(p => p.id === 'mine')?.status, 'running');
-	assert.equal((await sandbox.getProcess('mine')).command, 'echo begun; sleep 60');
+	assert.equal((await sandbox.getProcess('mine')).command, 'echo "begun $A $PWD"; sleep 60');
+	assert.ok(process.startTime instanceof Date);
+	assert.equal((await process.waitForLog('begun', 20_000)).line.trim(), 'begun 1 /tmp');
 	assert.equal(await sandbox.getProcess('nobody'), null);
 	assert.equal(await process.getStatus(), 'running');
 }
@@ -33,6 +35,8 @@ export async function waitForPort(sandbox) {
 	const process = await sandbox.startProcess('sleep 0.3; exec python3 -m http.server 8123');
 	await process.waitForPort(8123, { timeout: 30_000 });
 	await process.waitForPort(8123, { mode: 'tcp', timeout: 30_000 });
+	await process.waitForPort(8123, { path: '/none', status: 404, timeout: 30_000 });
+	await rejects(process.waitForPort(8123, { path: '/none', status: { min: 200, max: 299 }, timeout: 600, interval: 100 }), 'PROCESS_READY_TIMEOUT');
 	await rejects(process.waitForPort(8124, { mode: 'tcp', timeout: 600, interval: 100 }), 'PROCESS_READY_TIMEOUT');
 }
 
@@ -40,6 +44,12 @@ export async function waitForExit(sandbox) {
 	const process = await sandbox.startProcess('sleep 0.2; exit 7');
 	assert.deepEqual(await process.waitForExit(20_000), { exitCode: 7 });
 	assert.equal(await process.getStatus(), 'failed');
+	const good = await sandbox.startProcess('true');
+	await good.waitForExit(20_000);
+	assert.deepEqual((await sandbox.listProcesses()).filter(p => p.id === good.id).map(p => [p.status, p.exitCode]), [['completed', 0]]);
+	const slow = await sandbox.startProcess('sleep 60');
+	await rejects(slow.waitForExit(300), 'PROCESS_READY_TIMEOUT');
+	await rejects(good.waitForPort(8125, { mode: 'tcp', timeout: 20_000 }), 'PROCESS_EXITED_BEFORE_READY');
 }
 
 export async function killProcess(sandbox) {
@@ -50,6 +60,9 @@ export async function killProcess(sandbox) {
 	await sandbox.killProcess('second');
 	assert.equal((await sandbox.getProcess('second')).status, 'killed');
 	await rejects(sandbox.killProcess('nobody'), 'PROCESS_NOT_FOUND');
+	const tree = await sandbox.startProcess('sh -c "sleep 4711 & sleep 4711"; sleep 60');
+	await tree.kill();
+	assert.equal((await sandbox.exec('pgrep -fc "^sleep 4711"')).stdout, '0\n');
 }
 
 export async function killAllProcesses(sandbox) {
@@ -65,6 +78,7 @@ export async function processLogs(sandbox) {
 	const logs = await sandbox.getProcessLogs(process.id);
 	assert.deepEqual([logs.stdout, logs.stderr], ['out\n', 'err\n']);
 	assert.equal((await process.getLogs()).stdout, 'out\n');
+	await rejects(sandbox.getProcessLogs('nobody'), 'PROCESS_NOT_FOUND');
 }
 
 export async function streamProcessLogs(sandbox) {
