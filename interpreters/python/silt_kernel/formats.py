@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What IPython's formatters do not know: `json` of dicts and lists, `data` of tables, `chart` of figures."""
+import functools
+
+from IPython.core import formatters as known
 from IPython.core.formatters import BaseFormatter
 from traitlets import ObjectName, Unicode
 
@@ -38,7 +41,24 @@ def formats_of(display_formatter, value):
     return few
 
 
+def undress(kind):
+    """IPython's decorator looks at the signature of a formatter each time that it is called. The same without that."""
+    guard = getattr(known.catch_format_error, "__wrapped__", None)
+    method = getattr(vars(kind).get("__call__"), "__wrapped__", None)
+    if guard is None or method is None:
+        return
+
+    @functools.wraps(method)
+    def call(self, *values, **options):
+        __tracebackhide__ = True  # for IPython: this frame tells the user nothing
+        return guard(method, self, *values, **options)
+
+    kind.__call__ = call
+
+
 def install(display_formatter, drawer):
+    for kind in (known.BaseFormatter, known.PlainTextFormatter, known.IPythonDisplayFormatter, known.MimeBundleFormatter):
+        undress(kind)
     formatters = display_formatter.formatters
     for kind in (ChartFormatter, DataFormatter):
         made = kind(parent=display_formatter)

@@ -55,6 +55,8 @@ class Hook(DisplayHook):
 
     def quiet(self):
         try:
+            if ";" not in self.shell.history_manager.input_hist_parsed[-1]:
+                return False  # most cells: nothing has to be taken apart
             return super().quiet()
         except Exception:  # tokenize does not understand every cell that compiles
             return False
@@ -143,6 +145,13 @@ class Shell(InteractiveShell):
         held, self.held_traceback = self.held_traceback, None
         if held is not None:
             print("\n".join(failure.tidy(held[1])), file=sys.stderr)
+
+    def should_run_async(self, raw_cell, *, transformed_cell=None, **options):
+        """Without one of these words it cannot be, and need not be compiled to find out."""
+        cell = raw_cell if transformed_cell is None else transformed_cell
+        if "await" not in cell and "async" not in cell:
+            return False
+        return super().should_run_async(raw_cell, transformed_cell=transformed_cell, **options)
 
     def system(self, cmd):
         cmd = self.var_expand(cmd, depth=1)
