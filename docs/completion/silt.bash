@@ -111,7 +111,7 @@ _silt() {
         --image) words=$(_silt_images) ;;
         --type) words="lite basic standard-1 standard-2 standard-3 standard-4" ;;
         --network) words="none public allow" ;;
-        *) words+=" --image --type --network --env --label --sleep-after --ephemeral --json" ;;
+        *) words+=" --image --type --network --allow --env --label --sleep-after --ephemeral --json" ;;
         esac
         ;;
     ls) words+=" --label --json" ;;

@@ -110,6 +110,20 @@ int silt_command_add_labels(struct silt_buf *b, const struct silt_words *labels,
     return 0;
 }
 
+void silt_command_policy(struct silt_buf *b, const char *mode, const struct silt_words *allow)
+{
+    silt_json_open(b, '{');
+    silt_command_add_text(b, "mode", mode != NULL ? mode : "allow");
+    if (mode == NULL || strcmp(mode, "allow") == 0 || allow->count > 0) {
+        silt_json_key(b, SILT_LIT("allow"));
+        silt_json_open(b, '[');
+        for (size_t i = 0; i < allow->count; i++)
+            silt_json_string(b, silt_slice_of(allow->items[i]));
+        silt_json_close(b, ']');
+    }
+    silt_json_close(b, '}');
+}
+
 int silt_command_add_words(struct silt_buf *b, const struct silt_words *words, struct silt_error *e)
 {
     silt_auto_buf command;

@@ -18,5 +18,7 @@ int silt_command_add_time(struct silt_buf *b, const char *key, const char *timeo
                           struct silt_error *e);
 int silt_command_add_env(struct silt_buf *b, const struct silt_words *env, struct silt_error *e);
 int silt_command_add_labels(struct silt_buf *b, const struct silt_words *labels, struct silt_error *e);
+/* An object: a network policy. Rules without a mode mean allow. */
+void silt_command_policy(struct silt_buf *b, const char *mode, const struct silt_words *allow);
 int silt_command_add_words(struct silt_buf *b, const struct silt_words *words,
                            struct silt_error *e);

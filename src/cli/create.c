@@ -9,7 +9,7 @@ enum { BODY_MAX = 1 << 20 };
 struct wishes {
     const char *image, *type, *network, *sleep_after;
     bool ephemeral;
-    struct silt_words env, labels;
+    struct silt_words allow, env, labels;
 };
 
 /* The daemon checks the values: it knows the images, types and modes, and says which there are. */
@@ -20,11 +20,9 @@ static int write_wishes(struct silt_buf *b, const char *id, const struct wishes 
     silt_command_add_text(b, "image", w->image);
     silt_command_add_text(b, "type", w->type);
     silt_command_add_text(b, "sleepAfter", w->sleep_after);
-    if (w->network != NULL) {
+    if (w->network != NULL || w->allow.count > 0) {
         silt_json_key(b, SILT_LIT("network"));
-        silt_json_open(b, '{');
-        silt_command_add_text(b, "mode", w->network);
-        silt_json_close(b, '}');
+        silt_command_policy(b, w->network, &w->allow);
     }
     if (w->ephemeral) {
         silt_json_key(b, SILT_LIT("ephemeral"));
@@ -67,6 +65,7 @@ int silt_cli_create(int argc, char **argv)
         {.name = "image", .value = &w.image},
         {.name = "type", .value = &w.type},
         {.name = "network", .value = &w.network},
+        {.name = "allow", .words = &w.allow},
         {.name = "sleep-after", .value = &w.sleep_after},
         {.name = "ephemeral", .flag = &w.ephemeral},
         {.name = "env", .words = &w.env},

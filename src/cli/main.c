@@ -50,7 +50,7 @@ static const struct command {
      "-- COMMAND",
      "start a process with a log; -d leaves it running, else its output streams and Ctrl-C ends it",
      silt_cli_run},
-    {"create", "[ID] [--image NAME] [--type TYPE] [--network none|public|allow] [--env K=V]... [--label K=V]... [--sleep-after 5m] [--ephemeral] [--json]",
+    {"create", "[ID] [--image NAME] [--type TYPE] [--network none|public|allow] [--allow RULE]... [--env K=V]... [--label K=V]... [--sleep-after 5m] [--ephemeral] [--json]",
      "make a sandbox of a chosen image, size or network, and print its id; without such wishes its first use makes it", silt_cli_create},
     {"shell", "ID [--session S] [--shell PROGRAM]",
      "a terminal in a sandbox; Ctrl-] leaves it running, the same words come back to it", silt_cli_shell},

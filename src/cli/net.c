@@ -2,6 +2,7 @@
 /* silt net: what a sandbox may reach, how much it did, what was refused, and the change of it. */
 #include "base/own.h"
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "json/json.h"
 
 enum {
@@ -104,22 +105,6 @@ static void print_network(const struct silt_json *n)
     print_refusals(silt_json_get(n, SILT_LIT("refused")));
 }
 
-static void write_policy(struct silt_buf *body, const struct wanted *w)
-{
-    bool allow = w->mode == NULL || strcmp(w->mode, "allow") == 0 || w->allow.count > 0;
-    silt_json_open(body, '{');
-    silt_json_key(body, SILT_LIT("mode"));
-    silt_json_string(body, silt_slice_of(w->mode != NULL ? w->mode : "allow"));
-    if (allow) {
-        silt_json_key(body, SILT_LIT("allow"));
-        silt_json_open(body, '[');
-        for (size_t i = 0; i < w->allow.count; i++)
-            silt_json_string(body, silt_slice_of(w->allow.items[i]));
-        silt_json_close(body, ']');
-    }
-    silt_json_close(body, '}');
-}
-
 static int show(const struct silt_cli *cli, const struct wanted *w, struct silt_client *c,
                 struct silt_error *e)
 {
@@ -133,7 +118,7 @@ static int show(const struct silt_cli *cli, const struct wanted *w, struct silt_
         return -1;
     struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
     if (w->mode != NULL || w->allow.count > 0) {
-        write_policy(&body, w);
+        silt_command_policy(&body, w->mode, &w->allow);
         if (body.broken)
             return silt_fail(e, SILT_LIMIT, "the rules are longer than %d bytes", BODY_MAX);
         q = silt_client_post(path, silt_buf_slice(&body));

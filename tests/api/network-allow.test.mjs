@@ -395,6 +395,9 @@ test('the command line allows, shows and explains', async t => {
 	const wrong = silt('net', box.id, '--allow', 'Example.com');
 	assert.equal(wrong.status, 125);
 	assert.match(wrong.stderr, /allow\[0\]: 'Example\.com' has upper case/);
+	const made = JSON.parse(silt('create', '--json', '--allow', 'www.example.test').stdout);
+	t.after(() => daemon.api('DELETE', `/v1/sandboxes/${made.id}`));
+	assert.match(silt('net', made.id).stdout, /^mode +allow.*\nallow +www\.example\.test\n/);
 	assert.match(silt('net', box.id, '--mode', 'public').stdout, /^mode +public\nsent /);
 	assert.match(silt('net', box.id, '--mode', 'allow').stdout, /^mode +allow\nallow +nothing\n/);
 	assert.match(silt('net', box.id, '--mode', 'none', '--allow', 'a.example').stderr, /goes with mode allow only/);
