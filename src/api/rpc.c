@@ -10,7 +10,6 @@
 
 enum {
     MESSAGE_MAX = 64 << 20,
-    ARENA_MAX = 96 << 20,     /* of what a message is made of */
     ENTRIES_MAX = 4096,       /* of one connection: calls that are not released, streams */
     HELD_MAX = 96 << 20,      /* bytes that wait here, of one connection */
     ALL_HELD_MAX = 256 << 20, /* of all */
@@ -144,6 +143,7 @@ static void hang_up(struct silt_rpc *l)
     if (l->is_over)
         return;
     l->is_over = true;
+    silt_rpc_long_leave(l);
     while ((c = silt_list_first(&l->calls, struct silt_rpc_call, link)) != NULL) /* what one leaves may answer others */
         silt_rpc_call_hang_up(c);
     free_feeds(l);
@@ -278,22 +278,38 @@ static void take(struct silt_rpc *l, const struct silt_rpc_message *m)
     }
 }
 
-static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
+void silt_rpc_heard(struct silt_rpc *l, const struct silt_rpc_message *m, const struct silt_error *e)
 {
-    struct silt_rpc *l = silt_container_of(s, struct silt_rpc, guest.socket);
-    struct silt_rpc_message m;
-    struct silt_error e;
-    silt_auto_arena arena;
-    (void)text; /* bytes that are JSON are as good */
-    silt_arena_init(&arena, ARENA_MAX);
-    if (!silt_rpc_read(&arena, bytes, &m, &e)) {
-        silt_rpc_abort(l, "%s", e.text);
+    if (m == NULL) {
+        silt_rpc_abort(l, "%s", e->text);
         return;
     }
-    take(l, &m);
+    take(l, m);
     if (l->exports.used > ENTRIES_MAX)
         silt_rpc_abort(l, "more than %d entries on the exports table", ENTRIES_MAX);
     note(l);
+}
+
+void silt_rpc_hear(struct silt_rpc *l, silt_slice bytes)
+{
+    struct silt_rpc_message m;
+    struct silt_error e;
+    silt_auto_arena arena;
+    silt_arena_init(&arena, SILT_RPC_ARENA_MAX);
+    bool good = silt_rpc_read(&arena, bytes, &m, &e);
+    silt_rpc_heard(l, good ? &m : NULL, &e);
+}
+
+static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
+{
+    struct silt_rpc *l = silt_container_of(s, struct silt_rpc, guest.socket);
+    (void)text; /* bytes that are JSON are as good */
+    if (l->reading != NULL)
+        silt_rpc_long_later(l, bytes);
+    else if (bytes.len > SILT_RPC_LONG && silt_rpc_has_room(l, 0, bytes.len))
+        silt_rpc_long_start(l, bytes);
+    else
+        silt_rpc_hear(l, bytes);
 }
 
 /* ---- the socket ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rpc: capnweb on a WebSocket. Private to rpc.c (the connection and its tables), rpc_ask.c (what it asks), rpc_call.c (a call), rpc_pipe.c (a stream to the
- * client), rpc_feed.c (one from it) and rpc_code.c (calls of the client's functions).
+ * client), rpc_feed.c (one from it), rpc_code.c (calls of the client's functions) and rpc_long.c (what a thread reads).
  *
  * Each side numbers what it asks of the other, from 1 on, in the order of the messages. */
 #pragma once
@@ -14,6 +14,8 @@ enum {
     SILT_RPC_SMALL = 64 << 10,     /* an answer that has room while its own connection holds less than it may */
     SILT_RPC_CLOSE_CODE = 3000,
     SILT_RPC_FRAME_ROOM = 256,     /* of a frame beside its value */
+    SILT_RPC_LONG = 256 << 10,     /* a message that is read by a thread */
+    SILT_RPC_ARENA_MAX = 96 << 20, /* of what a message is made of */
 };
 
 struct silt_rpc { /* one connection */
@@ -28,6 +30,8 @@ struct silt_rpc { /* one connection */
     size_t held;              /* bytes of answers and bodies that wait here */
     size_t feed_bytes;        /* of them: what the client has sent and nobody has taken */
     size_t noted;             /* of held, and of what the client has not taken, in what all hold */
+    struct silt_rpc_long *reading;    /* NULL: no thread reads anything of it */
+    const struct silt_rpc_laid *laid; /* borrowed; of the message that is being taken; NULL: nothing is laid out yet */
     bool is_over;
     struct silt_grave grave;
     char id[SILT_ID_MAX + 1]; /* of its sandbox */
@@ -104,6 +108,21 @@ void *silt_rpc_find(struct silt_rpc *l, int64_t id); /* struct silt_rpc_entry */
 /* Lets go of what a value has mentioned. */
 void silt_rpc_let_go(struct silt_rpc *l, const struct silt_rpc_refs *refs);
 
+/* A message that was read, or NULL and why not. */
+void silt_rpc_heard(struct silt_rpc *l, const struct silt_rpc_message *m, const struct silt_error *e);
+void silt_rpc_hear(struct silt_rpc *l, silt_slice bytes); /* reads it now */
+
+/* rpc_long.c */
+struct silt_rpc_laid { /* a call of a method, as a request */
+    const struct silt_rpc_method *method;
+    struct silt_rpc_request request;
+    const char *wrong; /* NULL: nothing */
+};
+void silt_rpc_lay(struct silt_rpc_laid *ret, const struct silt_rpc_method *m, const struct silt_json *args, const char *sandbox);
+void silt_rpc_long_start(struct silt_rpc *l, silt_slice bytes);
+void silt_rpc_long_later(struct silt_rpc *l, silt_slice bytes); /* a message that came meanwhile */
+void silt_rpc_long_leave(struct silt_rpc *l);                   /* the connection is over; fine when none is under way */
+
 /* rpc_ask.c */
 void silt_rpc_call_push(struct silt_rpc *l, const struct silt_json *value);
 
@@ -133,6 +152,7 @@ void silt_rpc_pipe_on_ack(struct silt_rpc_wait *w, bool good);
 void silt_rpc_pipe_on_quiet(struct silt_timer *t);
 
 /* rpc_feed.c */
+void silt_rpc_mind(struct silt_rpc *l); /* whether anything is read from the client */
 void silt_rpc_feed_new(struct silt_rpc *l, int64_t id);
 void silt_rpc_feed_take(struct silt_rpc_feed *f, int64_t id, const struct silt_rpc_invocation *v); /* write, close or abort */
 bool silt_rpc_feed_claim(struct silt_rpc_feed *f, struct silt_rpc_call *c); /* false: somebody has it */

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    CALLS_MAX = 1024,     /* at once, of one connection */
-    BODY_MAX = 128 << 20, /* a message whose strings are escaped anew */
+    CALLS_MAX = 1024, /* at once, of one connection */
 };
 
 /* An error that was no request. */
@@ -152,21 +151,26 @@ static void refuse_limit(struct silt_rpc_call *c)
 
 static void invoke(struct silt_rpc_call *c, const struct silt_rpc_invocation *v, const struct silt_rpc_refs *refs)
 {
-    struct silt_rpc_request q;
-    silt_rpc_request_init(&q, BODY_MAX);
-    const char *wrong = silt_rpc_request_lay(c->method, v->args, c->line->id, &q);
-    drop_pipes(c->line, refs, wrong == NULL ? q.pipe : 0);
-    if (wrong != NULL)
-        silt_rpc_call_fail(c, "VALIDATION_FAILED", wrong);
+    struct silt_rpc_laid own = {0};
+    const struct silt_rpc_laid *laid = c->line->laid;
+    if (laid == NULL) {
+        silt_rpc_lay(&own, c->method, v->args, c->line->id);
+        laid = &own;
+    }
+    const struct silt_rpc_request *q = &laid->request;
+    drop_pipes(c->line, refs, laid->wrong == NULL ? q->pipe : 0);
+    if (laid->wrong != NULL)
+        silt_rpc_call_fail(c, "VALIDATION_FAILED", laid->wrong);
     else if (c->line->count > CALLS_MAX)
         refuse_limit(c);
     else if (c->method->shape == SILT_RPC_FIXED)
         answer_fixed(c);
     else if (c->method->shape == SILT_RPC_NO_TUNNEL)
-        refuse_tunnel(c, &q);
+        refuse_tunnel(c, q);
     else
-        ask(c, &q);
-    silt_rpc_request_fini(&q);
+        ask(c, q);
+    if (laid == &own)
+        silt_rpc_request_fini(&own.request);
 }
 
 /* 'commands.nope' is not a function. */

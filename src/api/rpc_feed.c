@@ -67,15 +67,20 @@ void silt_rpc_feed_new(struct silt_rpc *l, int64_t id)
 
 /* ---- what waits ---- */
 
+void silt_rpc_mind(struct silt_rpc *l)
+{
+    bool held = l->feed_bytes > FULL || l->reading != NULL;
+    if (!l->is_over && held != l->guest.socket.held)
+        silt_socket_hold(&l->guest.socket, held);
+}
+
 static void count(struct silt_rpc_feed *f, ptrdiff_t bytes)
 {
     struct silt_rpc *l = f->line;
-    bool was_full = l->feed_bytes > FULL;
     f->bytes += (size_t)bytes;
     l->feed_bytes += (size_t)bytes;
     silt_rpc_hold(l, bytes);
-    if (!l->is_over && was_full != (l->feed_bytes > FULL))
-        silt_socket_hold(&l->guest.socket, !was_full);
+    silt_rpc_mind(l);
 }
 
 static void drop_write(struct silt_rpc_feed *f, struct write *w)

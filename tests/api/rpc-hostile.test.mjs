@@ -292,3 +292,39 @@ test('a client that neither reads nor acknowledges holds little, and others are 
 	await box.api('DELETE', '/api/process/kill-all');
 	await unharmed();
 });
+
+test('messages behind a long one, which is read aside, are taken in their order', async t => {
+	const socket = await open(t);
+	const content = 'a line "quoted" \\ and more\n'.repeat(40_000); // about 1 MiB
+	const say = message => frame('text', JSON.stringify(message));
+	const many = Array.from({ length: 50 }, (_, i) => [say(call('utils', 'ping')), say(['pull', i + 2])]).flat();
+	socket.say(Buffer.concat([say(call('files', 'writeFile', '/tmp/long', content, '__DISABLE_SESSION__')), say(['pull', 1]), ...many, say(call('files', 'writeFile', '/tmp/long2', content, '__DISABLE_SESSION__')), say(['pull', 52])]));
+	const answers = new Map();
+	while (answers.size < 52) {
+		const [kind, id, value] = await socket.json();
+		assert.equal(kind, 'resolve', JSON.stringify(value));
+		answers.set(id, value);
+	}
+	assert.deepEqual([answers.get(1).bytesWritten, answers.get(52).bytesWritten], [Buffer.byteLength(content), Buffer.byteLength(content)]);
+	assert.equal(await box.out('cmp /tmp/long /tmp/long2 && wc -c < /tmp/long', { sessionId: '__DISABLE_SESSION__' }), `${Buffer.byteLength(content)}\n`);
+	await unharmed();
+});
+
+test('a long message that is none, or of one who leaves at once, harms nobody', async t => {
+	const bad = await open(t);
+	bad.say(frame('text', `["push",["pipeline",0,["files","writeFile"],["/tmp/x","${'x'.repeat(1 << 20)}"]`));
+	assert.match(await aborted(bad), /^bad RPC message/);
+	for (let i = 0; i < 10; i++) {
+		const socket = await open(t);
+		socket.say(frame('text', JSON.stringify(call('files', 'writeFile', '/tmp/gone', 'x'.repeat(2 << 20), '__DISABLE_SESSION__'))));
+		socket.say(frame('text', JSON.stringify(['pull', 1])));
+		if (i % 2)
+			socket.say(frame('text', '["nonsense"]'));
+		socket.destroy();
+	}
+	const crowd = await open(t);
+	const small = frame('text', '0');
+	crowd.say(Buffer.concat([frame('text', JSON.stringify(call('utils', 'ping', 'x'.repeat(1 << 20)))), ...Array(3000).fill(small)]));
+	assert.match(await aborted(crowd), /^bad RPC message/);
+	await unharmed();
+});
