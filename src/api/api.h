@@ -200,6 +200,7 @@ SILT_HANDLER(silt_api_image_prune);
 SILT_HANDLER(silt_api_image_seal);
 SILT_HANDLER(silt_api_image_get);
 SILT_HANDLER(silt_api_image_tag);
+SILT_HANDLER(silt_api_image_export);
 SILT_HANDLER(silt_api_image_import);
 SILT_HANDLER(silt_api_image_put);
 SILT_HANDLER(silt_api_image_remove);

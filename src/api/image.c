@@ -79,8 +79,7 @@ bool silt_api_image_name(struct silt_http_request *r, silt_slice raw, char ret[S
     return true;
 }
 
-/* By whatever silt_image_find takes. NULL: refused. */
-static struct silt_image *find(struct silt_http_request *r, silt_slice raw)
+struct silt_image *silt_api_image_find(struct silt_http_request *r, silt_slice raw)
 {
     silt_slice name;
     struct silt_image *i = NULL;
@@ -115,7 +114,7 @@ void silt_api_answer_import(struct silt_http_request *r, const struct silt_image
 
 SILT_HANDLER(silt_api_image_get)
 {
-    const struct silt_image *i = find(r, args[0]);
+    const struct silt_image *i = silt_api_image_find(r, args[0]);
     char name[SILT_IMAGE_NAME_SIZE];
     if (i == NULL)
         return;
@@ -126,7 +125,7 @@ SILT_HANDLER(silt_api_image_get)
 /* Another name for an image: ?name=. */
 SILT_HANDLER(silt_api_image_tag)
 {
-    struct silt_image *i = find(r, args[0]);
+    struct silt_image *i = silt_api_image_find(r, args[0]);
     char name[SILT_IMAGE_NAME_SIZE];
     struct silt_error e;
     if (i == NULL || !silt_api_image_name(r, silt_query(r, SILT_LIT("name")), name))

@@ -50,6 +50,7 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/images/import", silt_api_image_import, 0},
     {"POST", "/v1/images/prune", silt_api_image_prune, 0},
     {"GET", "/v1/images/{name}", silt_api_image_get, 0},
+    {"GET", "/v1/images/{name}/export", silt_api_image_export, 0},
     {"POST", "/v1/images/{name}/tag", silt_api_image_tag, 0},
     {"PUT", "/v1/images/{name}", silt_api_image_put, 0},
     {"DELETE", "/v1/images/{name}", silt_api_image_remove, 0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt image ls, build, import, tag, commit, prune, rm. `build` of base and host is the one command that needs root: it runs a recipe, which
+/* silt image ls, build, import, export, tag, commit, prune, rm. `build` of base and host is the one command that needs root: it runs a recipe, which
  * makes a tar, and hands that to the daemon like any other import. */
 #include "base/own.h"
 #include "cli/cli.h"
@@ -177,7 +177,7 @@ static int build(const char *name, bool refresh, struct silt_client *c, struct s
 struct wishes {
     bool refresh, no_cache;
     const char *file, *target, *network;
-    const char *image, *format;
+    const char *image, *format, *output;
     struct silt_words names, args;
 };
 
@@ -292,6 +292,12 @@ static int import_archive(const struct wishes *x, const struct silt_words *w, st
     return silt_image_import(c, &a, e);
 }
 
+static int export_archive(const struct wishes *x, const char *name, struct silt_client *c, struct silt_error *e)
+{
+    struct silt_image_archive a = {.name = name, .path = x->output != NULL ? x->output : "-", .format = x->format};
+    return silt_image_export(c, &a, e);
+}
+
 static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct silt_client *c,
                     struct silt_error *e)
 {
@@ -302,6 +308,8 @@ static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct s
         return make(x, w->items[1], c, e);
     if ((w->count == 2 || w->count == 3) && strcmp(w->items[0], "import") == 0)
         return import_archive(x, w, c, e);
+    if (w->count == 2 && strcmp(w->items[0], "export") == 0)
+        return export_archive(x, w->items[1], c, e);
     if (w->count == 3 && strcmp(w->items[0], "tag") == 0)
         return tag(w->items[1], w->items[2], c, e);
     if (w->count == 3 && strcmp(w->items[0], "commit") == 0)
@@ -313,7 +321,7 @@ static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct s
     return silt_fail(
         e, SILT_INVALID,
         "usage: silt image ls | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] "
-        "[--no-cache] DIR | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | tag NAME OTHER | commit ID NAME | prune | rm NAME");
+        "[--no-cache] DIR | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | tag NAME OTHER | commit ID NAME | prune | rm NAME");
 }
 
 int silt_cli_image(int argc, char **argv)
@@ -327,7 +335,7 @@ int silt_cli_image(int argc, char **argv)
         {.name = "file", .letter = 'f', .value = &x.file}, {.name = "build-arg", .words = &x.args},
         {.name = "target", .value = &x.target},    {.name = "network", .value = &x.network},
         {.name = "no-cache", .flag = &x.no_cache}, {.name = "image", .value = &x.image},
-        {.name = "format", .value = &x.format},
+        {.name = "format", .value = &x.format}, {.name = "output", .letter = 'o', .value = &x.output},
     };
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/image_archive.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/source.h"
@@ -101,4 +102,55 @@ int silt_image_import(struct silt_client *c, const struct silt_image_archive *a,
         q.source = &source.source;
     }
     return send(c, a, &q, q.file >= 0 ? (uint64_t)st.st_size : 0, e);
+}
+
+/* ---- export ---- */
+
+static int receive(struct silt_client *c, const struct silt_image_archive *a, int out, struct silt_error *e)
+{
+    struct silt_progress progress;
+    char path[PATH_SIZE];
+    silt_slice piece;
+    int got;
+    if (silt_cli_path(path, sizeof(path), "/v1/images/", a->name, "/export", e) < 0
+        || add_query(path, sizeof(path), "format", a->format, e) < 0)
+        return -1;
+    struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
+    c->timeout_ms = TIMEOUT_MS;
+    if (silt_client_ask(c, &q, e) < 0)
+        return -1;
+    if (c->head.status != 200)
+        return silt_client_fail(c, e);
+    silt_progress_start(&progress, a->name, 0);
+    while ((got = silt_client_read(c, &piece, e)) > 0 && (got = silt_fd_write_all(out, piece, e)) == 0)
+        silt_progress_add(&progress, piece.len);
+    silt_progress_end(&progress);
+    return got;
+}
+
+static int receive_file(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
+{
+    char part[PATH_MAX];
+    int n = snprintf(part, sizeof(part), "%s.part-%d", a->path, (int)getpid());
+    if (n < 0 || n >= (int)sizeof(part))
+        return silt_fail(e, SILT_INVALID, "the name of the file is too long");
+    silt_auto_fd fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return silt_fail_errno(e, "make %s", part);
+    int got = receive(c, a, fd, e);
+    if (got == 0 && rename(part, a->path) < 0)
+        got = silt_fail_errno(e, "rename %s to %s", part, a->path);
+    if (got < 0)
+        (void)unlink(part);
+    return got;
+}
+
+int silt_image_export(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
+{
+    bool out = strcmp(a->path, "-") == 0;
+    if (out && isatty(STDOUT_FILENO))
+        return silt_fail(e, SILT_INVALID, "an archive is nothing for a terminal\nTry: silt image export %s -o FILE", a->name);
+    if ((out ? receive(c, a, STDOUT_FILENO, e) : receive_file(c, a, e)) < 0)
+        return silt_because(e, "export %s", a->name);
+    return 0;
 }

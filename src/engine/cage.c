@@ -87,7 +87,7 @@ static int place_descriptors(const struct silt_cage *c, int null, int *sync, int
 {
     struct silt_child_fds p = {.count = 0};
     silt_child_pass(&p, c->input);
-    silt_child_pass(&p, null);
+    silt_child_pass(&p, c->output ? *c->output : null);
     silt_child_pass(&p, null);
     silt_child_pass(&p, c->result);
     *program = c->program;
@@ -170,6 +170,14 @@ static int start_child(const struct silt_cage *c, const struct birth *b, const i
     return 0;
 }
 
+static int open_folder(const struct silt_cage *c, int *ret, struct silt_error *e)
+{
+    if (!c->is_mount)
+        return silt_mnt_clone(c->folder, "", ret, e);
+    *ret = fcntl(c->folder, F_DUPFD_CLOEXEC, 0);
+    return *ret < 0 ? silt_fail_errno(e, "duplicate a mount") : 0;
+}
+
 static int start(const struct silt_cage *c, int *ret_pidfd, struct silt_error *e)
 {
     struct silt_userns_map map = {.inside = 0, .outside = c->ids, .count = SILT_SLOT_IDS};
@@ -177,7 +185,7 @@ static int start(const struct silt_cage *c, int *ret_pidfd, struct silt_error *e
     silt_auto_fd pidfd = -1;
     int pair[2];
     pid_t pid;
-    if (silt_mnt_clone(c->folder, "", &birth.out, e) < 0)
+    if (open_folder(c, &birth.out, e) < 0)
         return -1;
     if (silt_cgroup_fetch(c->cgroups, &birth.into, birth.tasks, &birth.count, e) < 0)
         return -1;

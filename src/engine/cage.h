@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cage: how silt-fetch is started: root of a user namespace whose ids are those of images, without
  * network, with a root that holds the machine's /usr (for its libraries) and one folder to write
- * to. */
+ * to, or to read from. */
 #pragma once
 
 #include "engine/cgroup.h"
@@ -11,8 +11,10 @@
 struct silt_cage {
     uint32_t ids; /* first id of images */
     int folder;   /* becomes its current folder */
+    bool is_mount; /* `folder` is a detached mount */
     int input;    /* its descriptor 0 */
     int result;   /* its descriptor 3 */
+    const int *output; /* its descriptor 1; NULL: nothing */
     int program;
     const struct silt_cgroups *cgroups;
     const struct silt_seccomp *seccomp;

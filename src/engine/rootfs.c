@@ -61,6 +61,7 @@ static int make_from_names(const struct silt_mnt_option *options, int *ret, stru
     return done;
 }
 
+/* `volume` is -1 when nobody will write. */
 static int make_overlay(const struct lowers *l, int volume, bool ephemeral, int *ret, struct silt_error *e)
 {
     char lowerdir[OPTION_MAX + 1], upperdir[48], workdir[48];
@@ -68,6 +69,10 @@ static int make_overlay(const struct lowers *l, int volume, bool ephemeral, int 
     (void)snprintf(workdir, sizeof(workdir), NAMES "/%d/work", volume);
     if (name_lowers(l, lowerdir, e) < 0)
         return -1;
+    if (volume < 0) {
+        const struct silt_mnt_option alone[] = {{"source", "root"}, {"lowerdir", lowerdir}, {"redirect_dir", "follow"}, {NULL, NULL}};
+        return make_from_names(alone, ret, e);
+    }
     struct silt_mnt_option options[OPTIONS_FIXED] = {{"source", "root"},     {"lowerdir", lowerdir}, {"upperdir", upperdir},
                                                      {"workdir", workdir}, {"redirect_dir", "on"}};
     if (ephemeral)
@@ -135,6 +140,30 @@ int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int later[SIL
         done = silt_because(e, "mount the root");
     *ret_later = l.count;
     return done;
+}
+
+static int view_layers(const struct silt_rootfs *r, int *ret_mount, struct silt_error *e)
+{
+    int fds[SILT_LAYERS_MAX + 1];
+    struct lowers l = {.fds = fds};
+    int done = clone_all(r, &l, e);
+    if (done == 0)
+        done = mount_over(r, &l, ret_mount, e);
+    for (size_t i = 0; i < l.count; i++)
+        silt_close_fd(&fds[i]);
+    return done;
+}
+
+int silt_rootfs_view(const struct silt_layers *image, uint32_t ids_images, int *ret_mount, struct silt_error *e)
+{
+    struct silt_rootfs r = {.image = image, .volume = -1, .ids = ids_images, .ids_images = ids_images};
+    silt_auto_fd mount = -1;
+    if (image->count > 0 ? view_layers(&r, &mount, e) < 0 : silt_mnt_clone(image->tree, "", &mount, e) < 0)
+        return silt_because(e, "mount the image");
+    if (silt_mnt_set(mount, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e) < 0)
+        return -1;
+    *ret_mount = silt_take_fd(&mount);
+    return 0;
 }
 
 int silt_rootfs_usr(uint32_t ids, int *ret_mount, struct silt_error *e)

@@ -21,5 +21,7 @@ struct silt_rootfs {
  * waits for a grace period (70 us), so the caller does that when nobody waits: also when this fails. */
 int silt_rootfs_mount(const struct silt_rootfs *r, int *ret_mount, int later[SILT_LAYERS_MAX + 1], size_t *ret_later,
                       struct silt_error *e);
+/* The image alone, with its layers, read-only, its ids in the range of images. */
+int silt_rootfs_view(const struct silt_layers *image, uint32_t ids_images, int *ret_mount, struct silt_error *e);
 /* The machine's /usr, read-only, its first 65,536 ids moved into the sandbox's range. */
 int silt_rootfs_usr(uint32_t ids, int *ret_mount, struct silt_error *e);

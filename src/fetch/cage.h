@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-enum { SILT_CAGE_INPUT = 0, SILT_CAGE_RESULT = 3 }; /* the only descriptors that matter */
+enum { SILT_CAGE_INPUT = 0, SILT_CAGE_OUTPUT = 1, SILT_CAGE_RESULT = 3 }; /* the only descriptors that matter */
 
 /* Makes the current folder the root, keeps the four capabilities that unpacking needs, refuses
  * every system call but those of unpacking: no program, no process, no socket, no memory to

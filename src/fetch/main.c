@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silt-fetch: reads its order and an archive from descriptor 0, unpacks that into the current folder
- * and says on descriptor 3 how it went: one struct silt_fetch_result, then what the image says. Started by
- * silt-priv as root of a user namespace with 65,536 ids. */
+ * and says on descriptor 3 how it went: one struct silt_fetch_result, then what the image says. Or it packs the
+ * current folder into an archive on descriptor 1. Started by silt-priv as root of a user namespace with 65,536
+ * ids. */
 #include "fetch/archive.h"
 #include "fetch/cage.h"
+#include "fetch/export.h"
 #include "fetch/manifest.h"
 
 #include "base/fd.h"
@@ -27,10 +29,8 @@ static int settle(struct silt_error *e)
     return 0;
 }
 
-static int read_order(struct silt_fetch_order *ret, struct silt_error *e)
+static int read_whole(char *at, size_t left, struct silt_error *e)
 {
-    char *at = (char *)ret;
-    size_t left = sizeof(*ret);
     while (left > 0) {
         ssize_t n = read(SILT_CAGE_INPUT, at, left);
         if (n < 0 && errno == EINTR)
@@ -40,10 +40,30 @@ static int read_order(struct silt_fetch_order *ret, struct silt_error *e)
         at += n;
         left -= (size_t)n;
     }
-    ret->image[sizeof(ret->image) - 1] = 0;
-    if (ret->format >= SILT_FETCH_FORMAT_MAX)
-        return silt_fail(e, SILT_PROTOCOL, "order of format %u", ret->format);
     return 0;
+}
+
+static int read_order(struct silt_fetch_order *ret, struct silt_error *e)
+{
+    if (read_whole((char *)ret, sizeof(*ret), e) < 0)
+        return -1;
+    ret->image[sizeof(ret->image) - 1] = 0;
+    if (ret->kind >= SILT_FETCH_KIND_MAX || ret->format >= SILT_FETCH_FORMAT_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "order %u of format %u", ret->kind, ret->format);
+    return 0;
+}
+
+static int pack(const struct silt_fetch_order *order, struct silt_fetch_result *ret,
+                struct silt_error *e)
+{
+    if (order->config_size > SILT_MANIFEST_SAID_MAX)
+        return silt_fail(e, SILT_PROTOCOL, "configuration of %u bytes", order->config_size);
+    silt_auto_free char *config = malloc(order->config_size + 1);
+    if (!config)
+        return silt_fail(e, SILT_LIMIT, "no memory");
+    if (read_whole(config, order->config_size, e) < 0)
+        return -1;
+    return silt_export(order, (silt_slice){config, order->config_size}, SILT_CAGE_OUTPUT, ret, e);
 }
 
 static int fetch(struct silt_fetch_result *ret, struct silt_buf *said, struct silt_error *e)
@@ -51,8 +71,11 @@ static int fetch(struct silt_fetch_result *ret, struct silt_buf *said, struct si
     struct silt_fetch_order order;
     if (silt_cage_enter(e) < 0)
         return silt_because(e, "enter the cage");
-    if (read_order(&order, e) < 0
-        || silt_archive_unpack(SILT_CAGE_INPUT, &order, &silt_archive_defaults, ret, said, e) < 0)
+    if (read_order(&order, e) < 0)
+        return -1;
+    if (order.kind == SILT_FETCH_PACK)
+        return pack(&order, ret, e);
+    if (silt_archive_unpack(SILT_CAGE_INPUT, &order, &silt_archive_defaults, ret, said, e) < 0)
         return -1;
     return settle(e);
 }

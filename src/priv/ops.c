@@ -6,6 +6,7 @@
 #include "engine/image.h"
 #include "engine/layer.h"
 #include "engine/reach.h"
+#include "engine/rootfs.h"
 #include "engine/without.h"
 #include "priv/context.h"
 #include "priv/create.h"
@@ -233,6 +234,34 @@ static int run_import(struct silt_priv_unit *u, struct silt_priv_job *job, struc
     return 0;
 }
 
+static int run_export(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    struct silt_layers image;
+    silt_auto_fd view = -1;
+    int pidfd;
+    if (u->fetch < 0)
+        return silt_fail(e, SILT_UNAVAILABLE, "program silt-fetch is not installed");
+    if (silt_layers_open(&u->volumes, u->images, job->request.body.import.digest, &image, e) < 0)
+        return -1;
+    int got = silt_rootfs_view(&image, u->ids_images, &view, e);
+    silt_layers_close(&image);
+    if (got < 0)
+        return -1;
+    struct silt_cage cage = {.ids = u->ids_images,
+                             .folder = view,
+                             .is_mount = true,
+                             .input = job->in.fds[0],
+                             .output = &job->in.fds[1],
+                             .result = job->in.fds[2],
+                             .program = u->fetch,
+                             .cgroups = &u->cgroups,
+                             .seccomp = &u->seccomp};
+    if (silt_cage_start(&cage, &pidfd, e) < 0)
+        return -1;
+    give(job, pidfd);
+    return 0;
+}
+
 static int run_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     const struct silt_priv_import *i = &job->request.body.import;
@@ -290,6 +319,7 @@ static const struct op {
     [SILT_PRIV_LOG] = {"log", 0, run_log},
     [SILT_PRIV_UNLOG] = {"unlog", 0, run_unlog},
     [SILT_PRIV_IMPORT] = {"import", 2, run_import},
+    [SILT_PRIV_EXPORT] = {"export", 3, run_export},
     [SILT_PRIV_COMMIT] = {"commit", 0, run_commit},
     [SILT_PRIV_DISCARD] = {"discard", 0, run_discard},
     [SILT_PRIV_FORGET] = {"forget", 0, run_forget},

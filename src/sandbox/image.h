@@ -103,3 +103,19 @@ bool silt_import_feed(struct silt_import *i, silt_slice bytes);
 void silt_import_end(struct silt_import *i);   /* no more bytes */
 /* The sink goes; nothing is published, unless that was under way already. */
 void silt_import_abort(struct silt_import *i);
+
+struct silt_export;
+struct silt_export_sink { /* borrowed: must outlive the export, or abort it */
+    void (*bytes)(struct silt_export_sink *sink, silt_slice bytes); /* may pause it */
+    /* Once, last. `e` is NULL when the archive is whole. */
+    void (*done)(struct silt_export_sink *sink, const struct silt_error *e);
+};
+struct silt_export_options {
+    const char *name; /* that the archive tells; empty: none */
+    enum silt_fetch_format format;
+};
+/* Not of one with the machine's /usr: that is not in it. */
+int silt_export_start(struct silt_image *i, const struct silt_export_options *o, struct silt_export_sink *sink,
+                      struct silt_export **ret, struct silt_error *e);
+void silt_export_pause(struct silt_export *x, bool paused);
+void silt_export_abort(struct silt_export *x); /* the sink goes */

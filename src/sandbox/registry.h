@@ -87,6 +87,7 @@ struct silt_registry {
     struct silt_link imports, forgets, seals; /* under way: sandbox/image.c, sandbox/seal.c */
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */
+    uint32_t exports;  /* under way: sandbox/export.c */
     size_t unstarted_bytes; /* of commands and code that wait to be started */
     size_t unsent_bytes;    /* of code that interpreters have not taken yet */
     size_t answer_bytes;    /* of answers that are collected until their code has ended */

@@ -33,6 +33,10 @@ enum silt_priv_op {
     SILT_PRIV_IMPORT,       /* body.import; descriptors: stream (read end: a struct silt_fetch_order, then the archive), result
                                pipe (write end). silt-fetch runs in its cage. Answer at once: pidfd. It writes a struct
                                silt_fetch_result to the result pipe, and what the image says */
+    SILT_PRIV_EXPORT,       /* body.import.digest, of an image's files; descriptors: stream (read end: a struct silt_fetch_order of
+                               kind PACK, then the configuration), archive (write end), result pipe (write end). silt-fetch
+                               runs in its cage, which is the image, read-only. Answer at once: pidfd. It writes the archive,
+                               then a struct silt_fetch_result to the result pipe */
     SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists */
     SILT_PRIV_DISCARD,      /* body.import: the staging folder goes */
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
@@ -183,19 +187,24 @@ enum silt_fetch_format {
     SILT_FETCH_FORMAT_MAX
 };
 
-/* What siltd writes to the stream ahead of the archive. */
+enum silt_fetch_kind { SILT_FETCH_UNPACK, SILT_FETCH_PACK, SILT_FETCH_KIND_MAX };
+
+/* What siltd writes to the stream, ahead of the archive or of the configuration. */
 struct silt_fetch_order {
-    uint32_t format;                 /* enum silt_fetch_format */
-    char image[SILT_REFERENCE_SIZE]; /* which of several in the archive; empty: the first */
+    uint32_t kind;                   /* enum silt_fetch_kind */
+    uint32_t format;                 /* enum silt_fetch_format; PACK: not AUTO */
+    char image[SILT_REFERENCE_SIZE]; /* UNPACK: which of several in the archive; empty: the first. PACK: its name; empty: none */
+    uint32_t config_size;            /* PACK: of what follows, JSON */
+    int64_t created_s;               /* PACK */
 };
 
-/* What silt-fetch reports on its result pipe, in one write; what the image says follows. */
+/* What silt-fetch reports on its result pipe, in one write; when it has unpacked, what the image says follows. */
 struct silt_fetch_result {
     uint32_t ok;
     uint8_t digest[SILT_DIGEST_SIZE]; /* of a root: sha256 of the stream; else of its layers */
     uint64_t bytes;                   /* unpacked */
     uint64_t entries;
-    uint64_t left_out;                /* device nodes */
+    uint64_t left_out;                /* device nodes; PACK: whatever an archive cannot hold */
     uint32_t config_size;             /* follows: its configuration, JSON; then its names, each with a newline */
     uint32_t names_size;
     struct silt_error error;          /* ok == 0 */

@@ -53,6 +53,7 @@ export const ROUTES = [
 	['POST', '/v1/images/import'],
 	['POST', '/v1/images/prune'],
 	['GET', '/v1/images/{name}'],
+	['GET', '/v1/images/{name}/export'],
 	['POST', '/v1/images/{name}/tag'],
 	['PUT', '/v1/images/{name}'],
 	['DELETE', '/v1/images/{name}'],

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes tar archives (ustar) by hand, honest ones and others.
 
-/** entries: {name, type: 'file'|'dir'|'symlink'|'hardlink'|'char'|'block'|'fifo', data, target, mode, uid, gid, major, minor} */
+/** entries: {name, type: 'file'|'dir'|'symlink'|'hardlink'|'char'|'block'|'fifo'|'L' (the name of the next, GNU), data, target, mode, uid, gid, major, minor} */
 export function tar(entries) {
 	return Buffer.concat([...entries.flatMap(entry => [header(entry), padded(Buffer.from(entry.data ?? ''))]), Buffer.alloc(1024)]);
 }
 
-const TYPES = { file: '0', hardlink: '1', symlink: '2', char: '3', block: '4', dir: '5', fifo: '6' };
+const TYPES = { file: '0', hardlink: '1', symlink: '2', char: '3', block: '4', dir: '5', fifo: '6', L: 'L' };
 
 function header(entry) {
 	const block = Buffer.alloc(512);
