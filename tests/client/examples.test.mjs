@@ -77,6 +77,15 @@ test('minimal: a command and a file', async t => {
 	assert.deepEqual(await (await fetch(`${server.url}/file`)).json(), { content: 'Hello from a file\n' });
 });
 
+test('minimal: with an older wrangler and its workerd, too', async t => {
+	const server = await startWrangler(t, daemon, path.join(EXAMPLES, 'minimal'), {}, { wrangler: 'wrangler-older', date: '2026-06-01' });
+	assert.deepEqual(await (await fetch(`${server.url}/run`)).json(), { stdout: '2 + 2 = 4\n', stderr: '', exitCode: 0, success: true });
+	assert.deepEqual(await (await fetch(`${server.url}/file`)).json(), { content: 'Hello from a file\n' });
+	await server.stop('SIGINT');
+	const left = await silt(daemon, ['ls', '--json']);
+	assert.ok(!left.stdout.includes('minimal'), `it has removed its containers: ${left.stdout}`);
+});
+
 test('code-interpreter: variables live on, for each user', async t => {
 	const server = await start(t, 'code-interpreter');
 	const run = async (code, where = '/run', language) => (await post(server, where, { code, language })).json();
