@@ -328,3 +328,29 @@ test('a long message that is none, or of one who leaves at once, harms nobody', 
 	assert.match(await aborted(crowd), /^bad RPC message/);
 	await unharmed();
 });
+
+test('answers that nobody pulls have a ceiling together, however small each is', async t => {
+	const [SIZE, BATCH, BATCHES] = [60_000, 400, 5]; // 120 MB, of which 96 MiB may wait
+	await box.out(`head -c ${SIZE} /dev/zero | tr '\\0' x > /tmp/small`, { sessionId: '__DISABLE_SESSION__' });
+	const socket = await open(t);
+	const pull = async id => {
+		socket.send(['pull', id]);
+		for (;;) {
+			const [kind, of, value] = await socket.json();
+			if (of === id)
+				return { kind, value };
+		}
+	};
+	for (let i = 1; i <= BATCHES; i++) {
+		for (let n = 0; n < BATCH; n++)
+			socket.send(call('files', 'readFile', '/tmp/small', '__DISABLE_SESSION__'));
+		await pull(i * BATCH); // by then nearly all of them are answered
+	}
+	assert.equal((await pull(1)).value.content.length, SIZE);
+	const last = [];
+	for (let id = BATCHES * BATCH - 100; id < BATCHES * BATCH; id++)
+		last.push(await pull(id));
+	assert.ok(last.some(({ kind, value }) => kind === 'reject' && /larger than a connection holds/.test(value[2])), JSON.stringify(last.at(-1).value).slice(0, 200));
+	socket.destroy();
+	await unharmed();
+});
