@@ -36,12 +36,6 @@ static void on_room(struct silt_build_sink *sink)
     silt_http_pause(of(sink)->sse.request, false);
 }
 
-static void add_text(struct silt_buf *b, const char *key, silt_slice text)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, text);
-}
-
 static void on_step(struct silt_build_sink *sink, const struct silt_build_step *s)
 {
     silt_auto_buf b;
@@ -53,8 +47,8 @@ static void on_step(struct silt_build_sink *sink, const struct silt_build_step *
     silt_json_key(&b, SILT_LIT("total"));
     silt_json_u64(&b, s->total);
     if (s->stage.len > 0)
-        add_text(&b, "stage", s->stage);
-    add_text(&b, "text", s->text);
+        silt_json_add_slice(&b, "stage", s->stage);
+    silt_json_add_slice(&b, "text", s->text);
     silt_json_key(&b, SILT_LIT("cached"));
     silt_json_bool(&b, s->cached);
     silt_sse_send(&of(sink)->sse, &b);
@@ -84,7 +78,7 @@ static void on_notice(struct silt_build_sink *sink, const char *text)
     silt_buf_init(&b, EVENT_MAX);
     silt_sse_begin(&of(sink)->sse);
     silt_sse_open(&b, "notice");
-    add_text(&b, "message", silt_slice_of(text));
+    silt_json_add_slice(&b, "message", silt_slice_of(text));
     silt_sse_send(&of(sink)->sse, &b);
 }
 
@@ -126,8 +120,8 @@ static void on_failed(struct silt_build_sink *sink, const struct silt_error *e, 
     g->over = true;
     g->build = NULL;
     silt_sse_open(&g->last, "error");
-    add_text(&g->last, "code", silt_slice_of(e->code == SILT_INVALID ? "BUILD_FAILED" : silt_api_code_name(silt_api_code_of(e))));
-    add_text(&g->last, "message", silt_slice_of(e->text));
+    silt_json_add_text(&g->last, "code", e->code == SILT_INVALID ? "BUILD_FAILED" : silt_api_code_name(silt_api_code_of(e)));
+    silt_json_add_slice(&g->last, "message", silt_slice_of(e->text));
     silt_json_key(&g->last, SILT_LIT("step"));
     silt_json_u64(&g->last, step);
     if (g->ended)

@@ -57,32 +57,26 @@ void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt
     silt_json_string(b, text);
 }
 
-static void add_text(struct silt_buf *b, const char *key, const char *value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, silt_slice_of(value));
-}
-
 void silt_command_cause(struct silt_buf *b, const struct silt_sandbox *s, const struct silt_agent_end *end)
 {
     if (end->flags & SILT_END_OOM) {
-        add_text(b, "cause", "oom");
+        silt_json_add_text(b, "cause", "oom");
         silt_json_key(b, SILT_LIT("limitBytes"));
         silt_json_u64(b, s->row.limits.memory_bytes);
         silt_json_key(b, SILT_LIT("peakBytes"));
         silt_json_u64(b, end->peak_bytes);
     } else if (end->flags & SILT_END_TIMEOUT) {
-        add_text(b, "cause", "timeout");
+        silt_json_add_text(b, "cause", "timeout");
     } else if (end->flags & SILT_END_PIDS) {
-        add_text(b, "cause", "pids");
+        silt_json_add_text(b, "cause", "pids");
         silt_json_key(b, SILT_LIT("limit"));
         silt_json_u64(b, s->row.limits.pids);
     } else if (end->signal != 0) {
-        add_text(b, "cause", "signal");
+        silt_json_add_text(b, "cause", "signal");
         silt_json_key(b, SILT_LIT("signal"));
         silt_json_i64(b, end->signal);
     } else if (end->flags & SILT_END_SHELL) {
-        add_text(b, "cause", "exit");
+        silt_json_add_text(b, "cause", "exit");
     }
 }
 
@@ -117,7 +111,7 @@ void silt_command_refuse_failed(struct silt_http_request *r, const struct silt_c
         silt_json_string(&b, m->choice.name);
         silt_json_key(&b, SILT_LIT("exitCode"));
         silt_json_null(&b);
-        add_text(&b, "cause", strstr(e->text, "destroyed") != NULL ? "destroyed" : "crash");
+        silt_json_add_text(&b, "cause", strstr(e->text, "destroyed") != NULL ? "destroyed" : "crash");
         code = strstr(e->text, "destroyed") != NULL ? SILT_API_SESSION_DESTROYED : SILT_API_SANDBOX_ENDED;
     } else if (e->code == SILT_LIMIT || e->code == SILT_NO_SPACE || e->code == SILT_INTERRUPTED) {
         code = silt_api_code_of(e);

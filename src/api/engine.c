@@ -72,7 +72,7 @@ bool silt_engine_query_bool(struct silt_http_request *r, const char *name)
     return v.len > 0 && !silt_slice_eq(v, SILT_LIT("0")) && !silt_slice_ieq(v, SILT_LIT("false"));
 }
 
-int silt_engine_filters(struct silt_http_request *r, const struct silt_json **ret, struct silt_error *e)
+static int read_filters(struct silt_http_request *r, const struct silt_json **ret, struct silt_error *e)
 {
     silt_slice text = silt_engine_query(r, "filters");
     *ret = NULL;
@@ -83,6 +83,15 @@ int silt_engine_filters(struct silt_http_request *r, const struct silt_json **re
     if ((*ret)->type != SILT_JSON_OBJECT)
         return silt_fail(e, SILT_INVALID, "filters must be a JSON object");
     return 0;
+}
+
+bool silt_engine_take_filters(struct silt_http_request *r, const struct silt_json **ret)
+{
+    struct silt_error e;
+    if (read_filters(r, ret, &e) == 0)
+        return true;
+    silt_engine_refuse_error(r, &e);
+    return false;
 }
 
 static bool is_part_of(silt_slice part, silt_slice whole)

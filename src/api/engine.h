@@ -61,7 +61,7 @@ bool silt_engine_query_bool(struct silt_http_request *r, const char *name);
 struct silt_container *silt_engine_container(struct silt_http_request *r, silt_slice raw);
 /* The filters of a list, both spellings: whether `key` is not filtered for, or `value` is one of what it may be. `part`: it may be a part. */
 bool silt_engine_passes(const struct silt_json *filters, const char *key, silt_slice value, bool part);
-int silt_engine_filters(struct silt_http_request *r, const struct silt_json **ret, struct silt_error *e);
+bool silt_engine_take_filters(struct silt_http_request *r, const struct silt_json **ret); /* false: they were refused */
 
 /* engine_ingress.c */
 void silt_ingress_open(struct silt_engine *g); /* doors are watched from now on */

@@ -21,29 +21,6 @@ static void *alloc(struct silt_http_request *r, size_t size)
 
 /* JSON */
 
-static void add(struct silt_buf *b, const char *key, silt_slice value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, value);
-}
-
-static void add_text(struct silt_buf *b, const char *key, const char *value)
-{
-    add(b, key, silt_slice_of(value));
-}
-
-static void add_number(struct silt_buf *b, const char *key, int64_t value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_i64(b, value);
-}
-
-static void add_bool(struct silt_buf *b, const char *key, bool value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_bool(b, value);
-}
-
 static void add_time(struct silt_buf *b, const char *key, int64_t ms)
 {
     silt_json_key(b, silt_slice_of(key));
@@ -59,7 +36,7 @@ static void add_digest(struct silt_buf *b, const char *key, const uint8_t digest
     memcpy(text, "sha256:", 8);
     for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)
         (void)snprintf(text + 7 + i * 2, 3, "%02x", digest[i]);
-    add_text(b, key, text);
+    silt_json_add_text(b, key, text);
 }
 
 static void add_words(struct silt_buf *b, const char *key, const struct silt_words *w)
@@ -111,15 +88,15 @@ static void add_state(struct silt_buf *b, const struct silt_container *c)
     bool runs = silt_container_runs(c);
     silt_json_key(b, SILT_LIT("State"));
     silt_json_open(b, '{');
-    add_text(b, "Status", silt_container_status(c));
-    add_bool(b, "Running", runs);
-    add_bool(b, "Paused", false);
-    add_bool(b, "Restarting", false);
-    add_bool(b, "OOMKilled", false);
-    add_bool(b, "Dead", false);
-    add_number(b, "Pid", runs ? 1 : 0);
-    add_number(b, "ExitCode", runs ? 0 : c->row.exit_code);
-    add_text(b, "Error", "");
+    silt_json_add_text(b, "Status", silt_container_status(c));
+    silt_json_add_bool(b, "Running", runs);
+    silt_json_add_bool(b, "Paused", false);
+    silt_json_add_bool(b, "Restarting", false);
+    silt_json_add_bool(b, "OOMKilled", false);
+    silt_json_add_bool(b, "Dead", false);
+    silt_json_add_i64(b, "Pid", runs ? 1 : 0);
+    silt_json_add_i64(b, "ExitCode", runs ? 0 : c->row.exit_code);
+    silt_json_add_text(b, "Error", "");
     add_time(b, "StartedAt", c->row.started_ms);
     add_time(b, "FinishedAt", runs ? 0 : c->row.ended_ms);
     silt_json_close(b, '}');
@@ -135,8 +112,8 @@ static void add_ports(struct silt_buf *b, const struct silt_container *c)
         silt_json_key(b, SILT_LIT("39001/tcp"));
         silt_json_open(b, '[');
         silt_json_open(b, '{');
-        add_text(b, "HostIp", "127.0.0.1");
-        add_text(b, "HostPort", port);
+        silt_json_add_text(b, "HostIp", "127.0.0.1");
+        silt_json_add_text(b, "HostPort", port);
         silt_json_close(b, '}');
         silt_json_close(b, ']');
     }
@@ -149,10 +126,10 @@ static void add_config(struct silt_buf *b, const struct silt_container *c)
     silt_json_open(b, '{');
     char hostname[16];
     (void)snprintf(hostname, sizeof(hostname), "%.12s", c->row.id);
-    add_text(b, "Hostname", hostname);
-    add(b, "Image", c->spec.image);
-    add(b, "User", c->spec.user);
-    add(b, "WorkingDir", c->spec.workdir);
+    silt_json_add_text(b, "Hostname", hostname);
+    silt_json_add_slice(b, "Image", c->spec.image);
+    silt_json_add_slice(b, "User", c->spec.user);
+    silt_json_add_slice(b, "WorkingDir", c->spec.workdir);
     add_env(b, c->spec.env);
     add_words(b, "Cmd", &c->spec.cmd);
     add_words(b, "Entrypoint", &c->spec.entrypoint);
@@ -169,21 +146,21 @@ static void add_host_config(struct silt_buf *b, const struct silt_container *c)
     silt_buf_add(&mode, c->spec.sidecar.len > 0 ? c->spec.sidecar : SILT_LIT("bridge"));
     silt_json_key(b, SILT_LIT("HostConfig"));
     silt_json_open(b, '{');
-    add(b, "NetworkMode", silt_buf_slice(&mode));
-    add_bool(b, "Privileged", false);
+    silt_json_add_slice(b, "NetworkMode", silt_buf_slice(&mode));
+    silt_json_add_bool(b, "Privileged", false);
     silt_json_close(b, '}');
 }
 
 static void write_container(struct silt_buf *b, const struct silt_container *c)
 {
     silt_json_open(b, '{');
-    add_text(b, "Id", c->row.id);
+    silt_json_add_text(b, "Id", c->row.id);
     add_time(b, "Created", c->row.created_ms);
     add_name(b, "Name", c);
     add_digest(b, "Image", c->row.digest);
-    add_text(b, "Driver", "silt");
-    add_text(b, "Platform", "linux");
-    add_number(b, "RestartCount", 0);
+    silt_json_add_text(b, "Driver", "silt");
+    silt_json_add_text(b, "Platform", "linux");
+    silt_json_add_i64(b, "RestartCount", 0);
     add_state(b, c);
     add_config(b, c);
     add_host_config(b, c);
@@ -195,14 +172,14 @@ static void write_container(struct silt_buf *b, const struct silt_container *c)
     silt_json_open(b, '[');
     for (size_t i = 0; i < c->spec.mount_count; i++) {
         silt_json_open(b, '{');
-        add_text(b, "Type", "volume");
-        add(b, "Name", c->spec.mounts[i].volume);
-        add(b, "Destination", c->spec.mounts[i].target);
-        add_bool(b, "RW", !c->spec.mounts[i].read_only);
+        silt_json_add_text(b, "Type", "volume");
+        silt_json_add_slice(b, "Name", c->spec.mounts[i].volume);
+        silt_json_add_slice(b, "Destination", c->spec.mounts[i].target);
+        silt_json_add_bool(b, "RW", !c->spec.mounts[i].read_only);
         silt_json_close(b, '}');
     }
     silt_json_close(b, ']');
-    add_text(b, "SiltSandbox", c->spec.kind == SILT_CONTAINER_APP ? c->sandbox : "");
+    silt_json_add_text(b, "SiltSandbox", c->spec.kind == SILT_CONTAINER_APP ? c->sandbox : "");
     silt_json_close(b, '}');
 }
 
@@ -253,17 +230,17 @@ static void write_item(struct silt_buf *b, const struct silt_container *c)
     (void)snprintf(status, sizeof(status), silt_container_runs(c) ? "Up" : c->row.ended_ms > 0 ? "Exited (%d)" : "Created",
                    c->row.exit_code);
     silt_json_open(b, '{');
-    add_text(b, "Id", c->row.id);
+    silt_json_add_text(b, "Id", c->row.id);
     silt_json_key(b, SILT_LIT("Names"));
     silt_json_open(b, '[');
     add_name(b, NULL, c);
     silt_json_close(b, ']');
-    add(b, "Image", c->spec.image);
+    silt_json_add_slice(b, "Image", c->spec.image);
     add_digest(b, "ImageID", c->row.digest);
-    add(b, "Command", c->spec.cmd.count > 0 ? c->spec.cmd.items[0] : SILT_LIT(""));
-    add_number(b, "Created", c->row.created_ms / 1000);
-    add_text(b, "State", silt_container_status(c));
-    add_text(b, "Status", status);
+    silt_json_add_slice(b, "Command", c->spec.cmd.count > 0 ? c->spec.cmd.items[0] : SILT_LIT(""));
+    silt_json_add_i64(b, "Created", c->row.created_ms / 1000);
+    silt_json_add_text(b, "State", silt_container_status(c));
+    silt_json_add_text(b, "Status", status);
     silt_json_key(b, SILT_LIT("Ports"));
     silt_json_raw(b, SILT_LIT("[]"));
     add_labels(b, c->spec.labels);
@@ -274,15 +251,12 @@ SILT_HANDLER(silt_engine_container_list)
 {
     struct silt_engine *g = silt_engine_of(r);
     const struct silt_json *filters;
-    struct silt_error e;
     silt_auto_buf b;
     (void)args;
     silt_buf_init(&b, ANSWER_MAX);
     bool all = silt_engine_query_bool(r, "all");
-    if (silt_engine_filters(r, &filters, &e) < 0) {
-        silt_engine_refuse_error(r, &e);
+    if (!silt_engine_take_filters(r, &filters))
         return;
-    }
     silt_json_open(&b, '[');
     silt_list_each(it, &g->all->list)
     {
@@ -335,7 +309,7 @@ static void answer_created(struct silt_http_request *r, const char *id)
     silt_auto_buf b;
     silt_buf_init(&b, 1024);
     silt_json_open(&b, '{');
-    add_text(&b, "Id", id);
+    silt_json_add_text(&b, "Id", id);
     silt_json_key(&b, SILT_LIT("Warnings"));
     silt_json_raw(&b, SILT_LIT("[]"));
     silt_json_close(&b, '}');
@@ -485,7 +459,7 @@ static void answer_code(struct silt_http_request *r, int32_t code)
     silt_auto_buf b;
     silt_buf_init(&b, 256);
     silt_json_open(&b, '{');
-    add_number(&b, "StatusCode", code);
+    silt_json_add_i64(&b, "StatusCode", code);
     silt_json_close(&b, '}');
     silt_engine_answer(r, 200, &b);
 }

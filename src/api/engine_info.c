@@ -6,24 +6,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static void add(struct silt_buf *b, const char *key, const char *value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, silt_slice_of(value));
-}
-
-static void add_number(struct silt_buf *b, const char *key, int64_t value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_i64(b, value);
-}
-
-static void add_bool(struct silt_buf *b, const char *key, bool value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_bool(b, value);
-}
-
 SILT_HANDLER(silt_engine_ping)
 {
     (void)args;
@@ -49,12 +31,12 @@ SILT_HANDLER(silt_engine_version)
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("Platform"));
     silt_json_raw(&b, SILT_LIT("{\"Name\":\"Silt\"}"));
-    add(&b, "Version", SILT_VERSION);
-    add(&b, "ApiVersion", SILT_ENGINE_API);
-    add(&b, "MinAPIVersion", SILT_ENGINE_API_MIN);
-    add(&b, "Os", "linux");
-    add(&b, "Arch", machine(&u));
-    add(&b, "KernelVersion", u.release);
+    silt_json_add_text(&b, "Version", SILT_VERSION);
+    silt_json_add_text(&b, "ApiVersion", SILT_ENGINE_API);
+    silt_json_add_text(&b, "MinAPIVersion", SILT_ENGINE_API_MIN);
+    silt_json_add_text(&b, "Os", "linux");
+    silt_json_add_text(&b, "Arch", machine(&u));
+    silt_json_add_text(&b, "KernelVersion", u.release);
     silt_json_key(&b, SILT_LIT("Components"));
     silt_json_raw(&b, SILT_LIT("[{\"Name\":\"Engine\",\"Version\":\"" SILT_VERSION "\",\"Details\":{}}]"));
     silt_json_close(&b, '}');
@@ -82,25 +64,25 @@ SILT_HANDLER(silt_engine_info)
     silt_buf_init(&b, 8192);
     count(g->all, counts);
     silt_json_open(&b, '{');
-    add(&b, "ID", "silt");
-    add(&b, "Name", "silt");
-    add_number(&b, "Containers", counts[0]);
-    add_number(&b, "ContainersRunning", counts[1]);
-    add_number(&b, "ContainersPaused", 0);
-    add_number(&b, "ContainersStopped", counts[2]);
-    add(&b, "Driver", "silt");
-    add(&b, "OSType", "linux");
+    silt_json_add_text(&b, "ID", "silt");
+    silt_json_add_text(&b, "Name", "silt");
+    silt_json_add_i64(&b, "Containers", counts[0]);
+    silt_json_add_i64(&b, "ContainersRunning", counts[1]);
+    silt_json_add_i64(&b, "ContainersPaused", 0);
+    silt_json_add_i64(&b, "ContainersStopped", counts[2]);
+    silt_json_add_text(&b, "Driver", "silt");
+    silt_json_add_text(&b, "OSType", "linux");
     (void)machine(&u);
-    add(&b, "Architecture", u.machine);
-    add(&b, "KernelVersion", u.release);
-    add(&b, "OperatingSystem", "Silt");
-    add(&b, "ServerVersion", SILT_VERSION);
-    add(&b, "CgroupDriver", "none");
-    add(&b, "DefaultRuntime", "silt");
-    add_number(&b, "NCPU", sysconf(_SC_NPROCESSORS_ONLN));
-    add_number(&b, "MemTotal", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
-    add_bool(&b, "MemoryLimit", true);
-    add_bool(&b, "IPv4Forwarding", false);
+    silt_json_add_text(&b, "Architecture", u.machine);
+    silt_json_add_text(&b, "KernelVersion", u.release);
+    silt_json_add_text(&b, "OperatingSystem", "Silt");
+    silt_json_add_text(&b, "ServerVersion", SILT_VERSION);
+    silt_json_add_text(&b, "CgroupDriver", "none");
+    silt_json_add_text(&b, "DefaultRuntime", "silt");
+    silt_json_add_i64(&b, "NCPU", sysconf(_SC_NPROCESSORS_ONLN));
+    silt_json_add_i64(&b, "MemTotal", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+    silt_json_add_bool(&b, "MemoryLimit", true);
+    silt_json_add_bool(&b, "IPv4Forwarding", false);
     silt_json_key(&b, SILT_LIT("SecurityOptions"));
     silt_json_raw(&b, SILT_LIT("[\"name=seccomp,profile=builtin\",\"name=userns\"]"));
     silt_json_key(&b, SILT_LIT("Warnings"));

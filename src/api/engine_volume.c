@@ -32,14 +32,11 @@ SILT_HANDLER(silt_engine_volume_list)
 {
     struct silt_engine *g = silt_engine_of(r);
     const struct silt_json *filters;
-    struct silt_error e;
     silt_auto_buf b;
     (void)args;
     silt_buf_init(&b, ANSWER_MAX);
-    if (silt_engine_filters(r, &filters, &e) < 0) {
-        silt_engine_refuse_error(r, &e);
+    if (!silt_engine_take_filters(r, &filters))
         return;
-    }
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("Volumes"));
     silt_json_open(&b, '[');

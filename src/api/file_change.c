@@ -4,18 +4,12 @@
 
 #include <errno.h>
 
-static void add_text(struct silt_buf *b, const char *key, silt_slice value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, value);
-}
-
 /* How the official server tells of a tool that failed. */
 static void add_tool(struct silt_buf *b, const struct silt_error *e)
 {
     silt_json_key(b, SILT_LIT("exitCode"));
     silt_json_i64(b, 1);
-    add_text(b, "stderr", silt_slice_of(e->text));
+    silt_json_add_slice(b, "stderr", silt_slice_of(e->text));
 }
 
 /* exists */
@@ -86,21 +80,21 @@ static void done_said(struct silt_file *f, enum silt_worker_say type, silt_slice
     silt_buf_init(&b, 2 * SILT_FILE_TEXT_MAX);
     silt_file_answer(f, &b);
     if (f->kind->to_field != NULL)
-        add_text(&b, "newPath", f->to);
+        silt_json_add_slice(&b, "newPath", f->to);
     silt_file_finish(f, &b);
 }
 
 static void delete_context(const struct silt_file *f, struct silt_buf *b, const struct silt_error *e)
 {
-    add_text(b, "path", f->path);
-    add_text(b, "operation", silt_slice_of(f->kind->operation));
+    silt_json_add_slice(b, "path", f->path);
+    silt_json_add_slice(b, "operation", silt_slice_of(f->kind->operation));
     add_tool(b, e);
 }
 
 static void move_context(const struct silt_file *f, struct silt_buf *b, const struct silt_error *e)
 {
-    add_text(b, f->kind->path_field, f->path);
-    add_text(b, f->kind->to_field, f->to);
+    silt_json_add_slice(b, f->kind->path_field, f->path);
+    silt_json_add_slice(b, f->kind->to_field, f->to);
     add_tool(b, e);
 }
 
@@ -192,7 +186,7 @@ static void mkdir_said(struct silt_file *f, enum silt_worker_say type, silt_slic
 static void mkdir_context(const struct silt_file *f, struct silt_buf *b, const struct silt_error *e)
 {
     const struct silt_json *asked = silt_json_get(f->call->body, SILT_LIT("recursive"));
-    add_text(b, "path", f->path);
+    silt_json_add_slice(b, "path", f->path);
     silt_json_key(b, SILT_LIT("options"));
     silt_json_open(b, '{');
     if (asked != NULL && asked->type == SILT_JSON_BOOL) {

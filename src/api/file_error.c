@@ -99,31 +99,25 @@ void silt_file_message(const struct silt_file *f, enum silt_api_code code, const
     silt_buf_add(b, f->path);
 }
 
-static void add_text(struct silt_buf *b, const char *key, silt_slice value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, value);
-}
-
 static void add_context(const struct silt_file *f, struct silt_buf *b, enum silt_api_code code, const struct silt_error *e)
 {
     silt_json_open(b, '{');
     if (f->kind->context != NULL && code == SILT_API_FILESYSTEM_ERROR) {
         f->kind->context(f, b, e);
     } else {
-        add_text(b, "path", f->path);
+        silt_json_add_slice(b, "path", f->path);
         if (f->to.len > 0 && f->kind->is_native)
-            add_text(b, "to", f->to);
-        add_text(b, "operation", silt_slice_of(f->kind->operation));
+            silt_json_add_slice(b, "to", f->to);
+        silt_json_add_slice(b, "operation", silt_slice_of(f->kind->operation));
         if (code == SILT_API_FILESYSTEM_ERROR)
-            add_text(b, "stderr", silt_slice_of(e->text));
+            silt_json_add_slice(b, "stderr", silt_slice_of(e->text));
     }
     if (code == SILT_API_NO_SPACE)
-        add_text(b, "cause", SILT_LIT("disk"));
+        silt_json_add_slice(b, "cause", SILT_LIT("disk"));
     if (code == SILT_API_FILE_TIMEOUT)
-        add_text(b, "cause", SILT_LIT("timeout"));
+        silt_json_add_slice(b, "cause", SILT_LIT("timeout"));
     if (code == SILT_API_SANDBOX_ENDED || code == SILT_API_SESSION_DESTROYED)
-        add_text(b, "cause", is_destroyed(e) ? SILT_LIT("destroyed") : SILT_LIT("crash"));
+        silt_json_add_slice(b, "cause", is_destroyed(e) ? SILT_LIT("destroyed") : SILT_LIT("crash"));
     silt_json_close(b, '}');
 }
 
@@ -133,7 +127,7 @@ void silt_file_refuse_with(struct silt_file *f, enum silt_api_code code, silt_sl
     silt_buf_init(&b, context.len + 7 * SILT_FILE_TEXT_MAX);
     silt_api_envelope(&b, code, message);
     silt_json_raw(&b, context);
-    add_text(&b, "operation", silt_slice_of(f->kind->operation));
+    silt_json_add_slice(&b, "operation", silt_slice_of(f->kind->operation));
     silt_api_envelope_end(&b, code);
     silt_api_answer(silt_file_end(f), silt_api_status(code), &b);
 }
@@ -160,13 +154,13 @@ void silt_file_refuse_dead(struct silt_file *f, struct silt_session *s)
     (void)snprintf(message, sizeof(message), "Session '%s' shell exited (exit code: %d)", s->name, s->exit_code);
     silt_buf_init(&b, 8192);
     silt_json_open(&b, '{');
-    add_text(&b, "sessionId", silt_slice_of(s->name));
+    silt_json_add_slice(&b, "sessionId", silt_slice_of(s->name));
     silt_json_key(&b, SILT_LIT("exitCode"));
     if (s->exit_code >= 0)
         silt_json_i64(&b, s->exit_code);
     else
         silt_json_null(&b);
-    add_text(&b, "cause", SILT_LIT("exit"));
+    silt_json_add_slice(&b, "cause", SILT_LIT("exit"));
     silt_json_close(&b, '}');
     silt_api_refuse(silt_file_end(f), SILT_API_SESSION_TERMINATED, silt_buf_slice(&b), "%s", message);
 }

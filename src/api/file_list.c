@@ -31,18 +31,6 @@ static void begin_text(struct listing *g)
     silt_json_open(&g->text, '[');
 }
 
-static void add_text(struct silt_buf *b, const char *key, silt_slice value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, value);
-}
-
-static void add_flag(struct silt_buf *b, const char *key, bool value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_bool(b, value);
-}
-
 /* Exactly as find prints it: the path as asked, a slash unless there is one, the name. */
 static void add_joined(struct silt_buf *b, silt_slice folder, silt_slice name)
 {
@@ -75,19 +63,19 @@ static void add_entry(struct listing *g, const struct silt_worker_entry *n, silt
     size_t len = strlen(when);
     when[len] = '0';
     silt_json_open(b, '{');
-    add_text(b, "name", last_part(name));
+    silt_json_add_slice(b, "name", last_part(name));
     add_joined(b, g->file.path, name);
-    add_text(b, "relativePath", name);
-    add_text(b, "type", silt_slice_of(silt_file_type(n->type)));
+    silt_json_add_slice(b, "relativePath", name);
+    silt_json_add_slice(b, "type", silt_slice_of(silt_file_type(n->type)));
     silt_json_key(b, SILT_LIT("size"));
     silt_json_u64(b, n->size);
-    add_text(b, "modifiedAt", (silt_slice){when, len + 1});
-    add_text(b, "mode", silt_slice_of(mode));
+    silt_json_add_slice(b, "modifiedAt", (silt_slice){when, len + 1});
+    silt_json_add_slice(b, "mode", silt_slice_of(mode));
     silt_json_key(b, SILT_LIT("permissions"));
     silt_json_open(b, '{');
-    add_flag(b, "readable", (n->mode & 0400) != 0);
-    add_flag(b, "writable", (n->mode & 0200) != 0);
-    add_flag(b, "executable", (n->mode & 0100) != 0);
+    silt_json_add_bool(b, "readable", (n->mode & 0400) != 0);
+    silt_json_add_bool(b, "writable", (n->mode & 0200) != 0);
+    silt_json_add_bool(b, "executable", (n->mode & 0100) != 0);
     silt_json_close(b, '}');
     silt_json_close(b, '}');
     g->count++;

@@ -78,24 +78,18 @@ void silt_native_time(struct silt_buf *b, const char *key, int64_t ns)
     silt_json_string(b, (silt_slice){text, len + 1});
 }
 
-static void add_number(struct silt_buf *b, const char *key, uint64_t v)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_u64(b, v);
-}
-
 void silt_native_meta(struct silt_buf *b, const struct silt_worker_meta *m)
 {
     char etag[SILT_ETAG_SIZE];
     silt_native_etag(m, etag);
     silt_json_key(b, SILT_LIT("type"));
     silt_json_string(b, silt_slice_of(silt_file_type(m->type)));
-    add_number(b, "size", m->size);
+    silt_json_add_u64(b, "size", m->size);
     silt_native_octal(b, m->mode);
-    add_number(b, "uid", m->uid);
-    add_number(b, "gid", m->gid);
-    add_number(b, "inode", m->ino);
-    add_number(b, "links", m->nlink);
+    silt_json_add_u64(b, "uid", m->uid);
+    silt_json_add_u64(b, "gid", m->gid);
+    silt_json_add_u64(b, "inode", m->ino);
+    silt_json_add_u64(b, "links", m->nlink);
     silt_native_time(b, "modifiedAt", m->mtime_ns);
     silt_native_time(b, "changedAt", m->ctime_ns);
     silt_json_key(b, SILT_LIT("etag"));

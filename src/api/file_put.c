@@ -40,12 +40,6 @@ static void add_sha256(struct putting *g, struct silt_buf *b)
     silt_json_string(b, silt_slice_of(text));
 }
 
-static void add_number(struct silt_buf *b, const char *key, uint64_t v)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_u64(b, v);
-}
-
 static void answer(struct putting *g)
 {
     struct silt_file *f = &g->file;
@@ -59,12 +53,12 @@ static void answer(struct putting *g)
     silt_json_key(&b, SILT_LIT("path"));
     silt_json_string(&b, f->path);
     if (f->kind->op == SILT_WORKER_UNTAR) {
-        add_number(&b, "entries", g->done.entries);
-        add_number(&b, "bytes", g->done.bytes);
+        silt_json_add_u64(&b, "entries", g->done.entries);
+        silt_json_add_u64(&b, "bytes", g->done.bytes);
         add_sha256(g, &b);
     } else {
         silt_native_etag(&g->done.meta, etag);
-        add_number(&b, "size", g->done.bytes);
+        silt_json_add_u64(&b, "size", g->done.bytes);
         add_sha256(g, &b);
         silt_native_octal(&b, g->done.meta.mode);
         silt_json_key(&b, SILT_LIT("etag"));

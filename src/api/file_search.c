@@ -24,18 +24,6 @@ static void ended(struct silt_file *f)
     silt_buf_fini(&silt_container_of(f, struct finding, file)->text);
 }
 
-static void add_text(struct silt_buf *b, const char *key, silt_slice value)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, value);
-}
-
-static void add_number(struct silt_buf *b, const char *key, uint64_t v)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_u64(b, v);
-}
-
 static bool add_entry(struct silt_buf *b, silt_slice *body)
 {
     struct silt_worker_entry n;
@@ -43,12 +31,12 @@ static bool add_entry(struct silt_buf *b, silt_slice *body)
     if (!silt_file_entry(body, &n, &name))
         return false;
     silt_json_open(b, '{');
-    add_text(b, "path", name);
-    add_text(b, "type", silt_slice_of(silt_file_type(n.type)));
-    add_number(b, "size", n.size);
+    silt_json_add_slice(b, "path", name);
+    silt_json_add_slice(b, "type", silt_slice_of(silt_file_type(n.type)));
+    silt_json_add_u64(b, "size", n.size);
     silt_native_octal(b, n.mode);
-    add_number(b, "uid", n.uid);
-    add_number(b, "gid", n.gid);
+    silt_json_add_u64(b, "uid", n.uid);
+    silt_json_add_u64(b, "gid", n.gid);
     silt_native_time(b, "modifiedAt", n.mtime_ns);
     silt_json_close(b, '}');
     return true;
@@ -61,10 +49,10 @@ static bool add_match(struct silt_buf *b, silt_slice *body)
     if (!silt_file_match(body, &m, &path, &text))
         return false;
     silt_json_open(b, '{');
-    add_text(b, "path", path);
-    add_number(b, "line", m.line);
-    add_number(b, "column", m.column);
-    add_text(b, "text", text);
+    silt_json_add_slice(b, "path", path);
+    silt_json_add_u64(b, "line", m.line);
+    silt_json_add_u64(b, "column", m.column);
+    silt_json_add_slice(b, "text", text);
     silt_json_close(b, '}');
     return true;
 }
@@ -73,7 +61,7 @@ static void begin_text(struct finding *g)
 {
     silt_buf_init(&g->text, PIECE_MAX);
     silt_json_open(&g->text, '{');
-    add_text(&g->text, "path", g->file.path);
+    silt_json_add_slice(&g->text, "path", g->file.path);
     silt_json_key(&g->text, silt_slice_of(g->list));
     silt_json_open(&g->text, '[');
 }
@@ -84,7 +72,7 @@ static void add_end(struct finding *g, silt_slice body)
     if (body.len >= sizeof(done))
         memcpy(&done, body.data, sizeof(done));
     silt_json_close(&g->text, ']');
-    add_number(&g->text, "count", g->count);
+    silt_json_add_u64(&g->text, "count", g->count);
     silt_json_key(&g->text, SILT_LIT("truncated"));
     silt_json_bool(&g->text, done.truncated != 0);
     silt_json_close(&g->text, '}');

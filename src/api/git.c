@@ -130,22 +130,16 @@ static void on_output(struct silt_exec_sink *sink, int stream, silt_slice bytes)
 
 /* ---- how it ended ---- */
 
-static void add_text(struct silt_buf *b, const char *key, silt_slice text)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, text);
-}
-
 static void add_context(struct clone *k, struct silt_buf *b, int code, silt_slice said)
 {
     silt_json_open(b, '{');
-    add_text(b, "repository", silt_buf_slice(&k->ask.url.shown));
-    add_text(b, "targetDir", k->ask.target);
+    silt_json_add_slice(b, "repository", silt_buf_slice(&k->ask.url.shown));
+    silt_json_add_slice(b, "targetDir", k->ask.target);
     if (k->ask.branch.len > 0)
-        add_text(b, "branch", k->ask.branch);
+        silt_json_add_slice(b, "branch", k->ask.branch);
     silt_json_key(b, SILT_LIT("exitCode"));
     silt_json_i64(b, code);
-    add_text(b, "stderr", said);
+    silt_json_add_slice(b, "stderr", said);
     silt_json_close(b, '}');
 }
 
@@ -168,8 +162,8 @@ static void end_with_event(struct clone *k, enum silt_api_code code, silt_slice 
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX + context.len);
     silt_sse_open(&b, "error");
-    add_text(&b, "error", silt_slice_of(message));
-    add_text(&b, "code", silt_slice_of(silt_api_code_name(code)));
+    silt_json_add_slice(&b, "error", silt_slice_of(message));
+    silt_json_add_slice(&b, "code", silt_slice_of(silt_api_code_name(code)));
     silt_json_key(&b, SILT_LIT("httpStatus"));
     silt_json_i64(&b, silt_api_status(code));
     silt_json_key(&b, SILT_LIT("context"));
@@ -218,10 +212,10 @@ static void add_result(struct clone *k, struct silt_buf *b)
     (void)silt_slice_split(&rest, '\n', &commit);
     if (branch.len == 0)
         branch = k->ask.branch.len > 0 ? k->ask.branch : SILT_LIT("unknown");
-    add_text(b, "branch", branch);
-    add_text(b, "targetDir", k->ask.target);
+    silt_json_add_slice(b, "branch", branch);
+    silt_json_add_slice(b, "targetDir", k->ask.target);
     if (k->native && commit.len > 0)
-        add_text(b, "commit", commit);
+        silt_json_add_slice(b, "commit", commit);
     silt_api_timestamp(b);
 }
 
@@ -240,7 +234,7 @@ static void tell_done(struct clone *k)
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
     silt_json_bool(&b, true);
-    add_text(&b, "repoUrl", k->ask.repo);
+    silt_json_add_slice(&b, "repoUrl", k->ask.repo);
     add_result(k, &b);
     silt_json_close(&b, '}');
     silt_api_answer(let_go(k), 200, &b);

@@ -72,12 +72,6 @@ static struct visit *visit(struct silt_call *c)
     return v;
 }
 
-static void add_counter(struct silt_buf *b, const char *key, uint64_t n)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_u64(b, n);
-}
-
 static void add_counters(struct silt_buf *b, const struct silt_network_counts *n)
 {
     silt_json_key(b, SILT_LIT("counters"));
@@ -88,14 +82,14 @@ static void add_counters(struct silt_buf *b, const struct silt_network_counts *n
     static const struct silt_egress_counts none;
     const struct silt_egress_counts *p = n->proxy != NULL ? n->proxy : &none;
     silt_json_open(b, '{');
-    add_counter(b, "sentBytes", n->link->sent_bytes);
-    add_counter(b, "sentPackets", n->link->sent_packets);
-    add_counter(b, "receivedBytes", n->link->received_bytes);
-    add_counter(b, "receivedPackets", n->link->received_packets);
-    add_counter(b, "connections", p->connections);
-    add_counter(b, "requests", p->requests);
-    add_counter(b, "dnsQuestions", p->questions);
-    add_counter(b, "refused", p->refused);
+    silt_json_add_u64(b, "sentBytes", n->link->sent_bytes);
+    silt_json_add_u64(b, "sentPackets", n->link->sent_packets);
+    silt_json_add_u64(b, "receivedBytes", n->link->received_bytes);
+    silt_json_add_u64(b, "receivedPackets", n->link->received_packets);
+    silt_json_add_u64(b, "connections", p->connections);
+    silt_json_add_u64(b, "requests", p->requests);
+    silt_json_add_u64(b, "dnsQuestions", p->questions);
+    silt_json_add_u64(b, "refused", p->refused);
     silt_json_close(b, '}');
 }
 
@@ -138,7 +132,7 @@ static void add_refusal(struct silt_buf *b, const struct silt_refusal *r)
     add_text(b, "name", r->name);
     add_text(b, "reason", reasons[r->reason].name);
     add_text(b, "message", reasons[r->reason].message);
-    add_counter(b, "count", r->count);
+    silt_json_add_u64(b, "count", r->count);
     silt_json_key(b, SILT_LIT("firstAt"));
     silt_api_time(b, r->first_ms);
     silt_json_key(b, SILT_LIT("lastAt"));

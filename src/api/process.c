@@ -16,28 +16,16 @@ const char *silt_process_status_name(enum silt_process_status status)
     return names[status];
 }
 
-static void add_text(struct silt_buf *b, const char *key, const char *text)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_string(b, silt_slice_of(text));
-}
-
-static void add_number(struct silt_buf *b, const char *key, int64_t n)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_i64(b, n);
-}
-
 static void add_native(struct silt_buf *b, const struct silt_process_row *row)
 {
     if (row->signal > 0)
-        add_number(b, "signal", row->signal);
+        silt_json_add_i64(b, "signal", row->signal);
     if (row->cause[0] != 0)
-        add_text(b, "cause", row->cause);
+        silt_json_add_text(b, "cause", row->cause);
     if (row->remark != NULL)
-        add_text(b, "message", row->remark);
+        silt_json_add_text(b, "message", row->remark);
     if (row->session != NULL)
-        add_text(b, "session", row->session);
+        silt_json_add_text(b, "session", row->session);
     silt_json_key(b, SILT_LIT("autoCleanup"));
     silt_json_bool(b, row->auto_cleanup);
 }
@@ -46,11 +34,11 @@ void silt_process_json(struct silt_buf *b, const struct silt_process *p, enum si
 {
     const struct silt_process_row *row = &p->row;
     silt_json_open(b, '{');
-    add_text(b, "id", row->id);
+    silt_json_add_text(b, "id", row->id);
     if (row->pid > 0)
-        add_number(b, "pid", row->pid);
-    add_text(b, "command", row->command != NULL ? row->command : "");
-    add_text(b, "status", silt_process_status_name(row->status));
+        silt_json_add_i64(b, "pid", row->pid);
+    silt_json_add_text(b, "command", row->command != NULL ? row->command : "");
+    silt_json_add_text(b, "status", silt_process_status_name(row->status));
     silt_json_key(b, SILT_LIT("startTime"));
     silt_api_time(b, row->started_ms);
     if (detail != SILT_PROCESS_LISTED && row->ended_ms > 0) {
@@ -58,7 +46,7 @@ void silt_process_json(struct silt_buf *b, const struct silt_process *p, enum si
         silt_api_time(b, row->ended_ms);
     }
     if (row->exit_code >= 0)
-        add_number(b, "exitCode", row->exit_code);
+        silt_json_add_i64(b, "exitCode", row->exit_code);
     if (detail == SILT_PROCESS_NATIVE)
         add_native(b, row);
     silt_json_close(b, '}');

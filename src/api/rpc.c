@@ -317,10 +317,7 @@ static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
 /* Who has its turn is the last next time: one that never runs dry starves nobody. */
 static struct silt_rpc_call *put_last(struct silt_rpc *l)
 {
-    struct silt_rpc_call *c = silt_container_of(l->calls.next, struct silt_rpc_call, link); /* there is one */
-    silt_list_remove(&c->link);
-    silt_list_append(&l->calls, &c->link);
-    return c;
+    return silt_container_of(silt_list_rotate(&l->calls), struct silt_rpc_call, link);
 }
 
 static void on_drain(struct silt_socket *s)

@@ -37,12 +37,6 @@ static void add_text(struct silt_buf *b, const char *key, const char *text)
         silt_json_null(b);
 }
 
-static void add_u64(struct silt_buf *b, const char *key, uint64_t v)
-{
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_u64(b, v);
-}
-
 void silt_api_digest(struct silt_buf *b, silt_slice key, const uint8_t digest[SILT_DIGEST_SIZE])
 {
     char text[8 + SILT_DIGEST_SIZE * 2] = "sha256:";
@@ -58,9 +52,9 @@ static void add_limits(struct silt_buf *b, const struct silt_priv_limits *l)
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("cpu"));
     silt_json_double(b, l->cpu_milli == 62 ? 0.0625 : l->cpu_milli / 1000.0);
-    add_u64(b, "memoryMiB", l->memory_bytes / MIB);
-    add_u64(b, "pids", l->pids);
-    add_u64(b, "diskMiB", l->disk_bytes / MIB);
+    silt_json_add_u64(b, "memoryMiB", l->memory_bytes / MIB);
+    silt_json_add_u64(b, "pids", l->pids);
+    silt_json_add_u64(b, "diskMiB", l->disk_bytes / MIB);
     silt_json_close(b, '}');
 }
 
@@ -70,11 +64,11 @@ static void add_usage(struct silt_buf *b, const struct silt_priv_stat *u)
     u = u != NULL ? u : &none;
     silt_json_key(b, SILT_LIT("usage"));
     silt_json_open(b, '{');
-    add_u64(b, "memoryBytes", u->memory_bytes);
-    add_u64(b, "memoryPeakBytes", u->memory_peak_bytes);
-    add_u64(b, "cpuMs", u->cpu_us / 1000);
-    add_u64(b, "pids", u->pids);
-    add_u64(b, "diskBytes", u->disk_bytes);
+    silt_json_add_u64(b, "memoryBytes", u->memory_bytes);
+    silt_json_add_u64(b, "memoryPeakBytes", u->memory_peak_bytes);
+    silt_json_add_u64(b, "cpuMs", u->cpu_us / 1000);
+    silt_json_add_u64(b, "pids", u->pids);
+    silt_json_add_u64(b, "diskBytes", u->disk_bytes);
     silt_json_close(b, '}');
 }
 
@@ -98,8 +92,8 @@ static void add_death(struct silt_buf *b, const struct silt_death *d)
         silt_json_i64(b, d->signal);
     }
     if (d->limit_bytes > 0) {
-        add_u64(b, "limitBytes", d->limit_bytes);
-        add_u64(b, "peakBytes", d->peak_bytes);
+        silt_json_add_u64(b, "limitBytes", d->limit_bytes);
+        silt_json_add_u64(b, "peakBytes", d->peak_bytes);
     }
     silt_json_close(b, '}');
 }

@@ -309,10 +309,7 @@ static void on_message(struct silt_socket *s, bool text, silt_slice bytes)
 /* Who has its turn is the last next time: one that never runs dry starves nobody. */
 static struct asked *put_last(struct line *l)
 {
-    struct asked *a = silt_container_of(l->asked.next, struct asked, link); /* there is one */
-    silt_list_remove(&a->link);
-    silt_list_append(&l->asked, &a->link);
-    return a;
+    return silt_container_of(silt_list_rotate(&l->asked), struct asked, link);
 }
 
 static void on_drain(struct silt_socket *s)

@@ -39,6 +39,15 @@ static inline void silt_list_remove(struct silt_link *item)
     silt_list_init(item);
 }
 
+/* The first becomes the last, and is answered: turns are taken. There is one. */
+static inline struct silt_link *silt_list_rotate(struct silt_link *list)
+{
+    struct silt_link *first = list->next;
+    silt_list_remove(first);
+    silt_list_append(list, first);
+    return first;
+}
+
 #define silt_list_first(list, type, member)                                                        \
     (silt_list_empty(list) ? NULL : silt_container_of((list)->next, type, member))
 

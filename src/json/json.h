@@ -51,6 +51,12 @@ void silt_json_i64(struct silt_buf *b, int64_t v);
 void silt_json_u64(struct silt_buf *b, uint64_t v);
 void silt_json_double(struct silt_buf *b, double v); /* shortest that reads back the same */
 void silt_json_bool(struct silt_buf *b, bool v);
+/* A member of an object. */
+void silt_json_add_slice(struct silt_buf *b, const char *key, silt_slice value);
+void silt_json_add_text(struct silt_buf *b, const char *key, const char *value);
+void silt_json_add_i64(struct silt_buf *b, const char *key, int64_t value);
+void silt_json_add_u64(struct silt_buf *b, const char *key, uint64_t value);
+void silt_json_add_bool(struct silt_buf *b, const char *key, bool value);
 void silt_json_null(struct silt_buf *b);
 void silt_json_raw(struct silt_buf *b, silt_slice json); /* a value that is JSON already */
 void silt_json_value(struct silt_buf *b, const struct silt_json *v); /* a tree that was read, without its key */

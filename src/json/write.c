@@ -123,6 +123,35 @@ void silt_json_bool(struct silt_buf *b, bool v)
     silt_json_raw(b, v ? SILT_LIT("true") : SILT_LIT("false"));
 }
 
+void silt_json_add_slice(struct silt_buf *b, const char *key, silt_slice value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_string(b, value);
+}
+
+void silt_json_add_text(struct silt_buf *b, const char *key, const char *value)
+{
+    silt_json_add_slice(b, key, silt_slice_of(value));
+}
+
+void silt_json_add_i64(struct silt_buf *b, const char *key, int64_t value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_i64(b, value);
+}
+
+void silt_json_add_u64(struct silt_buf *b, const char *key, uint64_t value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_u64(b, value);
+}
+
+void silt_json_add_bool(struct silt_buf *b, const char *key, bool value)
+{
+    silt_json_key(b, silt_slice_of(key));
+    silt_json_bool(b, value);
+}
+
 void silt_json_null(struct silt_buf *b)
 {
     silt_json_raw(b, SILT_LIT("null"));

@@ -99,6 +99,25 @@ static void put_field(struct silt_buf *out, silt_slice name, silt_slice value)
     silt_buf_add(out, SILT_LIT("\r\n"));
 }
 
+/* Those that go on in this direction. */
+static void put_fields(struct silt_buf *out, const struct silt_http_head *h, unsigned where,
+                       void (*put)(struct silt_buf *, const struct silt_http_field *))
+{
+    struct hops hops;
+    if (read_hops(h, &hops) < 0) {
+        out->broken = true;
+        return;
+    }
+    for (size_t i = 0; i < h->count; i++)
+        if (!is_dropped(h->fields[i].name, where) && !is_hop(&hops, h->fields[i].name))
+            put(out, &h->fields[i]);
+}
+
+static unsigned cage(uint32_t flags)
+{
+    return (flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U;
+}
+
 /* Requests */
 
 void silt_heads_put_query(struct silt_buf *out, silt_slice query)
@@ -150,23 +169,12 @@ static void put_cookies(struct silt_buf *out, silt_slice value)
         silt_buf_add(out, SILT_LIT("\r\n"));
 }
 
-static void put_request_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_visit *v)
+static void put_request_field(struct silt_buf *out, const struct silt_http_field *f)
 {
-    unsigned where = UP | ((v->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
-    struct hops hops;
-    if (read_hops(h, &hops) < 0) {
-        out->broken = true;
-        return;
-    }
-    for (size_t i = 0; i < h->count; i++) {
-        const struct silt_http_field *f = &h->fields[i];
-        if (is_dropped(f->name, where) || is_hop(&hops, f->name))
-            continue;
-        if (silt_slice_ieq(f->name, SILT_LIT("cookie")))
-            put_cookies(out, f->value);
-        else
-            put_field(out, f->name, f->value);
-    }
+    if (silt_slice_ieq(f->name, SILT_LIT("cookie")))
+        put_cookies(out, f->value);
+    else
+        put_field(out, f->name, f->value);
 }
 
 static void put_body_fields(struct silt_buf *out, const struct silt_http_head *h)
@@ -198,7 +206,7 @@ void silt_heads_request(struct silt_buf *out, const struct silt_http_head *h, co
         silt_buf_addf(out, "Host: localhost:%u\r\n", v->port);
     else
         put_field(out, SILT_LIT("Host"), h->host);
-    put_request_fields(out, h, v);
+    put_fields(out, h, UP | cage(v->flags), put_request_field);
     put_body_fields(out, h);
     put_field(out, SILT_LIT("X-Forwarded-For"), silt_slice_of(v->address));
     put_field(out, SILT_LIT("X-Forwarded-Host"), h->host);
@@ -217,20 +225,15 @@ static bool is_our_cookie(silt_slice set)
     return silt_slice_split(&set, '=', &name) && silt_slice_ieq(silt_slice_trim(name), SILT_LIT(SILT_PREVIEW_PROOF_NAME));
 }
 
+static void put_answer_field(struct silt_buf *out, const struct silt_http_field *f)
+{
+    if (!silt_slice_ieq(f->name, SILT_LIT("set-cookie")) || !is_our_cookie(f->value))
+        put_field(out, f->name, f->value);
+}
+
 static void put_answer_fields(struct silt_buf *out, const struct silt_http_head *h, const struct silt_heads_answer *a)
 {
-    unsigned where = DOWN | ((a->flags & SILT_PREVIEW_CAGED) != 0 ? CAGED : 0U);
-    struct hops hops;
-    if (read_hops(h, &hops) < 0) {
-        out->broken = true;
-        return;
-    }
-    for (size_t i = 0; i < h->count; i++) {
-        const struct silt_http_field *f = &h->fields[i];
-        bool ours = silt_slice_ieq(f->name, SILT_LIT("set-cookie")) && is_our_cookie(f->value);
-        if (!ours && !is_dropped(f->name, where) && !is_hop(&hops, f->name))
-            put_field(out, f->name, f->value);
-    }
+    put_fields(out, h, DOWN | cage(a->flags), put_answer_field);
     if ((a->flags & SILT_PREVIEW_CAGED) != 0 && !silt_without("preview_cage"))
         silt_buf_add(out, silt_slice_of(silt_heads_cage));
     if (a->cookie.len > 0)
