@@ -13,11 +13,12 @@
 /* libarchive's numbers are errno or made up; only a full disk matters. */
 static int fail_entry(struct silt_disk *d, struct silt_error *e)
 {
-    char quoted[SILT_LOG_QUOTE_SIZE];
-    const char *text = archive_error_string(d->out);
+    char quoted[SILT_LOG_QUOTE_SIZE], why[SILT_LOG_QUOTE_SIZE];
+    const char *text = archive_error_string(d->out); /* tells the name as it is */
     bool full = archive_errno(d->out) == ENOSPC || archive_errno(d->out) == EDQUOT;
     return silt_fail(e, full ? SILT_NO_SPACE : SILT_INVALID, "entry %s: %s",
-                     silt_log_quote(silt_slice_of(d->path), quoted), text ? text : "unreadable");
+                     silt_log_quote(silt_slice_of(d->path), quoted),
+                     silt_log_quote(silt_slice_of(text ? text : "unreadable"), why));
 }
 
 int silt_disk_refuse(struct silt_disk *d, const char *why, struct silt_error *e)
@@ -82,18 +83,40 @@ static int take_path(struct silt_disk *d, struct archive_entry *entry, struct si
     return 0;
 }
 
+static int check_count(const struct silt_disk *d, struct silt_error *e)
+{
+    if (d->result->entries > d->limits->entries)
+        return silt_fail(e, SILT_LIMIT, "more than %llu entries",
+                         (unsigned long long)d->limits->entries);
+    return 0;
+}
+
 static int count_entry(struct silt_disk *d, struct archive_entry *entry, struct silt_error *e)
 {
     uint64_t size = archive_entry_size(entry) > 0 ? (uint64_t)archive_entry_size(entry) : 0;
     d->result->entries++;
-    if (d->result->entries > d->limits->entries)
-        return silt_fail(e, SILT_LIMIT, "more than %llu entries",
-                         (unsigned long long)d->limits->entries);
+    if (check_count(d, e) < 0)
+        return -1;
     if (__builtin_add_overflow(d->result->bytes, size, &d->result->bytes)
         || d->result->bytes > d->limits->bytes)
         return silt_fail(e, SILT_LIMIT, "more than %llu bytes unpacked",
                          (unsigned long long)d->limits->bytes);
     return 0;
+}
+
+/* Folders that nothing but a path names are made, too: thousands by one entry. */
+static int count_folders(struct silt_disk *d, struct silt_error *e)
+{
+    char path[PATH_MAX], *slash;
+    struct stat st;
+    memcpy(path, d->path, sizeof(path));
+    while ((slash = strrchr(path, '/'))) {
+        *slash = 0;
+        if (lstat(path, &st) == 0)
+            break;
+        d->result->entries++;
+    }
+    return check_count(d, e);
 }
 
 int silt_disk_take(struct silt_disk *d, struct archive_entry *entry, struct silt_error *e)
@@ -139,6 +162,8 @@ int silt_disk_write(struct silt_disk *d, struct silt_stream *s, struct archive_e
 {
     if (!d->path[0])
         return 0; /* the next header skips its data */
+    if (make_way(d, entry, e) < 0)
+        return -1;
     if (!is_wanted(entry)) {
         d->result->left_out++;
         return 0;
@@ -146,7 +171,7 @@ int silt_disk_write(struct silt_disk *d, struct silt_stream *s, struct archive_e
     if (archive_entry_uid(entry) >= SILT_SLOT_IDS || archive_entry_gid(entry) >= SILT_SLOT_IDS
         || archive_entry_uid(entry) < 0 || archive_entry_gid(entry) < 0)
         return silt_disk_refuse(d, "its owner is not a number from 0 to 65535", e);
-    if (make_way(d, entry, e) < 0)
+    if (count_folders(d, e) < 0)
         return -1;
     if (archive_write_header(d->out, entry) != ARCHIVE_OK)
         return fail_entry(d, e);

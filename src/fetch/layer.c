@@ -11,6 +11,8 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* A file of the spool, unpacked: what a stream reads. */
 struct unpacked {
@@ -76,7 +78,7 @@ static int open_raw(struct unpacked *u, struct silt_error *e)
         return silt_fail(e, SILT_UNAVAILABLE, "libarchive without gzip, zstd or xz");
     if (archive_read_open(u->raw, u, NULL, on_raw, NULL) == ARCHIVE_OK
         && archive_read_next_header(u->raw, &entry) == ARCHIVE_OK)
-        return 0;
+        return silt_stream_check_filters(u->raw, e);
     const char *why = archive_error_string(u->raw);
     return silt_fail(e, SILT_INVALID, "%s", why ? why : "it is empty");
 }
@@ -91,9 +93,20 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static bool is_whiteout(const char *path)
+/* The first part of a path that is one, or NULL. */
+static const char *whiteout_in(const char *path)
 {
-    return strncmp(last_part(path), mark.data, mark.len) == 0;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, mark.data, mark.len) == 0)
+            return part;
+    }
+    return NULL;
+}
+
+static bool is_note(const char *part) /* of aufs */
+{
+    return strncmp(part + mark.len, mark.data, mark.len) == 0;
 }
 
 static int refuse(const char *name, const char *why, struct silt_error *e)
@@ -112,25 +125,39 @@ static int take_away(char place[PATH_MAX], struct silt_error *e)
         *(last > place ? last - 1 : last) = 0;
         return silt_place_empty(place, e);
     }
-    if (strncmp(name, mark.data, mark.len) == 0)
-        return 0; /* notes of aufs */
+    if (is_note(last))
+        return 0;
     if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return refuse(place, "it removes nothing that has a name", e);
     memmove(last, name, strlen(name) + 1);
     return silt_place_remove(place, e);
 }
 
-static int look_at(const char *name, struct silt_error *e)
+/* A folder of this layer in the place of a link: marks in it mean the folder, not what the link led to. */
+static void drop_link(const char *clean)
+{
+    char place[PATH_MAX];
+    struct stat st;
+    if (clean[0] && !silt_place_follow(clean, place) && lstat(place, &st) == 0
+        && S_ISLNK(st.st_mode))
+        (void)unlink(place);
+}
+
+static int look_at(const char *name, bool folder, struct silt_error *e)
 {
     char clean[PATH_MAX], place[PATH_MAX];
     const char *wrong = name ? silt_place_clean(name, clean) : "its name is not UTF-8";
-    if (!wrong && !is_whiteout(clean))
-        return 0;
-    if (!wrong)
-        wrong = silt_place_follow(clean, place);
     if (wrong)
         return refuse(name ? name : "", wrong, e);
-    return take_away(place, e);
+    const char *whiteout = whiteout_in(clean);
+    if (!whiteout && folder)
+        drop_link(clean);
+    if (!whiteout || (is_note(whiteout) && strchr(whiteout, '/')))
+        return 0;
+    if (strchr(whiteout, '/'))
+        return refuse(clean, "it lies in a whiteout", e);
+    wrong = silt_place_follow(clean, place);
+    return wrong ? refuse(clean, wrong, e) : take_away(place, e);
 }
 
 static int survey(struct silt_stream *s, const struct silt_layer *l, struct silt_error *e)
@@ -142,7 +169,8 @@ static int survey(struct silt_stream *s, const struct silt_layer *l, struct silt
             return -1;
         if (!entry)
             break;
-        if (look_at(archive_entry_pathname(entry), e) < 0)
+        bool folder = !archive_entry_hardlink(entry) && archive_entry_filetype(entry) == AE_IFDIR;
+        if (look_at(archive_entry_pathname(entry), folder, e) < 0)
             return -1;
     }
     if (silt_stream_finish(s, digest, e) < 0)
@@ -164,7 +192,7 @@ static int write_entries(struct silt_stream *s, struct silt_disk *d, struct silt
             return silt_disk_finish(d, e);
         if (silt_disk_take(d, entry, e) < 0)
             return -1;
-        if (!is_whiteout(d->path) && silt_disk_write(d, s, entry, e) < 0)
+        if (!whiteout_in(d->path) && silt_disk_write(d, s, entry, e) < 0)
             return -1;
     }
 }

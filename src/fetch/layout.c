@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/layout.h"
 
+#include "base/digest.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "fetch/hash.h"
@@ -19,6 +20,16 @@ struct unpack {
     struct silt_buf text; /* of the document at hand */
 };
 
+/* A blob may be a link to a file of any name; what it is called is its digest all the same. */
+static bool is_named_right(const char *clean, const struct silt_spooled *file)
+{
+    const silt_slice blobs = SILT_LIT("blobs/sha256/"), path = silt_slice_of(clean);
+    uint8_t digest[SILT_DIGEST_SIZE];
+    return !silt_slice_starts(path, blobs)
+           || (silt_digest_parse((silt_slice){path.data + blobs.len, path.len - blobs.len}, digest)
+               && memcmp(digest, file->digest, sizeof(digest)) == 0);
+}
+
 static int find(const struct unpack *u, const struct silt_blob *blob,
                 const struct silt_spooled **ret, struct silt_error *e)
 {
@@ -29,6 +40,8 @@ static int find(const struct unpack *u, const struct silt_blob *blob,
         file = silt_spool_find(u->spool, clean);
     if (!file)
         return silt_fail(e, SILT_INVALID, "file %s is missing in the archive", name);
+    if (!is_named_right(clean, file))
+        return silt_fail(e, SILT_INVALID, "file %s has another sha256", name);
     if (blob->size != UINT64_MAX && blob->size != file->size)
         return silt_fail(e, SILT_INVALID, "file %s has %llu bytes instead of %llu", name,
                          (unsigned long long)file->size, (unsigned long long)blob->size);

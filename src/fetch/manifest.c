@@ -66,10 +66,16 @@ static int read_blob(const struct silt_json *v, const char *what, struct silt_bl
 
 /* ---- names ---- */
 
+/* Says what something is, not how it is called. */
+static bool is_pin(silt_slice name)
+{
+    return silt_slice_starts(name, SILT_LIT("sha256:"));
+}
+
 static void add_name(struct silt_manifest *m, silt_slice name)
 {
     struct silt_error e;
-    if (m->name_count < SILT_MANIFEST_NAMES_MAX
+    if (!is_pin(name) && m->name_count < SILT_MANIFEST_NAMES_MAX
         && silt_reference_read(name, m->names[m->name_count], &e) == 0)
         m->name_count++;
 }
@@ -78,6 +84,8 @@ static bool is_called(silt_slice name, const char *image)
 {
     char a[SILT_REFERENCE_SIZE], b[SILT_REFERENCE_SIZE];
     struct silt_error e;
+    if (is_pin(silt_slice_of(image)))
+        return false;
     if (silt_slice_eq(name, silt_slice_of(image)))
         return true;
     return silt_reference_read(name, a, &e) == 0

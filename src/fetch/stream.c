@@ -107,11 +107,21 @@ static bool support(struct archive *reader, bool packed)
     return archive_read_support_format_tar(reader) == ARCHIVE_OK;
 }
 
+/* Of several the bomb check would see the last, and the others can be as large as they like. */
+int silt_stream_check_filters(struct archive *reader, struct silt_error *e)
+{
+    if (archive_filter_count(reader) > 2) /* one, and the source */
+        return silt_fail(e, SILT_INVALID, "read archive: it is packed more than once");
+    return 0;
+}
+
 int silt_stream_open(struct silt_stream *s, struct silt_source *source, bool packed,
                      const struct silt_archive_limits *limits, struct silt_error *e)
 {
-    *s = (struct silt_stream){
-        .source = source, .limits = limits, .block = malloc(SILT_STREAM_BLOCK)};
+    *s = (struct silt_stream){.source = source,
+                              .packed = packed,
+                              .limits = limits,
+                              .block = malloc(SILT_STREAM_BLOCK)};
     s->digest = silt_hash_new();
     s->reader = archive_read_new();
     if (!s->block || !s->digest || !s->reader)
@@ -120,7 +130,7 @@ int silt_stream_open(struct silt_stream *s, struct silt_source *source, bool pac
         return silt_fail(e, SILT_UNAVAILABLE, "libarchive without tar, gzip, zstd or xz");
     if (archive_read_open(s->reader, s, NULL, on_read, NULL) != ARCHIVE_OK)
         return fail_stream(s, e);
-    return 0;
+    return silt_stream_check_filters(s->reader, e);
 }
 
 void silt_stream_close(struct silt_stream *s)
@@ -161,7 +171,7 @@ int silt_stream_data(struct silt_stream *s, silt_slice *ret_bytes, int64_t *ret_
 }
 
 /* A plain tar that was cut between two entries looks complete but for its end mark; packed ones
- * notice by themselves. */
+ * notice by themselves, and a layer by its digest. */
 int silt_stream_finish(struct silt_stream *s, uint8_t ret[SILT_DIGEST_SIZE], struct silt_error *e)
 {
     ssize_t n;
@@ -170,7 +180,7 @@ int silt_stream_finish(struct silt_stream *s, uint8_t ret[SILT_DIGEST_SIZE], str
     if (n < 0)
         return silt_fail(e, s->source->limit ? SILT_LIMIT : SILT_INVALID, "read archive: %s",
                          s->source->why);
-    if (archive_filter_code(s->reader, 0) == ARCHIVE_FILTER_NONE && s->zeros < END_OF_ARCHIVE)
+    if (s->packed && archive_filter_code(s->reader, 0) == ARCHIVE_FILTER_NONE && s->zeros < END_OF_ARCHIVE)
         return silt_fail(e, SILT_INVALID, "read archive: it was cut off before its end");
     return silt_hash_end(s->digest, ret, e);
 }

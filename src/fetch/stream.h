@@ -30,6 +30,7 @@ struct silt_source *silt_source_fd(struct silt_source_fd *s, int fd);
 
 struct silt_stream {
     struct silt_source *source; /* borrowed */
+    bool packed;                /* or it may be */
     const struct silt_archive_limits *limits; /* borrowed */
     struct archive *reader;
     EVP_MD_CTX *digest;
@@ -38,9 +39,10 @@ struct silt_stream {
     char *block;
 };
 
-/* `packed`: it may be. */
+/* `packed`: it may be; if not, whoever reads knows its digest. */
 int silt_stream_open(struct silt_stream *s, struct silt_source *source, bool packed,
                      const struct silt_archive_limits *limits, struct silt_error *e);
+int silt_stream_check_filters(struct archive *reader, struct silt_error *e);
 void silt_stream_close(struct silt_stream *s); /* fine when all is zero */
 /* NULL: the archive is over. */
 int silt_stream_next(struct silt_stream *s, struct archive_entry **ret, struct silt_error *e);

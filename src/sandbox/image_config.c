@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/image_config.h"
 #include "base/id.h"
+#include "base/map.h"
 #include "json/json.h"
 #include "sandbox/start.h"
 
@@ -47,26 +48,49 @@ static int read_words(struct silt_arena *a, const struct silt_json *object, cons
     return 0;
 }
 
-/* The later one of a name counts. Docker allows names that we do not: those no shell could use either. */
+static int read_variable(silt_slice word, silt_slice *ret_name, struct silt_error *e)
+{
+    silt_slice rest = word;
+    if (!silt_slice_split(&rest, '=', ret_name) || rest.data == NULL)
+        return silt_fail(e, SILT_INVALID, "Env of the image configuration holds '%.*s', which is no NAME=value",
+                         word.len > 80 ? 80 : (int)word.len, word.data);
+    return 0;
+}
+
+/* The later one of a name counts, so they are looked at from the last on; those that do not count become empty.
+ * Docker allows names that we do not: those no shell could use either. */
+static int drop_variables(struct silt_image_words *words, struct silt_map *names, struct silt_error *e)
+{
+    for (size_t i = words->count; i-- > 0;) {
+        silt_slice *word = &words->items[i], name = {NULL, 0};
+        if (read_variable(*word, &name, e) < 0)
+            return -1;
+        if (!silt_id_is_env_name(name) || silt_map_find(names, name) != NULL)
+            word->len = 0;
+        else
+            silt_map_put(names, name, word);
+    }
+    return 0;
+}
+
 static int read_env(struct silt_arena *a, const struct silt_json *object, silt_slice *ret, struct silt_error *e)
 {
     struct silt_image_words words = {0};
+    struct silt_map names;
     silt_auto_buf env;
     silt_buf_init(&env, SILT_IMAGE_CONFIG_MAX);
     if (read_words(a, object, "Env", &words, e) < 0)
         return -1;
-    for (size_t i = 0; i < words.count; i++) {
-        silt_slice rest = words.items[i], name = {NULL, 0};
-        if (!silt_slice_split(&rest, '=', &name) || rest.data == NULL)
-            return silt_fail(e, SILT_INVALID, "Env of the image configuration holds '%.*s', which is no NAME=value",
-                             words.items[i].len > 80 ? 80 : (int)words.items[i].len, words.items[i].data);
-        if (!silt_id_is_env_name(name))
-            continue;
-        char *text = silt_arena_dup(a, words.items[i]);
-        if (text == NULL)
-            return no_room(e);
-        silt_env_merge(&env, (silt_slice){text, words.items[i].len + 1});
-    }
+    silt_map_init(&names);
+    int got = drop_variables(&words, &names, e);
+    silt_map_fini(&names);
+    if (got < 0)
+        return -1;
+    for (size_t i = 0; i < words.count; i++)
+        if (words.items[i].len > 0) {
+            silt_buf_add(&env, words.items[i]);
+            silt_buf_add_byte(&env, 0);
+        }
     char *copy = silt_arena_dup(a, silt_buf_slice(&env));
     if (copy == NULL || env.broken)
         return no_room(e);

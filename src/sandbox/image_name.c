@@ -157,20 +157,42 @@ int silt_image_check_map(silt_slice map, struct silt_error *e)
     return 0;
 }
 
-static struct silt_image *find_mapped(struct silt_registry *r, silt_slice spelled)
+static bool read_map(const struct silt_registry *r, silt_slice spelled, char ret_name[SILT_IMAGE_NAME_SIZE])
 {
-    char name[SILT_IMAGE_NAME_SIZE];
     silt_slice map = silt_slice_of(r->settings.image_map), pattern, target;
     struct silt_error e;
     size_t tag = silt_reference_tag(spelled);
     silt_slice repository = {spelled.data, tag < spelled.len ? tag - 1 : spelled.len};
-    while (next_pair(&map, &pattern, &target)) {
-        if (!fits(pattern, repository) || silt_reference_read(target, name, &e) < 0)
-            continue;
-        struct silt_image_name *n = find_name(r, silt_slice_of(name));
-        return n != NULL ? n->image : NULL;
-    }
-    return NULL;
+    while (next_pair(&map, &pattern, &target))
+        if (fits(pattern, repository) && silt_reference_read(target, ret_name, &e) == 0)
+            return true;
+    return false;
+}
+
+static struct silt_image *find_mapped(struct silt_registry *r, silt_slice spelled)
+{
+    char name[SILT_IMAGE_NAME_SIZE];
+    struct silt_image_name *n = read_map(r, spelled, name) ? find_name(r, silt_slice_of(name)) : NULL;
+    return n != NULL ? n->image : NULL;
+}
+
+static bool is_in_map(const struct silt_registry *r, const char *name)
+{
+    char spelled[SILT_IMAGE_NAME_SIZE];
+    silt_slice map = silt_slice_of(r->settings.image_map), pattern, target;
+    struct silt_error e;
+    while (next_pair(&map, &pattern, &target))
+        if (silt_reference_read(target, spelled, &e) == 0 && strcmp(name, spelled) == 0)
+            return true;
+    return read_map(r, silt_slice_of(name), spelled);
+}
+
+bool silt_image_is_reserved(const struct silt_registry *r, const char *name)
+{
+    char usual[SILT_IMAGE_NAME_SIZE];
+    struct silt_error e;
+    return strcmp(name, "base") == 0 || strcmp(name, "host") == 0 || is_in_map(r, name)
+           || (silt_reference_read(silt_slice_of(r->settings.image), usual, &e) == 0 && strcmp(name, usual) == 0);
 }
 
 struct silt_image *silt_image_find(struct silt_registry *r, silt_slice reference, bool *ret_mapped)

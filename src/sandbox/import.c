@@ -257,10 +257,11 @@ static int take_names(struct silt_import *i, struct silt_error *e)
     if (i->answer.names_size > 0)
         rest = (silt_slice){i->said.data + i->answer.config_size, i->answer.names_size};
     while (i->name_count < NAMES_MAX && silt_slice_split(&rest, '\n', &name))
-        if (silt_reference_read(name, i->names[i->name_count], e) == 0)
+        if (silt_reference_read(name, i->names[i->name_count], e) == 0
+            && !silt_image_is_reserved(i->registry, i->names[i->name_count]))
             i->name_count++;
     if (i->name_count == 0)
-        return silt_fail(e, SILT_INVALID, "the archive tells no name of the image: give it one");
+        return silt_fail(e, SILT_INVALID, "the archive tells no name of the image that it may have: give it one");
     return 0;
 }
 

@@ -6,9 +6,9 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import zlib from 'node:zlib';
 import { startDaemon } from '../lib/daemon.mjs';
-import { envelope } from '../lib/expect.mjs';
+import { envelope, refused } from '../lib/expect.mjs';
 import { namesIn } from '../lib/host.mjs';
-import { dockerArchive, layout, sha256, SKELETON } from '../lib/oci.mjs';
+import { dockerArchive, layout, layoutFiles, sha256, SKELETON } from '../lib/oci.mjs';
 import { tar } from '../lib/tar.mjs';
 import { until } from '../lib/wait.mjs';
 
@@ -81,6 +81,7 @@ const REFUSED = {
 	'a whiteout of ..': [[{ name: 'opt/.wh...', data: '' }], /removes nothing/],
 	'a whiteout of .': [[{ name: 'opt/.wh..', data: '' }], /removes nothing/],
 	'a whiteout without a name': [[{ name: 'opt/.wh.', data: '' }], /removes nothing/],
+	'a file in a whiteout': [[{ name: 'opt/.wh.x/y', data: 'x' }], /lies in a whiteout/],
 	'a name of many bytes': [Buffer.concat([pax('path', 'n/'.repeat(3000)), tar([{ name: 'short', data: 'x' }])]), /too long/],
 	'a part of a name of many bytes': [Buffer.concat([pax('path', `opt/${'n'.repeat(300)}`), tar([{ name: 'short', data: 'x' }])]), /too long/],
 	'an owner that no image has': [[{ name: 'opt/x', data: 'x', uid: 70_000 }], /owner/],
@@ -103,6 +104,8 @@ const CONFINED = {
 	'names that differ in case': [[{ name: 'opt/Kept', data: 'other\n' }], 'cat /opt/kept /opt/Kept', 'kept\nother\n'],
 	'device nodes': [[{ name: 'opt/disk', type: 'block', major: 8, minor: 0 }, { name: 'opt/mem', type: 'char', major: 1, minor: 1 }], 'ls /opt', 'kept\n'],
 	'marks of aufs': [[{ name: 'opt/.wh..wh.plnk', type: 'dir' }, { name: 'opt/.wh..wh.aufs', data: '' }], 'ls -A /opt', 'kept\n'],
+	'files in notes of aufs': [[{ name: 'opt/.wh..wh.plnk', type: 'dir' }, { name: 'opt/.wh..wh.plnk/1.2', data: 'x' }], 'ls -A /opt', 'kept\n'],
+	'a device node over a file': [[{ name: 'opt/kept', type: 'char', major: 1, minor: 3 }], 'ls /opt', ''],
 	'a whiteout of what is not there': [[{ name: 'opt/.wh.never', data: '' }, { name: 'never/.wh.there', data: '' }], 'ls /opt', 'kept\n'],
 	'a whiteout beside a file of that name': [[{ name: 'opt/kept', data: 'new\n' }, { name: 'opt/.wh.kept', data: '' }], 'cat /opt/kept', 'new\n'],
 };
@@ -203,8 +206,44 @@ test('an archive that is cut off anywhere is refused', async () => {
 		await isRefused(whole.subarray(0, length), 400, /archive|missing/);
 });
 
-test('names with control characters are quoted in messages', async () => {
-	const answer = await put(upon([{ name: '/\u001b[31mred\nline', data: 'x' }]));
-	assert.equal(answer.status, 400);
-	assert.doesNotMatch(answer.body.message, /[\u0000-\u001f]/);
+test('names with control characters are quoted in messages, also in those of libraries', async () => {
+	for (const name of ['/\u001b[31mred\nline', 'etc/passwd/\u001b[31mred\nline']) {
+		const answer = await put(upon([{ name, data: 'x' }]));
+		assert.equal(answer.status, 400);
+		assert.doesNotMatch(answer.body.message, /[\u0000-\u001f]/);
+	}
+});
+
+test('marks in a folder that replaces a link do not reach what the link led to', async t => {
+	const below = [...SKELETON, { name: 'srv/keep', data: 'keep\n' }, link('var/link', '../srv'), link('var/other', '/srv')];
+	const above = [{ name: 'var/link', type: 'dir' }, { name: 'var/link/.wh..wh..opq', data: '' }, { name: 'var/link/new', data: 'new\n' }, { name: 'var/other', type: 'dir' }, { name: 'var/other/.wh.keep', data: '' }];
+	await isConfined(t, layout({ layers: [below, above] }), 'cat /srv/keep /var/link/new; ls /var/link /var/other', 'keep\nnew\n/var/link:\nnew\n\n/var/other:\n');
+});
+
+test('what is packed more than once is refused', async () => {
+	const twice = bytes => zlib.gzipSync(zlib.gzipSync(bytes));
+	await isRefused(twice(layout({})), 400, /packed more than once/);
+	await isRefused(layout({ pack: twice }), 400, /packed more than once/);
+});
+
+const PIN = DIGEST;
+test('a digest that is asked for is not what an archive calls itself', async () => {
+	for (const bytes of [layout({ ref: PIN }), dockerArchive({ tags: [PIN] })]) {
+		const answer = await put(bytes, `&image=${PIN}`);
+		assert.equal(answer.status, 404, answer.raw.toString());
+	}
+	refused(await daemon.api('POST', '/v1/images/import?kind=host', layout({ ref: PIN }), { headers: { 'content-type': 'application/x-tar' } }), 400, 'VALIDATION_FAILED');
+});
+
+test('a digest that is asked for is not a link to something else', async () => {
+	const files = layoutFiles({});
+	const top = JSON.parse(files.at(-1).data).manifests[0];
+	const real = `blobs/sha256/${top.digest.slice(7)}`;
+	for (const type of ['symlink', 'hardlink']) {
+		const target = type === 'symlink' ? '../../manifest' : 'manifest';
+		const forgedFiles = [...files.filter(f => f.name !== 'index.json').map(f => (f.name === real ? { ...f, name: 'manifest' } : f)), { name: `blobs/sha256/${PIN.slice(7)}`, type, target }, { name: 'index.json', data: JSON.stringify({ schemaVersion: 2, manifests: [{ ...top, digest: PIN }] }) }];
+		const answer = await put(tar(forgedFiles), `&image=${PIN}`);
+		assert.equal(answer.status, 400, answer.raw.toString());
+		assert.match(answer.body.message, /another sha256/);
+	}
 });

@@ -100,6 +100,24 @@ test('without a name an image gets those that its archive tells', async t => {
 	assert.deepEqual(await names(), ['ghcr.io/team/tool', 'tool:1']);
 });
 
+test('a layer may lack its end mark, which its digest makes up for', async t => {
+	const whole = tar([...SKELETON, FILE('opt/last', 'there\n')]);
+	const box = await boxOf(t, layout({ layers: [whole.subarray(0, whole.length - 1024)] }));
+	assert.equal(await box.out('cat /opt/last'), 'there\n');
+});
+
+test('names that sandboxes get unasked, or that stand for others, are a caller\'s to give and no archive\'s to take', async t => {
+	const evil = tags => dockerArchive({ layers: [[...SKELETON, FILE('opt/evil', '')]], tags });
+	const reserved = ['base', 'host', 'docker.io/library/base:latest', 'plain', 'cloudflare/sandbox:0.9', 'docker.io/cloudflare/sandbox-python:1'];
+	const before = (await put(t, 'base', layout())).digest;
+	assert.equal((await post(t, '', evil(['tool:1', ...reserved]))).body.name, 'tool:1');
+	assert.deepEqual(await names(), ['base', 'tool:1']);
+	assert.equal((await daemon.api('GET', '/v1/images/base')).body.digest, before);
+	for (const name of reserved)
+		assert.equal((await post(t, '', evil([name]))).status, 400);
+	assert.notEqual((await put(t, 'base', evil([]))).digest, before, 'who names it may');
+});
+
 test('a layout tells its name by an annotation', async t => {
 	assert.equal((await post(t, '', layout({ ref: 'example.com/app:7' }))).body.name, 'example.com/app:7');
 });

@@ -132,7 +132,7 @@ TEST(unpacks_files_links_folders_and_fifos)
     tar_end(&tar);
     if (unpack() < 0)
         fail_msg("%s", e.text);
-    assert_int_equal(result.entries, 7);
+    assert_int_equal(result.entries, 8); /* and `usr`, which none names */
     assert_int_equal(result.bytes, 5);
     assert_content("bin/su", "hello");
     assert_int_equal(lstat("usr/bin/su", &st), 0);
@@ -386,6 +386,28 @@ TEST(too_many_entries_are_refused)
     assert_int_equal(e.code, SILT_LIMIT);
 }
 
+TEST(folders_that_only_a_path_names_are_counted)
+{
+    static char text[2 * 1000 + 2];
+    struct silt_archive_limits limits = silt_archive_defaults;
+    (void)state;
+    for (size_t i = 0; i + 2 < sizeof(text); i += 2)
+        memcpy(text + i, "d/", 2);
+    text[sizeof(text) - 2] = 'f';
+    tar_add(&tar, (struct tar_entry){.name = "././@LongLink", .type = 'L', .data = text});
+    tar_add(&tar, (struct tar_entry){.name = "short", .type = '0', .data = "x"});
+    tar_end(&tar);
+    limits.entries = 1000;
+    assert_int_equal(unpack_with(limits), -1);
+    assert_int_equal(e.code, SILT_LIMIT);
+    assert_int_not_equal(access("d", F_OK), 0);
+
+    result.entries = 0;
+    limits.entries = 1001;
+    assert_int_equal(unpack_with(limits), 0);
+    assert_int_equal(result.entries, 1001);
+}
+
 TEST(endless_stream_is_cut)
 {
     struct silt_archive_limits limits = silt_archive_defaults;
@@ -452,6 +474,16 @@ TEST(zstd_is_unpacked)
     assert_packed_works(ARCHIVE_FILTER_ZSTD);
 }
 
+TEST(what_is_packed_twice_is_refused)
+{
+    (void)state;
+    tar_add(&tar, (struct tar_entry){.name = "a", .type = '0', .data = "x"});
+    tar_end(&tar);
+    pack(ARCHIVE_FILTER_GZIP);
+    pack(ARCHIVE_FILTER_ZSTD);
+    assert_refused(SILT_INVALID, "packed more than once");
+}
+
 TEST(gzip_cut_off_is_refused)
 {
     (void)state;
@@ -493,9 +525,11 @@ int main(void)
         RUN(empty_stream_is_refused),
         RUN(too_many_bytes_are_refused_before_they_are_written),
         RUN(too_many_entries_are_refused),
+        RUN(folders_that_only_a_path_names_are_counted),
         RUN(endless_stream_is_cut),
         RUN(gzip_is_unpacked),
         RUN(zstd_is_unpacked),
+        RUN(what_is_packed_twice_is_refused),
         RUN(gzip_cut_off_is_refused),
         RUN(zstd_cut_off_is_refused),
     };
