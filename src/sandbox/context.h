@@ -12,6 +12,7 @@
 #include "sandbox/hearing.h"
 #include "sandbox/kernel.h"
 #include "sandbox/kernel_line.h"
+#include "sandbox/language.h"
 #include "sandbox/warm.h"
 
 enum silt_context_state {
@@ -97,11 +98,6 @@ void silt_context_remove(struct silt_context *c, struct silt_context_wait *w);
 void silt_context_restart(struct silt_context *c, struct silt_context_wait *w);
 /* false: nothing runs in it. */
 bool silt_context_interrupt(struct silt_context *c);
-
-/* The arguments, each with its NUL, of a process that waits to be such a context; empty: there are none. */
-silt_slice silt_language_spare(enum silt_language l);
-const char *silt_language_name(enum silt_language l);
-bool silt_language_find(silt_slice name, enum silt_language *ret); /* aliases too */
 
 /* Its sandbox's processes end: all of them are gone. */
 void silt_context_drop_all(struct silt_sandbox *s, const struct silt_error *e);
