@@ -615,6 +615,24 @@ static void a_new_daemon_finds_a_named_one_and_who_uses_it_waits_for_its_agent(v
     assert_non_null(w.sandbox);
 }
 
+static void count_step(void *context, const struct silt_step_row *row)
+{
+    (void)row;
+    ++*(int *)context;
+}
+
+static void steps_of_builds_whose_image_is_gone_are_forgotten_with_a_restart(void **state)
+{
+    struct silt_step_row row = {.key = {1}, .digest = {99}, .used_ms = 1};
+    struct silt_error e;
+    int count = 0;
+    (void)state;
+    assert_int_equal(silt_store_put_step(h.registry.store, &row, &e), 0);
+    assert_int_equal(harness_restart(&h), 0);
+    assert_int_equal(silt_store_each_step(h.registry.store, count_step, &count, &e), 0);
+    assert_int_equal(count, 0);
+}
+
 static void a_claim_that_a_restart_cut_off_leaves_a_ready_one(void **state)
 {
     struct silt_priv_request q;
@@ -891,6 +909,7 @@ int main(void)
         T(what_waits_for_its_turn_has_a_limit),
         T(a_new_daemon_counts_the_ready_ones_it_finds),
         T(a_new_daemon_finds_a_named_one_and_who_uses_it_waits_for_its_agent),
+        T(steps_of_builds_whose_image_is_gone_are_forgotten_with_a_restart),
         T(a_claim_that_a_restart_cut_off_leaves_a_ready_one),
         T(what_runs_unknown_to_the_store_is_destroyed_and_dropped),
         T(an_agent_cannot_invent_sessions),
