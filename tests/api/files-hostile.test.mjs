@@ -203,7 +203,7 @@ test('a thousand operations of all kinds leave no descriptor, process or file be
 	});
 	await good(daemon.api('DELETE', url(box, 'a', '&recursive=true')));
 	assert.equal(await box.out('find /workspace -mindepth 1', { sessionId: SESSIONLESS }), '');
-	await daemon.settles(before, 60_000);
+	await daemon.settles(before);
 });
 
 /** Pids inside of the workers. */

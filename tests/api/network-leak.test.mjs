@@ -60,7 +60,7 @@ async function killed(name, pid) {
 
 let atRest, networkAtRest;
 const isAtRest = async () => {
-	await daemon.settles(atRest, 60_000);
+	await daemon.settles(atRest);
 	let now;
 	await until('the network as before', () => JSON.stringify(now = network()) === JSON.stringify(networkAtRest), 60_000).catch(() => assert.deepEqual(now, networkAtRest));
 };

@@ -539,6 +539,26 @@ static bool speaks_tls_itself(struct world *w)
     return finish(w, &b, &d);
 }
 
+/* Its sidecar is gone: nobody is answered for, and no connection brings its authority back. */
+static bool speaks_for_nobody(struct world *w)
+{
+    struct box b;
+    struct talk t;
+    struct silt_egress_authority ca;
+    struct silt_error e;
+    static struct decider d;
+    CHECK(begin(w, &b, &d));
+    CHECK(get_authority(NULL, &ca));
+    struct silt_egress_request q = {.type = SILT_EGRESS_UNTRUST, .authority = NUMBER};
+    struct silt_parcel out = {.data = &q, .len = sizeof(q)};
+    struct way way = {.port = d.port, .internet = true, .globs = "*\n"};
+    CHECK(silt_fd_send(proxy.siltd, &out, &e) >= 0);
+    CHECK(set_way(&way, NULL) == SILT_EGRESS_APPLIED); /* so it has heard the one before, too */
+    CHECK(!shake(&t, &b, 443, "secret.test", &ca) && SSL_get_verify_result(t.ssl) == X509_V_OK); /* none was shown */
+    hang_up(&t);
+    return finish(w, &b, &d);
+}
+
 /* 202: not ours to read. */
 static bool leaves_tls_alone(struct world *w)
 {
@@ -760,6 +780,7 @@ const struct test offer_tests[] = {
     {"a captive sandbox's last words are passed on, and those that come back", passes_ends_on, no_gate},
     {"100 MiB pass a captive sandbox's connection both ways with flat memory", carries_much, no_gate},
     {"TLS is spoken with a certificate for the server's name, signed by the sidecar's authority", speaks_tls_itself, no_gate},
+    {"a sidecar that is gone is spoken for by nobody, and no connection brings its authority back", speaks_for_nobody, no_gate},
     {"TLS that nobody wants to read passes as it is", leaves_tls_alone, no_gate},
     {"64 MiB pass in TLS both ways with flat memory", carries_much_in_tls, no_gate},
     {"names are answered as the sidecar's settings say", answers_names, no_gate},

@@ -81,7 +81,7 @@ export class Box {
 	/** The pid, seen from outside, of this sandbox's silt-init. */
 	async init() {
 		const namespace = (await this.out('readlink /proc/self/ns/pid', { sessionId: SESSIONLESS })).trim();
-		const found = host.pids().map(host.processInfo).find(p => p.pidNamespace === namespace && p.nsPids.at(-1) === 1);
+		const found = host.processesOf(this.daemon.instance).find(p => p.pidNamespace === namespace && p.nsPids.at(-1) === 1);
 		assert.ok(found, `silt-init of ${this.id} is visible from outside`);
 		return found.pid;
 	}

@@ -209,11 +209,11 @@ export class Daemon {
 			same = JSON.stringify(now) === last ? same + 1 : 0;
 			last = JSON.stringify(now);
 			return same >= 20 && now;
-		}, 30_000);
+		}, 120_000);
 	}
 
 	/** Waits until everything counted is again as in `before`; the difference is in the failure's message. Of descriptors there may be fewer: questions of names were under way then. */
-	async settles(before, ms = 30_000) {
+	async settles(before, ms = 120_000) {
 		this.client.close();
 		let now;
 		await until('counters as before', () => {

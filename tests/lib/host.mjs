@@ -73,7 +73,8 @@ export function children(pid) {
 /** Processes in a cgroup of this instance, zombies included. */
 export function processesOf(instance) {
 	const inside = new RegExp(`/${instance}(/|$)`, 'm');
-	return pids().map(processInfo).filter(p => inside.test(p.cgroup));
+	// Those of others are not looked at any closer: there may be many.
+	return pids().filter(pid => inside.test(read(`/proc/${pid}/cgroup`))).map(processInfo).filter(p => inside.test(p.cgroup));
 }
 
 export function mountsWith(text, pid = 'self') {
