@@ -484,6 +484,29 @@ TEST(what_is_packed_twice_is_refused)
     assert_refused(SILT_INVALID, "packed more than once");
 }
 
+TEST(xz_is_unpacked)
+{
+    (void)state;
+    assert_packed_works(ARCHIVE_FILTER_XZ);
+}
+
+TEST(what_unpacks_to_far_more_than_its_size_is_refused)
+{
+    struct silt_archive_limits limits = silt_archive_defaults;
+    static const char zeros[TAR_BLOCK];
+    const unsigned blocks = 8000;
+    (void)state;
+    limits.free = 1024 * 1024;
+    tar_header(&tar, &(struct tar_entry){.name = "bomb", .type = '0', .size = blocks * TAR_BLOCK});
+    for (unsigned i = 0; i < blocks; i++)
+        silt_buf_add(&tar, (silt_slice){zeros, sizeof(zeros)});
+    tar_end(&tar);
+    pack(ARCHIVE_FILTER_GZIP);
+    assert_int_equal(unpack_with(limits), -1);
+    assert_int_equal(e.code, SILT_LIMIT);
+    assert_non_null(strstr(e.text, "far more"));
+}
+
 TEST(gzip_cut_off_is_refused)
 {
     (void)state;
@@ -530,6 +553,8 @@ int main(void)
         RUN(gzip_is_unpacked),
         RUN(zstd_is_unpacked),
         RUN(what_is_packed_twice_is_refused),
+        RUN(xz_is_unpacked),
+        RUN(what_unpacks_to_far_more_than_its_size_is_refused),
         RUN(gzip_cut_off_is_refused),
         RUN(zstd_cut_off_is_refused),
     };
