@@ -43,7 +43,7 @@ install_deps() {
     fi
     rm -f "$log"
     case " $missing" in
-    *" nginx "* | *" caddy "*) ! has_systemd || systemctl --quiet disable $(echo " $missing" | grep -oE 'nginx|caddy') ;; # for the tests, which start their own
+    *" nginx "* | *" caddy "* | *" docker-registry "*) ! has_systemd || systemctl --quiet disable $(echo " $missing" | grep -oE 'nginx|caddy|docker-registry') ;; # for the tests, which start their own
     esac
 }
 

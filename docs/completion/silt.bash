@@ -130,13 +130,14 @@ _silt() {
         ;;
     image)
         case $COMP_CWORD:${COMP_WORDS[2]} in
-        2:*) words="ls build import export tag commit prune rm" ;;
+        2:*) words="ls build import export pull tag commit prune rm" ;;
         3:build) words="base host -t --tag -f --file --build-arg --target --network --no-cache" ;;
         *:export) words+=" -o --output --format $(_silt_images) $(compgen -f -- "$word")" ;;
         3:rm | 3:tag) words=$(_silt_images) ;;
         3:commit) words=$(_silt_ids) ;;
         *:build) words+=" --refresh -t --tag -f --file --build-arg --target --network --no-cache $(compgen -d -- "$word")" ;;
         *:import) words+=" --image --format $(compgen -f -- "$word")" ;;
+        *:pull) words+=" --name --user --password-stdin" ;;
         *:ls) words+=" --json" ;;
         esac
         ;;

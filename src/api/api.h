@@ -196,6 +196,7 @@ SILT_HANDLER(silt_api_v1_context_input);
 SILT_HANDLER(silt_api_v1_code);
 SILT_HANDLER(silt_api_image_list);
 SILT_HANDLER(silt_api_image_build);
+SILT_HANDLER(silt_api_image_pull);
 SILT_HANDLER(silt_api_image_prune);
 SILT_HANDLER(silt_api_image_seal);
 SILT_HANDLER(silt_api_image_get);

@@ -200,35 +200,6 @@ SILT_HANDLER(silt_engine_image_tag)
         silt_engine_empty(r, 201);
 }
 
-/* What there is needs no registry. What workerd's own sidecar would be is served by us: it is never fetched. */
-SILT_HANDLER(silt_engine_image_create)
-{
-    struct silt_registry *registry = silt_engine_of(r)->all->registry;
-    silt_slice from = silt_engine_query(r, "fromImage"), tag = silt_engine_query(r, "tag"), plain = from, rest = from;
-    silt_auto_buf name, b;
-    bool mapped = false;
-    (void)args;
-    silt_buf_init(&name, 1024);
-    silt_buf_init(&b, 4096);
-    if (from.len > 0)
-        (void)silt_slice_split(&rest, '@', &plain);
-    silt_buf_add(&name, plain);
-    if (tag.len > 0 && !silt_slice_starts(tag, SILT_LIT("sha256:"))) {
-        silt_buf_add_byte(&name, ':');
-        silt_buf_add(&name, tag);
-    }
-    bool sidecar = plain.len > 0 && memmem(plain.data, plain.len, "proxy-everything", 16) != NULL;
-    if (name.len == 0 || (!sidecar && silt_image_find(registry, silt_buf_slice(&name), &mapped) == NULL)) {
-        silt_engine_refuse(r, 404, "%.*s is not here; fetch it with: silt image pull", (int)(name.len < 300 ? name.len : 300), name.data);
-        return;
-    }
-    silt_json_open(&b, '{');
-    add(&b, "status", sidecar ? SILT_LIT("Nothing to fetch: Silt serves the sidecar itself") : mapped ? SILT_LIT("Image is mapped to one of this machine") : SILT_LIT("Image is up to date"));
-    silt_json_close(&b, '}');
-    silt_buf_add_byte(&b, '\n');
-    silt_engine_answer(r, 200, &b);
-}
-
 SILT_HANDLER(silt_engine_image_remove)
 {
     silt_slice name = silt_percent_decode(r->arena, args[0]);

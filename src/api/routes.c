@@ -48,6 +48,7 @@ const struct silt_route silt_routes[] = {
     {"GET", "/v1/images", silt_api_image_list, 0},
     {"POST", "/v1/images/build", silt_api_image_build, 0},
     {"POST", "/v1/images/import", silt_api_image_import, 0},
+    {"POST", "/v1/images/pull", silt_api_image_pull, 0},
     {"POST", "/v1/images/prune", silt_api_image_prune, 0},
     {"GET", "/v1/images/{name}", silt_api_image_get, 0},
     {"GET", "/v1/images/{name}/export", silt_api_image_export, 0},

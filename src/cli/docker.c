@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096, OUTPUT_MAX = 64 << 20 };
+enum { PATH_SIZE = 4096, OUTPUT_MAX = 64 << 20, PROGRESS_MAX = 1 << 20, PULL_TIMEOUT_MS = 60 * 60 * 1000 };
 
 struct docker {
     struct silt_client client;
@@ -289,10 +289,49 @@ static int run_tag(struct docker *d, struct silt_error *e)
     return CALL(d, "POST", NULL, e, "/images/", d->plain.items[0], "/tag?repo=", repo, "&tag=", tag);
 }
 
+/* One line of progress. It may come from a registry: nothing in it is for the terminal to obey. */
+static int on_progress(silt_slice line, struct silt_error *e)
+{
+    silt_auto_arena a = {0};
+    const struct silt_json *v;
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_slice_trim(line).len == 0)
+        return 0;
+    if (silt_json_read(&a, line, &v, e) < 0)
+        return -1;
+    silt_slice error = silt_cli_text(v, "error");
+    if (error.len > 0)
+        return silt_fail(e, SILT_INVALID, "%.*s", (int)(error.len < 400 ? error.len : 400), error.data);
+    silt_cli_print(silt_cli_text(v, "status"));
+    (void)putchar('\n');
+    (void)fflush(stdout);
+    return 0;
+}
+
+static int follow_pull(struct docker *d, struct silt_error *e)
+{
+    silt_slice piece, line;
+    int got;
+    silt_auto_buf held;
+    silt_buf_init(&held, PROGRESS_MAX);
+    while ((got = silt_client_read(&d->client, &piece, e)) > 0) {
+        const char *end;
+        silt_buf_add(&held, piece);
+        if (held.broken)
+            return silt_fail(e, SILT_LIMIT, "a line of more than %d bytes", PROGRESS_MAX);
+        while (held.len > 0 && (end = memchr(held.data, '\n', held.len)) != NULL) {
+            line = (silt_slice){held.data, (size_t)(end - held.data)};
+            if (on_progress(line, e) < 0)
+                return -1;
+            silt_buf_drop(&held, line.len + 1);
+        }
+    }
+    return got;
+}
+
 /* What wrangler fetches for its own sidecar is never used here, whatever its name is. */
 static int run_pull(struct docker *d, struct silt_error *e)
 {
-    const struct silt_json *v;
     const char *sidecar = getenv("MINIFLARE_CONTAINER_EGRESS_IMAGE");
     if (d->plain.count != 1)
         return silt_fail(e, SILT_INVALID, "pull needs a name");
@@ -300,9 +339,10 @@ static int run_pull(struct docker *d, struct silt_error *e)
         (void)puts("Nothing to fetch: Silt serves the sidecar itself");
         return 0;
     }
-    if (CALL(d, "POST", &v, e, "/images/create?fromImage=", d->plain.items[0]) < 0)
+    d->client.timeout_ms = PULL_TIMEOUT_MS;
+    if (CALL(d, "POST", NULL, e, "/images/create?fromImage=", d->plain.items[0]) < 0)
         return -1;
-    return print(d, "{{.status}}", v, e);
+    return follow_pull(d, e);
 }
 
 static int run_context(struct docker *d, struct silt_error *e)
@@ -341,7 +381,7 @@ static int run_login(struct docker *d, struct silt_error *e)
     (void)e;
     while (read(STDIN_FILENO, junk, sizeof(junk)) > 0)
         continue;
-    (void)puts("Login Succeeded (the password is not kept: images come from Dockerfiles, or by `silt image pull`)");
+    (void)puts("Login Succeeded (the password is not kept: private images come by `silt image pull --user`)");
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/docker_build.h"
 #include "cli/find.h"
+#include "cli/pull.h"
 #include "cli/image_archive.h"
 
 #include <errno.h>
@@ -179,6 +180,7 @@ struct wishes {
     const char *file, *target, *network;
     const char *image, *format, *output;
     struct silt_words names, args;
+    struct silt_cli_pull pull;
 };
 
 static void add_word(struct silt_words *w, const char *word)
@@ -227,6 +229,13 @@ static int make(const struct wishes *x, const char *what, struct silt_client *c,
     if (strcmp(what, "base") != 0 && strcmp(what, "host") != 0 && stat(what, &st) == 0 && S_ISDIR(st.st_mode))
         return build_file(x, what, c, e);
     return build(what, x->refresh, c, e);
+}
+
+static int pull(const struct wishes *x, const char *reference, struct silt_client *c, struct silt_error *e)
+{
+    struct silt_cli_pull wanted = x->pull;
+    wanted.reference = reference;
+    return silt_cli_pull(&wanted, c, e);
 }
 
 /* names */
@@ -310,6 +319,8 @@ static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct s
         return import_archive(x, w, c, e);
     if (w->count == 2 && strcmp(w->items[0], "export") == 0)
         return export_archive(x, w->items[1], c, e);
+    if (w->count == 2 && strcmp(w->items[0], "pull") == 0)
+        return pull(x, w->items[1], c, e);
     if (w->count == 3 && strcmp(w->items[0], "tag") == 0)
         return tag(w->items[1], w->items[2], c, e);
     if (w->count == 3 && strcmp(w->items[0], "commit") == 0)
@@ -321,7 +332,7 @@ static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct s
     return silt_fail(
         e, SILT_INVALID,
         "usage: silt image ls | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] "
-        "[--no-cache] DIR | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | tag NAME OTHER | commit ID NAME | prune | rm NAME");
+        "[--no-cache] DIR | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | pull REF [--name NAME] [--user U --password-stdin] | tag NAME OTHER | commit ID NAME | prune | rm NAME");
 }
 
 int silt_cli_image(int argc, char **argv)
@@ -335,7 +346,9 @@ int silt_cli_image(int argc, char **argv)
         {.name = "file", .letter = 'f', .value = &x.file}, {.name = "build-arg", .words = &x.args},
         {.name = "target", .value = &x.target},    {.name = "network", .value = &x.network},
         {.name = "no-cache", .flag = &x.no_cache}, {.name = "image", .value = &x.image},
-        {.name = "format", .value = &x.format}, {.name = "output", .letter = 'o', .value = &x.output},
+        {.name = "format", .value = &x.format},    {.name = "output", .letter = 'o', .value = &x.output},
+        {.name = "name", .value = &x.pull.name},
+        {.name = "user", .value = &x.pull.user},   {.name = "password-stdin", .flag = &x.pull.password},
     };
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0

@@ -31,6 +31,10 @@ struct silt_config {
     uint32_t ids_images;
     char image[256];
     char images_map[1024];
+    char images_insecure[1024];
+    char images_authorities[PATH_MAX]; /* "": none */
+    uint32_t images_pull_timeout, images_pull_silence;
+    uint64_t images_pull_max;
     uint32_t build_cache, build_step_timeout;
     uint64_t build_context_max;
     char image_apt_source[256];

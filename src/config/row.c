@@ -45,6 +45,17 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      FIELD(images_map),
      "Which image stands in for names that do not exist here, as `repository=name`, separated by spaces. A repository "
      "may end in `*`; its tag does not matter."},
+    {"images.insecure", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(images_insecure),
+     "Registries, as host or host:port with commas, that `silt image pull` may talk to without TLS, or with a certificate that nobody vouches for."},
+    {"images.authorities", SILT_ROW_PATH, "", 0, 0, NULL, FIELD(images_authorities),
+     "File (PEM) of further certificate authorities that registries may have, beside those of this machine in /usr/share/ca-certificates and "
+     "/usr/local/share/ca-certificates. The daemon's user reads it at its start."},
+    {"images.pull_timeout", SILT_ROW_NUMBER, "1800", 1, 86400, NULL, FIELD(images_pull_timeout),
+     "How many seconds fetching an image from a registry may take."},
+    {"images.pull_silence", SILT_ROW_NUMBER, "60", 1, 86400, NULL, FIELD(images_pull_silence),
+     "How many seconds a registry may say nothing meanwhile."},
+    {"images.pull_max", SILT_ROW_BYTES, "16G", 64 << 20, 1ULL << 40, NULL, FIELD(images_pull_max),
+     "How much of an image, as its registry has packed it, is fetched at most."},
     {"type", SILT_ROW_CHOICE, "standard-1", 0, 0,
      "lite|basic|standard-1|standard-2|standard-3|standard-4", FIELD(type),
      "Instance type of a sandbox that does not ask for another one."},

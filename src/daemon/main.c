@@ -208,6 +208,30 @@ static int set_engine(struct daemon *d, struct silt_error *e)
     return silt_diag_open(&r->containers->diag, e);
 }
 
+/* Before siltd serves: it may wait for a file now. */
+static int read_authorities(struct daemon *d, struct silt_error *e)
+{
+    static char text[SILT_AUTHORITIES_MAX];
+    const char *path = d->config.images_authorities;
+    silt_auto_fd fd = path[0] != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    size_t len = 0;
+    if (path[0] == 0)
+        return 0;
+    while (fd >= 0 && len < sizeof(text)) {
+        ssize_t n = read(fd, text + len, sizeof(text) - len);
+        if (n < 0)
+            break;
+        if (n == 0) {
+            d->registry.settings.authorities = (silt_slice){text, len};
+            return 0;
+        }
+        len += (size_t)n;
+    }
+    if (len == sizeof(text))
+        return silt_fail(e, SILT_LIMIT, "setting images.authorities: more than %d bytes", SILT_AUTHORITIES_MAX - 1);
+    return silt_fail_errno(e, "setting images.authorities: read %.300s", path);
+}
+
 static int build(struct daemon *d, struct silt_error *e)
 {
     struct silt_registry *r = &d->registry;
@@ -215,6 +239,10 @@ static int build(struct daemon *d, struct silt_error *e)
     (void)snprintf(store_path, sizeof(store_path), "%s/db/silt.db", d->config.state);
     (void)snprintf(r->settings.image, sizeof(r->settings.image), "%s", d->config.image);
     r->settings.image_map = d->config.images_map;
+    r->settings.pull_timeout_s = d->config.images_pull_timeout;
+    r->settings.pull_silence_s = d->config.images_pull_silence;
+    r->settings.pull_max = d->config.images_pull_max;
+    r->settings.insecure = d->config.images_insecure;
     r->settings.build_steps = d->config.build_cache;
     r->settings.build_timeout_s = d->config.build_step_timeout;
     r->settings.build_context_max = d->config.build_context_max;
@@ -240,7 +268,7 @@ static int build(struct daemon *d, struct silt_error *e)
                                             .open = d->config.network_open};
     r->without_network = strcmp(d->config.network, "off") == 0;
     if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
-        || set_engine(d, e) < 0
+        || set_engine(d, e) < 0 || read_authorities(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
         || silt_worker_open(&d->loop, PARSERS, &r->parsers, e) < 0

@@ -140,8 +140,9 @@ struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name)
         return b->images[stage];
     struct silt_image *i = silt_image_find(b->registry, name, &mapped);
     if (i == NULL) {
-        (void)silt_fail(&e, SILT_NOT_FOUND, "Dockerfile line %u: image '%.*s' is not here; build, import or pull it first",
-                        silt_build_step_of(b)->line, name.len > 200 ? 200 : (int)name.len, name.data);
+        (void)silt_fail(&e, SILT_NOT_FOUND, "Dockerfile line %u: image '%.*s' is not here; fetch it with: silt image pull %.*s",
+                        silt_build_step_of(b)->line, name.len > 200 ? 200 : (int)name.len, name.data,
+                        name.len > 200 ? 200 : (int)name.len, name.data);
         silt_build_fail(b, &e);
         return NULL;
     }

@@ -95,6 +95,7 @@ struct silt_import_options {
     const char *image;  /* which one of the archive; NULL: the first */
     enum silt_fetch_format format;
     bool host_usr;
+    bool unnamed; /* instead of `name`: who hears that it is done holds it, or it goes */
 };
 int silt_import_start(struct silt_registry *r, const struct silt_import_options *o, struct silt_import_sink *sink,
                       struct silt_import **ret, struct silt_error *e);

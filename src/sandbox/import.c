@@ -43,6 +43,7 @@ struct silt_import {
     size_t name_count; /* 0: those that the archive tells */
     char *config;      /* NULL: as it is */
     bool host_usr;
+    bool unnamed; /* its names do not matter */
     struct silt_grave grave;
 };
 
@@ -252,7 +253,7 @@ static int take_config(struct silt_import *i, struct silt_error *e)
 static int take_names(struct silt_import *i, struct silt_error *e)
 {
     silt_slice rest = {NULL, 0}, name;
-    if (i->name_count > 0)
+    if (i->name_count > 0 || i->unnamed)
         return 0;
     if (i->answer.names_size > 0)
         rest = (silt_slice){i->said.data + i->answer.config_size, i->answer.names_size};
@@ -456,6 +457,7 @@ int silt_import_start(struct silt_registry *r, const struct silt_import_options 
                               .result = {.fd = result[0], .on_ready = on_result},
                               .deadline = {.on_time = on_deadline},
                               .host_usr = o->host_usr,
+                              .unnamed = o->unnamed,
                               .config = o->config != NULL ? strdup(o->config) : NULL,
                               .grave = {.free = free_import}};
     if (o->config != NULL && i->config == NULL)

@@ -5,6 +5,7 @@
 #include "sandbox/capture.h"
 #include "sandbox/container.h"
 #include "sandbox/build.h"
+#include "sandbox/pull.h"
 #include "sandbox/context.h"
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
@@ -420,6 +421,9 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     silt_list_init(&r->steps);
     silt_map_init(&r->steps_by_key);
     silt_list_init(&r->builds);
+    silt_list_init(&r->pulls);
+    if (r->settings.insecure == NULL)
+        r->settings.insecure = "";
     if (r->settings.image_map == NULL)
         r->settings.image_map = "";
     silt_list_init(&r->imports);
@@ -531,6 +535,7 @@ void silt_registry_adopted_all(struct silt_registry *r)
     if (r->containers != NULL)
         silt_containers_settle(r->containers);
     silt_builds_sweep(r);
+    silt_pulls_sweep(r);
     silt_images_sweep(r);
     for (uint32_t i = 0; i < r->settings.slots; i++)
         if (r->by_slot[i] != NULL)

@@ -33,6 +33,11 @@ struct silt_registry_settings {
     uint32_t build_steps;     /* how many steps of builds are remembered */
     uint32_t build_timeout_s; /* of one of them */
     uint64_t build_context_max;
+    uint32_t pull_timeout_s; /* of a pull from a registry */
+    uint32_t pull_silence_s; /* how long nothing may come meanwhile */
+    uint64_t pull_max;       /* bytes of what it fetches */
+    const char *insecure;    /* borrowed, for ever: registries without TLS, with commas */
+    silt_slice authorities;  /* borrowed, for ever: further ones, PEM */
     const char *image_map; /* borrowed, for ever: silt_image_check_map */
     char type[SILT_TYPE_SIZE];
     enum silt_net_mode network;   /* of sandboxes that were created without one */
@@ -42,6 +47,7 @@ struct silt_registry_settings {
 };
 
 enum {
+    SILT_AUTHORITIES_MAX = 1 << 20, /* bytes of settings.authorities, and one more */
     SILT_UNSTARTED_MAX = 256 << 20, /* bytes of commands and code that have not started */
     SILT_UNSENT_EACH_MAX = 64 << 20, /* of code in one sandbox that its interpreters do not take */
     SILT_UNSENT_MAX = 512 << 20,     /* in all of them */
@@ -84,6 +90,8 @@ struct silt_registry {
     struct silt_map steps_by_key;
     struct silt_link builds; /* struct silt_build */
     uint32_t build_count;
+    struct silt_link pulls; /* struct silt_pull */
+    uint32_t pull_count;
     struct silt_link imports, forgets, seals; /* under way: sandbox/image.c, sandbox/seal.c */
     struct silt_link net_asks;         /* under way: sandbox/network.c */
     uint32_t stagings; /* bit set of staging folders in use */

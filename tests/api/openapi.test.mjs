@@ -102,6 +102,8 @@ const SCRIPT = [
 	['POST', '/v1/images/import', { path: '/v1/images/import?kind=host', raw: () => layout({ ref: 'fourth:1' }) }],
 	['POST', '/v1/images/import', { path: '/v1/images/import', raw: skeletonTar }],
 	['DELETE', '/v1/images/{name}', { path: '/v1/images/fourth:1' }],
+	['POST', '/v1/images/pull', { body: { reference: 'localhost:5000/never' } }],
+	['POST', '/v1/images/pull', { body: { reference: 'example.test/never' } }],
 	['POST', '/v1/images/prune'],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/second/tag?name=third' }],
 	['POST', '/v1/images/{name}/tag', { path: '/v1/images/never-there/tag?name=third' }],

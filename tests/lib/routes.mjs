@@ -51,6 +51,7 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/image'],
 	['POST', '/v1/images/build'],
 	['POST', '/v1/images/import'],
+	['POST', '/v1/images/pull'],
 	['POST', '/v1/images/prune'],
 	['GET', '/v1/images/{name}'],
 	['GET', '/v1/images/{name}/export'],
