@@ -370,11 +370,20 @@ SILT_HANDLER(silt_engine_container_start)
         silt_engine_empty(r, 304);
         return;
     }
-    if (c->state == SILT_CONTAINER_IS_REMOVING || c->clearing) {
+    if (c->state == SILT_CONTAINER_IS_REMOVING || c->condemned || c->clearing) {
         silt_engine_refuse(r, 409, "container %s is being %s", c->row.id, c->clearing ? "made" : "removed");
         return;
     }
     silt_container_start(c, &new_deed(r, on_deed)->ask);
+}
+
+static void on_removed(struct silt_container_ask *a, const struct silt_error *e)
+{
+    struct silt_http_request *r = silt_container_of(a, struct deed, ask)->request;
+    if (e == NULL)
+        silt_engine_empty(r, 204);
+    else
+        silt_engine_refuse(r, 500, "the container has ended, but its files could not be removed: %s", e->text);
 }
 
 SILT_HANDLER(silt_engine_container_remove)
@@ -382,17 +391,19 @@ SILT_HANDLER(silt_engine_container_remove)
     struct silt_container *c = silt_engine_container(r, args[0]);
     if (c == NULL)
         return;
+    bool force = silt_engine_query_bool(r, "force");
+    bool unsure = silt_slice_eq(silt_engine_query(r, "force"), SILT_LIT("true")); /* as workerd spells it; a person's commands say 1 */
     if (c->state == SILT_CONTAINER_IS_REMOVING || c->doomed) {
+        if (force && !unsure)
+            silt_container_condemn(c);
         silt_engine_refuse(r, 409, "removal of container %s is already in progress", c->row.id);
         return;
     }
-    silt_slice force = silt_engine_query(r, "force");
-    if (!silt_engine_query_bool(r, "force") && (silt_container_runs(c) || c->state == SILT_CONTAINER_IS_STARTING)) {
+    if (!force && (silt_container_runs(c) || c->state == SILT_CONTAINER_IS_STARTING)) {
         silt_engine_refuse(r, 409, "cannot remove container %s: it is running; stop it first or force the removal", c->row.id);
         return;
     }
-    /* That is how workerd spells it. A person's commands say 1. */
-    silt_container_remove(c, silt_slice_eq(force, SILT_LIT("true")), &new_deed(r, on_deed)->ask);
+    silt_container_remove(c, unsure, &new_deed(r, on_removed)->ask);
 }
 
 /* Signals */

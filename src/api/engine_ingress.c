@@ -404,7 +404,6 @@ void silt_ingress_listen(void *context, struct silt_container *c, int fd)
 {
     struct silt_engine *g = context;
     struct silt_error e;
-    close_doors(g, c); /* an answer that came too late, and the one to the next question: silt-super keeps the newest */
     struct door *d = calloc(1, sizeof(*d));
     if (d == NULL)
         abort();

@@ -96,7 +96,7 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
         if (!d->stopping && serve(d, &e) < 0)
             give_up(d, &e);
     } else if (note->type == SILT_SUPER_LISTENER && d->engine.all != NULL) {
-        silt_containers_on_listener(d->engine.all, note->number, p->nfds == 1 ? p->fds[0] : -1);
+        silt_containers_on_listener(d->engine.all, note->number, note->key, p->nfds == 1 ? p->fds[0] : -1);
         p->nfds = p->nfds == 1 ? 0 : p->nfds;
     } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PRIV
                && p->nfds == 1) {

@@ -100,7 +100,7 @@ struct silt_container *silt_container_find(struct silt_containers *all, silt_sli
     return c != NULL || name.len == 0 ? c : find_prefix(all, name);
 }
 
-/* As silt_container_find has it, without a walk over all of them for each. */
+/* As silt_container_find has it, without a walk over all of them for each that names another. */
 static bool is_behind(const struct silt_container *c, const struct silt_container *sidecar)
 {
     silt_slice name = c->spec.sidecar;
@@ -109,7 +109,9 @@ static bool is_behind(const struct silt_container *c, const struct silt_containe
     if (name.len == 0)
         return false;
     const struct silt_container *named = silt_map_find(&c->all->by_name, name);
-    return named != NULL ? named == sidecar : silt_slice_starts(silt_slice_of(sidecar->row.id), name);
+    if (named != NULL)
+        return named == sidecar;
+    return silt_slice_starts(silt_slice_of(sidecar->row.id), name) && silt_container_find(c->all, name) == sidecar;
 }
 
 struct silt_container *silt_container_behind(struct silt_container *sidecar)
@@ -217,7 +219,7 @@ static void end(struct silt_container *c, int32_t code)
     silt_waiter_leave(&c->waiter);
     c->process = NULL;
     c->row.exit_code = code;
-    c->row.status = SILT_CONTAINER_EXITED;
+    c->row.status = c->condemned ? SILT_CONTAINER_GOING : SILT_CONTAINER_EXITED;
     c->row.ended_ms = silt_clock_wall_ms();
     save(c);
     c->drops = 1;
@@ -287,17 +289,39 @@ static void is_gone(struct silt_container *c)
     tell_asks(&c->removers, NULL);
 }
 
+/* Were it gone, the next of its name would get the files: it stays, to be removed again. */
+static void could_not_remove(struct silt_container *c, const struct silt_error *e)
+{
+    silt_log(SILT_LOG_ERROR, "container.remove", "container=%.12s sandbox=%s error=\"%s\"", c->row.id, c->sandbox, e->text);
+    c->doomed = false;
+    enter(c, SILT_CONTAINER_IS_EXITED);
+    tell_asks(&c->removers, e);
+}
+
 static void on_destroyed(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
 {
+    struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
     (void)s;
-    (void)e;
-    is_gone(silt_container_of(w, struct silt_container, waiter));
+    if (e != NULL)
+        could_not_remove(c, e);
+    else
+        is_gone(c);
 }
 
 /* The files of one that had ended wait for the next of its name; those of one that ran go. */
 static bool keeps_files(const struct silt_container *c)
 {
-    return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && (!c->doomed || c->spared);
+    return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && !c->condemned;
+}
+
+/* Written down before anything of it goes: a siltd that dies meanwhile leaves that to the next. */
+static void condemn(struct silt_container *c)
+{
+    c->condemned = true;
+    if (c->row.status == SILT_CONTAINER_GOING)
+        return;
+    c->row.status = SILT_CONTAINER_GOING;
+    save(c);
 }
 
 /* One that never ran may have one all the same: of a siltd that died while it was started. */
@@ -325,8 +349,27 @@ static void remove_now(struct silt_container *c)
         is_gone(c);
         return;
     }
+    condemn(c);
     c->waiter.on_ready = on_destroyed;
     silt_sandbox_destroy(s, &c->waiter);
+}
+
+/* Before its end, which saves what it finds here. */
+static void doom(struct silt_container *c, bool spared)
+{
+    c->doomed = true;
+    c->condemned = !spared;
+    if (spared)
+        silt_log(SILT_LOG_INFO, "container.spared", "container=%.12s sandbox=%s", c->row.id, c->sandbox);
+    else if (c->state == SILT_CONTAINER_IS_ENDING)
+        condemn(c);
+    end(c, KILLED);
+}
+
+void silt_container_condemn(struct silt_container *c)
+{
+    if (c->doomed && c->state == SILT_CONTAINER_IS_ENDING)
+        condemn(c);
 }
 
 /* A workerd whose wait broke with siltd takes its container for ended, and does not look. It removes what it believes to be a leftover: when its object goes,
@@ -341,9 +384,7 @@ void silt_container_remove(struct silt_container *c, bool unsure, struct silt_co
         return;
     bool ran = c->state == SILT_CONTAINER_IS_STARTING || c->state == SILT_CONTAINER_IS_RUNNING;
     if (ran || c->state == SILT_CONTAINER_IS_ENDING) {
-        c->doomed = true;
-        c->spared = unsure && c->unwatched;
-        end(c, KILLED);
+        doom(c, unsure && c->unwatched);
         return;
     }
     remove_now(c);
@@ -502,6 +543,7 @@ int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct s
 static void is_running(struct silt_container *c)
 {
     enter(c, SILT_CONTAINER_IS_RUNNING);
+    c->unwatched = false;
     c->row.status = SILT_CONTAINER_RUNNING;
     c->row.started_ms = silt_clock_wall_ms();
     save(c);
@@ -639,22 +681,33 @@ static void on_copied(struct silt_container *c, const struct silt_error *e)
 
 static void start_sidecar(struct silt_container *c)
 {
-    struct silt_super_note note = {.type = SILT_SUPER_LISTEN, .number = c->row.number};
+    c->question += c->question == UINT32_MAX ? 2 : 1; /* 0 is nobody's */
+    struct silt_super_note note = {.type = SILT_SUPER_LISTEN, .key = c->question, .number = c->row.number};
     silt_registry_tell_super(c->all->registry, &note);
     silt_loop_after(loop_of(c), &c->stop, LISTEN_MS);
 }
 
-void silt_containers_on_listener(struct silt_containers *all, uint64_t number, int fd)
+/* Of a question that was given up: silt-super was told so before the next one, and has closed its own. */
+static bool is_late(const struct silt_container *c, uint32_t question)
+{
+    return c->listen >= 0 || (question != 0 && question != c->question);
+}
+
+void silt_containers_on_listener(struct silt_containers *all, uint64_t number, uint32_t question, int fd)
 {
     silt_auto_fd own = fd;
     silt_list_each(it, &all->list)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
         struct silt_error e;
-        bool wants = c->state == SILT_CONTAINER_IS_STARTING || c->state == SILT_CONTAINER_IS_RUNNING;
-        if (c->row.number != number || c->spec.kind != SILT_CONTAINER_SIDECAR || !wants)
+        if (c->row.number != number || c->spec.kind != SILT_CONTAINER_SIDECAR)
             continue;
+        if (is_late(c, question))
+            return;
+        if (c->state != SILT_CONTAINER_IS_STARTING && c->state != SILT_CONTAINER_IS_RUNNING)
+            break;
         if (own < 0) {
+            tell_unlisten(all, number);
             (void)silt_fail(&e, SILT_UNAVAILABLE, "no listening socket could be made");
             could_not_start(c, &e);
             return;
@@ -776,11 +829,12 @@ static char *copy_of(silt_slice s)
 static void on_cleared(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
 {
     struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
+    bool asked = !silt_list_empty(&c->starters);
     (void)s;
     c->clearing = false;
     tell_asks(&c->starters, e);
-    if (e != NULL)
-        remove_now(c);
+    if (e != NULL && asked)
+        is_gone(c); /* who made it was told that it is not; one of an earlier siltd's stays, and cannot be started */
 }
 
 static void clear(struct silt_container *c, struct silt_sandbox *s)
@@ -875,6 +929,7 @@ static void load(void *context, struct silt_container_row *row)
              : row->status == SILT_CONTAINER_CREATED ? SILT_CONTAINER_IS_CREATED
                                                      : SILT_CONTAINER_IS_EXITED);
     c->unwatched = c->state == SILT_CONTAINER_IS_RUNNING;
+    c->condemned = row->status == SILT_CONTAINER_GOING;
     struct silt_sandbox *s = sandbox_of(c);
     if (c->state != SILT_CONTAINER_IS_RUNNING || s == NULL)
         return;
@@ -907,6 +962,8 @@ void silt_containers_settle(struct silt_containers *all)
         struct silt_sandbox *s = sandbox_of(c);
         if (c->state == SILT_CONTAINER_IS_RUNNING && is_lost(c))
             end(c, KILLED);
+        else if (c->condemned)
+            remove_now(c); /* siltd died while it did that */
         else if (c->state == SILT_CONTAINER_IS_CREATED && s != NULL && is_of_another_image(c, s))
             clear(c, s); /* siltd died while it did that */
     }

@@ -4,7 +4,8 @@
  *
  *   CREATED --start--> STARTING --program runs--> RUNNING --its end, a signal--> ENDING --connections are cut--> EXITED
  *                          \----it cannot run------------------------------------------------------------------^
- *   any --remove--> (ENDING, then) REMOVING --files are gone--> (gone)                                            */
+ *   any --remove--> (ENDING, then) REMOVING --files are gone--> (gone)
+ *                                      \----they cannot be removed--> EXITED, condemned: it can only be removed   */
 #pragma once
 
 #include "base/list.h"
@@ -49,7 +50,7 @@ struct silt_container {
     bool builtin;                  /* port SILT_CONTROL_PORT is served by us */
     bool reused;                   /* its sandbox has files of an earlier one */
     bool doomed;                   /* it is removed as soon as it has ended */
-    bool spared;                   /* ...but its files are not */
+    bool condemned;                /* its files go with it, whoever finishes that; saved */
     bool unwatched;                /* it ran when siltd began, and nobody has waited for its end since */
     bool clearing;                 /* files of an earlier one are going */
     struct silt_waiter waiter;     /* for its sandbox */
@@ -58,6 +59,7 @@ struct silt_container {
     void (*on_trusted)(struct silt_container *c, const struct silt_error *e); /* container_trust.c's */
     int listen;                    /* of a sidecar; the hooks' */
     uint16_t port;                 /* of a sidecar, on 127.0.0.1 */
+    uint32_t question;             /* of a sidecar: the newest LISTEN; only its answer counts */
     uint32_t unheard;              /* of a sidecar: how often nobody listened where its traffic goes */
     struct silt_link starters;     /* struct silt_container_ask */
     struct silt_link waits;        /* struct silt_container_wait */
@@ -92,8 +94,8 @@ struct silt_containers *silt_containers_new(struct silt_registry *r); /* before 
 int silt_containers_load(struct silt_containers *all, struct silt_error *e);
 void silt_containers_settle(struct silt_containers *all); /* all that still runs was adopted */
 void silt_containers_free(struct silt_containers *all);   /* the daemon ends */
-/* A socket that silt-super made or kept; takes it. -1: it could not make it. */
-void silt_containers_on_listener(struct silt_containers *all, uint64_t number, int fd);
+/* A socket that silt-super made (to which question) or kept (0); takes it. -1: it could not make it. */
+void silt_containers_on_listener(struct silt_containers *all, uint64_t number, uint32_t question, int fd);
 
 /* By name, id or the beginning of an id that only one has. */
 struct silt_container *silt_container_find(struct silt_containers *all, silt_slice name);
@@ -110,6 +112,8 @@ int silt_container_kill(struct silt_container *c, int signal, struct silt_error 
 int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e);
 /* Ends it first if it runs. The name is free when `a` (may be NULL) is told. `unsure`: who asks may believe that it has ended. */
 void silt_container_remove(struct silt_container *c, bool unsure, struct silt_container_ask *a);
+/* It is being removed, and somebody who is sure asks for that again: its files go, too. */
+void silt_container_condemn(struct silt_container *c);
 /* At once when it is so already: true, and the code. */
 bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w, int32_t *ret_code);
 void silt_container_wait_leave(struct silt_container_wait *w);

@@ -7,15 +7,22 @@
 #define SYSTEM_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
 #define DEFAULT_CA "/etc/cloudflare/certs/cloudflare-containers-ca.crt"
 
-enum { TRUST_MS = 10000, ENV_MAX = 128 << 10 };
+#define BEGIN "# silt: what the engine's client added"
+#define END "# silt: end"
 
-/* Files outlive a container: what an earlier one has added is there already. */
-static const char script[] = "set -e\n"
-                             "[ -s \"$SANDBOX_CA_CERT\" ]\n"
+enum { TRUST_MS = 10000, ENV_MAX = 128 << 10, NO_CERTIFICATE = 3 /* the script's code for it */ };
+
+/* Files outlive a container, and each sidecar has an authority of its own: what was added for an earlier one goes. */
+static const char script[] = "[ -s \"$SANDBOX_CA_CERT\" ] || exit 3\n"
+                             "set -e\n"
                              "mkdir -p \"${0%/*}\"\n"
                              "touch \"$0\"\n"
-                             "case $(cat \"$0\") in *\"$(cat \"$SANDBOX_CA_CERT\")\"*) exit ;; esac\n"
-                             "{ echo; cat \"$SANDBOX_CA_CERT\"; } >>\"$0\"\n";
+                             "all=$(readlink -f \"$0\")\n"
+                             "{ sed -e \"/^" BEGIN "\\$/,/^" END "\\$/d\" -e '$a\\' \"$all\"\n"
+                             "echo \"" BEGIN "\"; cat \"$SANDBOX_CA_CERT\"; echo; echo \"" END "\"; } >\"$all.silt\"\n"
+                             "cmp -s \"$all.silt\" \"$all\" && { rm \"$all.silt\"; exit; }\n"
+                             "chmod 644 \"$all.silt\"\n"
+                             "mv \"$all.silt\" \"$all\"\n";
 
 static silt_slice value_of(silt_slice env, silt_slice name)
 {
@@ -62,6 +69,17 @@ void silt_container_name_trust(struct silt_container *c)
         c->spec.env = (silt_slice){copy, b.len};
 }
 
+static void explain(const struct silt_container *c, const struct silt_process *p, struct silt_error *e)
+{
+    silt_slice ca = ca_of(c->spec.env);
+    int32_t code = p != NULL ? p->row.exit_code : -1;
+    if (code == NO_CERTIFICATE)
+        (void)silt_fail(e, SILT_INVALID, "SANDBOX_INTERCEPT_HTTPS is set, but there is no certificate in %.*s", (int)ca.len, ca.data);
+    else
+        (void)silt_fail(e, SILT_INTERNAL, "the certificate in %.*s could not be added to %s (code %d)", (int)ca.len, ca.data,
+                        SYSTEM_BUNDLE, code);
+}
+
 static void on_event(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
                      const struct silt_error *e)
 {
@@ -74,9 +92,7 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p, enum 
     bool failed = what != SILT_PROCESS_ENDED || p->row.exit_code != 0;
     c->process = NULL;
     if (failed && what != SILT_PROCESS_NOT_STARTED) {
-        silt_slice ca = ca_of(c->spec.env);
-        (void)silt_fail(&own, SILT_INVALID, "SANDBOX_INTERCEPT_HTTPS is set, but there is no certificate in %.*s", (int)ca.len,
-                        ca.data);
+        explain(c, what == SILT_PROCESS_ENDED ? p : NULL, &own);
         e = &own;
     }
     c->on_trusted(c, failed ? e : NULL);
@@ -96,6 +112,7 @@ int silt_container_trust(struct silt_container *c, struct silt_sandbox *s,
     silt_buf_add(&argv, SILT_LIT(SYSTEM_BUNDLE "\0"));
     struct silt_process_request q = {.exec = {.mode = SILT_EXEC_PLAIN,
                                               .command = silt_buf_slice(&argv),
+                                              .user = SILT_LIT("0"), /* the image's may not write there */
                                               .timeout_ms = TRUST_MS,
                                               .flags = SILT_START_ARGV},
                                      .id = SILT_LIT("/trust")};

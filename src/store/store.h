@@ -145,6 +145,7 @@ enum silt_container_status { /* the numbers are in the database */
     SILT_CONTAINER_CREATED = 0,
     SILT_CONTAINER_RUNNING = 1,
     SILT_CONTAINER_EXITED = 2,
+    SILT_CONTAINER_GOING = 3, /* it ended in order to be removed with its files; an older siltd takes it for EXITED */
     SILT_CONTAINER_STATUS_MAX
 };
 

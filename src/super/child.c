@@ -143,9 +143,9 @@ static void on_drop(struct silt_super *s, const struct silt_super_note *note)
 }
 
 /* What siltd is not told now, because its channel is full, it never hears of: it asks for few. */
-static void on_listen(struct silt_super *s, uint64_t number)
+static void on_listen(struct silt_super *s, uint64_t number, uint32_t question)
 {
-    struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .number = number};
+    struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .key = question, .number = number};
     struct silt_parcel fds = {.nfds = 0};
     struct silt_error e;
     char text[SILT_LISTEN_TEXT];
@@ -177,7 +177,7 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
         silt_super_on_ready(s);
         return;
     case SILT_SUPER_LISTEN:
-        on_listen(s, note->number);
+        on_listen(s, note->number, note->key);
         return;
     case SILT_SUPER_UNLISTEN:
         silt_keep_drop_listener(&s->keep, note->number);

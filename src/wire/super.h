@@ -52,9 +52,10 @@ enum silt_super_message {
     SILT_SUPER_READY,    /* siltd -> super: serving */
     SILT_SUPER_CERTIFICATE, /* super -> silt-proxy, preview: two files, certificate and key, at its birth and when they have changed. It
                                answers with a struct silt_super_told */
-    SILT_SUPER_LISTEN,   /* siltd -> super: number: make a listening socket on 127.0.0.1, on a free port. Answer: LISTENER */
+    SILT_SUPER_LISTEN,   /* siltd -> super: number: make a listening socket on 127.0.0.1, on a free port; key: which question this is, not 0.
+                            Answer: LISTENER with the same key */
     SILT_SUPER_UNLISTEN, /* siltd -> super: number: it goes */
-    SILT_SUPER_LISTENER, /* super -> siltd: number, the socket; without it: it could not be made */
+    SILT_SUPER_LISTENER, /* super -> siltd: number, the socket; without it: it could not be made. key 0: it was kept */
     SILT_SUPER_MESSAGE_MAX
 };
 

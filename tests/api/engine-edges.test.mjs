@@ -2,10 +2,12 @@
 // The engine at its edges: deaths at bad moments, strangers at the doors, answers that do not come.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, raw, talk } from '../lib/engine.mjs';
 import * as host from '../lib/host.mjs';
@@ -58,9 +60,28 @@ const execute = async (port, command) => {
 
 const describeSidecar = { Cmd: ['--http-egress-port', '1', '--http-ingress-address', '0.0.0.0:39001'], Image: 'sidecar', HostConfig: { NetworkMode: 'bridge' } };
 
+/** Waits until a process waits. */
+async function idle(pid) {
+	let last = '';
+	let same = 0;
+	await until(`${pid} does nothing`, () => {
+		const [, state, time] = /\) (\w) (?:\S+ ){10}(\S+ \S+)/.exec(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'));
+		same = state !== 'R' && time === last ? same + 1 : 0;
+		last = time;
+		return same > 20;
+	}, 60_000);
+}
+
 /** How many listening sockets silt-super has. */
 const kept = () => fs.readFileSync(`/proc/${daemon.pid}/net/tcp`, 'utf8').split('\n').map(line => line.trim().split(/\s+/))
 	.filter(([, , , state, , , , , , inode]) => state === '0A' && host.hasOpen(daemon.pid, `socket:[${inode}]`)).length;
+
+/** Whether who listens on a port of this machine has accepted a connection from another, and read all that was sent there. */
+function hasRead(port, from) {
+	const hex = number => `0100007F:${number.toString(16).toUpperCase().padStart(4, '0')}`;
+	return fs.readFileSync('/proc/self/net/tcp', 'utf8').split('\n').map(line => line.trim().split(/\s+/))
+		.some(([, here, there, , queues, , , , , inode]) => here === hex(port) && there === hex(from) && queues.endsWith(':00000000') && inode !== '0');
+}
 
 /** Sends a request and does not wait for its answer, but until siltd has taken it. */
 async function begin(t, method, url, body = '') {
@@ -69,6 +90,34 @@ async function begin(t, method, url, body = '') {
 	await new Promise(resolve => socket.write(`${method} ${url} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, resolve));
 	await engine.expect(200, 'GET', '/_ping'); // served after it
 	return socket;
+}
+
+/** What somebody who is not let in hears. */
+async function stranger(port) {
+	const script = `import socket
+s = socket.create_connection(('127.0.0.1', ${port}), 60)
+try:
+    s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
+    print(s.recv(100).decode(), end='')
+except OSError:
+    pass`;
+	return (await promisify(execFile)('python3', ['-c', script], { uid: 65534, gid: 65534 })).stdout;
+}
+
+/** Nothing can be moved into the folder, or it can again. */
+function seal(folder, sealed) {
+	const script = `import fcntl, os, struct, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+flags = struct.unpack('l', fcntl.ioctl(fd, 0x80086601, bytes(8)))[0]
+fcntl.ioctl(fd, 0x40086602, struct.pack('l', flags | 16 if sys.argv[2] == 'true' else flags & ~16))`; // FS_IOC_GETFLAGS, SETFLAGS; immutable
+	execFileSync('python3', ['-c', script, folder, String(sealed)]);
+}
+
+/** What the next container of the name finds. */
+async function again(name, command) {
+	await engine.create(name);
+	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+	return execute(await engine.port(`${name}-proxy`), command);
 }
 
 test('the socket has the mode and the group that the settings say, from its birth', () => {
@@ -109,36 +158,43 @@ test('who comes to a sidecar before siltd serves is served as soon as it does', 
 	for (let i = 0; i < MANY; i += 20)
 		await Promise.all(names.slice(i, i + 20).map(name => engine.sidecar(undefined, name, { egress: server.address().port })));
 	const port = await engine.port(names[0]);
-	const pid = daemon.siltd();
-	process.kill(pid, 'SIGKILL');
-	const next = await newSiltd(pid);
-	let asked;
-	await stopped(daemon.pid, async () => { // it has told siltd of some, not of all
-		asked = raw({ port, host: '127.0.0.1' }, 'GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-		asked.catch(() => {});
-		let last = '';
-		let same = 0;
-		await until('siltd does nothing', () => {
-			const [, state, time] = /\) (\w) (?:\S+ ){10}(\S+ \S+)/.exec(fs.readFileSync(`/proc/${next}/stat`, 'utf8'));
-			same = state !== 'R' && time === last ? same + 1 : 0;
-			last = time;
-			return same > 20;
-		}, 60_000);
-	});
+	let asked, next;
+	const early = async () => {
+		const pid = daemon.siltd();
+		process.kill(pid, 'SIGKILL');
+		next = await newSiltd(pid);
+		return stopped(daemon.pid, async () => { // it has told siltd of some, not of all
+			asked = raw({ port, host: '127.0.0.1' }, 'GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+			asked.catch(() => {});
+			await idle(next);
+			return engine.ask('GET', '/_ping', undefined, { deadline: 500 }).then(() => false, () => true);
+		});
+	};
+	await until('a siltd that does not serve yet', async () => (await early()) || (await serves(), false), 120_000);
 	assert.match((await asked).toString(), /^HTTP\/1\.1 404 /);
 	await serves();
 	assert.equal(daemon.siltd(), next, 'it did not die of it');
 });
 
-test('a sidecar for which no socket is made refuses its start, and can be started later', async t => {
-	const name = `${newName()}-proxy`;
-	await engine.expect(201, 'POST', `/containers/create?name=${name}`, describeSidecar);
-	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
-	await stopped(daemon.pid, () => engine.expect(500, 'POST', `/containers/${name}/start`, '', { deadline: 120_000 }));
-	assert.equal((await engine.expect(200, 'GET', `/containers/${name}/json`)).State.Status, 'exited');
-	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
-	const port = await engine.port(name);
+test('a sidecar for which no socket is made refuses its start, and an answer that comes too late is not taken for that to the next', async t => {
+	const names = [`${newName()}-proxy`, `${newName()}-proxy`];
+	const before = kept();
+	t.after(() => Promise.all(names.map(name => engine.ask('DELETE', `/containers/${name}?force=true`))));
+	for (const name of names)
+		await engine.expect(201, 'POST', `/containers/create?name=${name}`, describeSidecar);
+	const [name, later] = names;
+	await stopped(daemon.pid, async () => {
+		await engine.expect(500, 'POST', `/containers/${name}/start`, '', { deadline: 120_000 });
+		assert.equal((await engine.expect(200, 'GET', `/containers/${name}/json`)).State.Status, 'exited');
+		await begin(t, 'POST', `/containers/${name}/start`); // silt-super now has two questions to answer
+	});
+	const port = await until('it runs', () => engine.port(name));
+	await engine.expect(204, 'POST', `/containers/${later}/start`, ''); // answered after both
+	assert.equal(await engine.port(name), port);
 	assert.match((await raw({ port, host: '127.0.0.1' }, 'GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toString(), /^HTTP\/1\.1 404 /);
+	assert.equal(kept(), before + 2);
+	await killSiltd();
+	assert.equal(await engine.port(name), port, 'it is what silt-super keeps');
 });
 
 test('a crowd of strangers takes no place of who is let in', async t => {
@@ -157,6 +213,30 @@ input()`;
 	t.after(() => crowd.kill('SIGKILL'));
 	await within(120_000, 'the crowd', new Promise((resolve, reject) => crowd.stdout.once('data', resolve).once('end', reject)));
 	assert.equal(await execute(port, 'echo in'), 'in\n');
+	crowd.kill('SIGKILL');
+	await until('a place for a stranger', async () => /^HTTP\/1\.1 403 /.test(await stranger(port)), 60_000);
+});
+
+test('a door whose siltd has no descriptor left opens when it has, and costs nothing meanwhile', async t => {
+	const port = await engine.sidecar(t, `${newName()}-proxy`);
+	const pid = daemon.siltd();
+	const [uid, gid] = ['Uid', 'Gid'].map(name => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]));
+	const limit = most => execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:`], { uid, gid });
+	const ticks = () => fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ').slice(11, 13).reduce((sum, n) => sum + Number(n), 0);
+	const [, most] = /Max open files\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/limits`, 'utf8'));
+	limit(3); // those that it has stay
+	const client = net.connect(port, '127.0.0.1').on('error', () => {});
+	try {
+		await new Promise(resolve => client.write('GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', resolve));
+		const before = ticks();
+		await assert.rejects(within(1_500, 'an answer', new Promise(resolve => client.once('data', resolve))), /not within/);
+		assert.ok(ticks() - before < 75, `${ticks() - before} ticks in 1.5 s`);
+	} finally {
+		limit(most);
+	}
+	assert.match(String(await within(60_000, 'an answer', new Promise(resolve => client.once('data', resolve)))), /^HTTP\/1\.1 404 /);
+	client.destroy();
+	assert.equal(daemon.siltd(), pid);
 });
 
 test('a page of a browser is turned away from a sidecar, whoever its user is', async t => {
@@ -186,6 +266,41 @@ test('files of another image that siltd died removing are gone before the contai
 	assert.equal(await execute(await engine.port(`${name}-proxy`), 'cat /root/old || echo none'), 'none\n');
 });
 
+test('a container that siltd died removing is removed by the next one, with its files', async t => {
+	const { name, id, port } = await engine.app(t);
+	assert.equal(await execute(port, 'echo old > /root/old; cat /root/old'), 'old\n');
+	const [pid, priv] = [daemon.siltd(), daemon.programs('silt-priv')[0]];
+	await stopped(priv, async () => {
+		await begin(t, 'DELETE', `/containers/${id}?force=true`);
+		process.kill(pid, 'SIGKILL');
+		process.kill(priv, 'SIGKILL');
+	}).catch(error => { if (error.code !== 'ESRCH') throw error; });
+	await newSiltd(pid);
+	await serves();
+	await until('its removal', async () => (await engine.ask('GET', `/containers/${id}/json`)).status === 404, 60_000);
+	assert.equal(await again(name, 'cat /root/old || echo none'), 'none\n');
+});
+
+test('a container whose files could not be removed stays, cannot be started, and goes with its files when it is removed again', async t => {
+	const { name, id, port } = await engine.app(t);
+	assert.equal(await execute(port, 'echo old > /root/old; cat /root/old'), 'old\n');
+	const trash = path.join(`/proc/${daemon.pid}/root`, daemon.state, 'pool/trash');
+	seal(trash, true);
+	try {
+		const refused = await engine.ask('DELETE', `/containers/${id}?force=true`);
+		assert.equal(refused.status, 500);
+		assert.match(refused.json.message, /its files could not be removed/);
+		assert.equal((await engine.expect(200, 'GET', `/containers/${id}/json`)).State.Status, 'exited');
+		assert.equal((await engine.ask('POST', `/containers/${id}/start`, '')).status, 409);
+		assert.equal((await engine.ask('POST', `/containers/create?name=${id}`, { Image: 'base' })).status, 409);
+		assert.equal((await engine.ask('DELETE', `/containers/${id}`)).status, 500, 'as often as it is tried');
+	} finally {
+		seal(trash, false);
+	}
+	await engine.expect(204, 'DELETE', `/containers/${id}`);
+	assert.equal(await again(name, 'cat /root/old || echo none'), 'none\n');
+});
+
 test('a connection to a container whose agent has not answered a new siltd yet waits for it', async t => {
 	const { port } = await engine.app(t, { cmd: ['python3', '-m', 'http.server', '8080'] });
 	const open = await until('the service', async () => {
@@ -197,18 +312,19 @@ test('a connection to a container whose agent has not answered a new siltd yet w
 	assert.ok(inits.length > 0);
 	const freeze = signal => inits.forEach(pid => { try { process.kill(pid, signal); } catch (error) { if (error.code !== 'ESRCH') throw error; } });
 	freeze('SIGSTOP');
-	let asked;
+	let answer;
 	try {
-		await killSiltd();
-		asked = connect(port, 8080);
-		asked.catch(() => {});
-		await engine.expect(200, 'GET', '/_ping'); // siltd has looked at it
+		process.kill(daemon.siltd(), 'SIGKILL');
+		const client = net.connect(port, '127.0.0.1').on('error', () => {}); // silt-super keeps the door
+		t.after(() => client.destroy());
+		answer = within(60_000, 'an answer', new Promise(resolve => client.once('data', resolve).once('close', () => resolve('it was closed'))));
+		answer.catch(() => {});
+		await new Promise(resolve => client.write('CONNECT 127.0.0.1:8080 HTTP/1.1\r\nX-Dst-Addr: 127.0.0.1:8080\r\n\r\n', resolve));
+		await until('the new siltd has read it', () => hasRead(port, client.localPort), 60_000);
 	} finally {
 		freeze('SIGCONT');
 	}
-	const { status, socket } = await asked;
-	socket.destroy();
-	assert.equal(status, 200);
+	assert.match(String(await answer), /^HTTP\/1\.1 200 /);
 });
 
 test('a command that was made for a container does not run in the next one of its name', async t => {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
+import { built } from '../lib/build.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, talk } from '../lib/engine.mjs';
 import { tar } from '../lib/tar.mjs';
@@ -75,6 +76,27 @@ test('a built-in container whose HTTPS is intercepted trusts the certificate tha
 		assert.equal(said.stdout, '1\n/etc/ssl/certs/ca-certificates.crt /etc/cloudflare/certs/cloudflare-containers-ca.crt /its/own\n');
 		await engine.expect(204, 'POST', `/containers/${name}/kill?signal=SIGTERM`, '');
 		await engine.ask('POST', `/containers/${name}/wait`, '');
+	}
+});
+
+test('what an image names as its user does not keep a container from trusting the certificate, and that of an earlier authority goes', async t => {
+	const image = `user-${randomUUID()}`;
+	await built(daemon, { Dockerfile: 'FROM base\nRUN useradd app\nUSER app\n' }, { names: [image] });
+	const name = newName();
+	const port = await engine.sidecar(t, `${name}-proxy`);
+	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
+	for (const authority of ['first', 'second']) {
+		await engine.create(name, { image, env: ['SANDBOX_INTERCEPT_HTTPS=1'] });
+		assert.equal((await put(name, '/etc', tar([{ name: 'cloudflare/certs/cloudflare-containers-ca.crt', data: `-----BEGIN CERTIFICATE-----\n${authority}\n-----END CERTIFICATE-----` }]))).status, 200);
+		await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+		const said = await run(port, 'grep -xE "first|second" "$SSL_CERT_FILE"; grep -c "BEGIN CERT" "$SSL_CERT_FILE"; stat -c %a "$SSL_CERT_FILE"; ls -d "$SSL_CERT_FILE".*');
+		const [kept, count, ...rest] = said.stdout.split('\n');
+		assert.equal(kept, authority);
+		assert.ok(Number(count) > 1, 'the others are still there');
+		assert.deepEqual(rest, ['644', '']);
+		await engine.expect(204, 'POST', `/containers/${name}/kill?signal=SIGTERM`, '');
+		await engine.wait(name);
+		await engine.expect(204, 'DELETE', `/containers/${name}`); // the files stay
 	}
 });
 

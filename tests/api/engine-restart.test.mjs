@@ -16,12 +16,12 @@ before(async () => {
 });
 after(() => daemon.stop());
 
-async function killSiltd() {
-	const pid = daemon.siltd();
+async function killSiltd(of = daemon, its = engine) {
+	const pid = of.siltd();
 	process.kill(pid, 'SIGKILL');
-	await until('a new siltd', () => daemon.programs('siltd').some(other => other !== pid), 30_000);
-	await daemon.healthy();
-	await until('the engine socket', async () => (await engine.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200, 30_000);
+	await until('a new siltd', () => of.programs('siltd').some(other => other !== pid), 30_000);
+	await of.healthy();
+	await until('the engine socket', async () => (await its.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200, 30_000);
 }
 
 const execute = async (port, command) => {
@@ -63,8 +63,8 @@ test('containers, their programs, sidecars and files are found again by a new si
 });
 
 test('who removes a container without knowing that it lived through a restart does not take its files; who knows, or is a person, does', async t => {
-	const names = Array.from({ length: 4 }, newName);
-	const [unaware, refused, aware, person] = names;
+	const names = Array.from({ length: 5 }, newName);
+	const [unaware, refused, aware, person, restarted] = names;
 	for (const name of names) {
 		const { port } = await engine.app(t, { name });
 		await execute(port, 'echo kept > /workspace/file');
@@ -75,7 +75,9 @@ test('who removes a container without knowing that it lived through a restart do
 		await engine.expect(204, 'POST', `/containers/${name}/start`, '');
 		return execute(await engine.port(`${name}-proxy`), 'cat /workspace/file 2>/dev/null || echo none');
 	};
+	const { SiltSandbox } = await engine.expect(200, 'GET', `/containers/${unaware}/json`);
 	await engine.expect(204, 'DELETE', `/containers/${unaware}?force=true`); // its object was evicted
+	assert.match(daemon.log(), new RegExp(`container\\.spared container=[0-9a-f]{12} sandbox=${SiltSandbox}`));
 	assert.equal(await again(unaware), 'kept\n');
 	await engine.expect(204, 'DELETE', `/containers/${unaware}?force=true`);
 	assert.equal(await again(unaware), 'none\n', 'this one was started by the siltd of now');
@@ -93,6 +95,40 @@ test('who removes a container without knowing that it lived through a restart do
 	assert.equal(await again(aware), 'none\n');
 	await engine.expect(204, 'DELETE', `/containers/${person}?force=1`);
 	assert.equal(await again(person), 'none\n');
+	await engine.expect(204, 'POST', `/containers/${restarted}/kill?signal=SIGTERM`, '');
+	await until('its end', async () => (await engine.expect(200, 'GET', `/containers/${restarted}/json`)).State.Status === 'exited');
+	await engine.expect(204, 'POST', `/containers/${restarted}/start`, '');
+	await engine.expect(204, 'DELETE', `/containers/${restarted}?force=true`);
+	assert.equal(await again(restarted), 'none\n', 'it ran again, by this siltd');
+});
+
+test('while a container ends a person may still say that its files go, and a siltd that dies meanwhile does not save them', async t => {
+	const slow = await startDaemon({ flags: { 'engine.exit_delay_ms': 8_000 } });
+	t.after(() => slow.stop());
+	const its = new Engine(slow);
+	const [spared, removed] = [newName(), newName()];
+	const make = async name => {
+		await its.create(name);
+		await its.expect(204, 'POST', `/containers/${name}/start`, '');
+		return execute(await its.port(`${name}-proxy`), 'cat /workspace/file 2>/dev/null || echo none; echo kept > /workspace/file');
+	};
+	for (const name of [spared, removed])
+		await its.sidecar(undefined, `${name}-proxy`);
+	assert.equal(await make(spared), 'none\n');
+	await killSiltd(slow, its);
+	const first = its.ask('DELETE', `/containers/${spared}?force=true`, undefined, { deadline: 60_000 });
+	await until('it is being removed', () => slow.log().includes('container.spared'));
+	await its.expect(409, 'DELETE', `/containers/${spared}?force=1`);
+	assert.equal((await first).status, 204);
+	assert.equal(await make(spared), 'none\n');
+	assert.equal(await make(removed), 'none\n');
+	const broken = its.ask('DELETE', `/containers/${removed}?force=true`);
+	broken.catch(() => {});
+	await until('it is being removed', async () => (await its.ask('DELETE', `/containers/${removed}`)).json.message.includes('already in progress'));
+	await killSiltd(slow, its);
+	await assert.rejects(broken);
+	await until('its removal', async () => (await its.ask('GET', `/containers/${removed}/json`)).status === 404);
+	assert.equal(await make(removed), 'none\n');
 });
 
 test('a program that ends while there is no siltd has ended when there is one', async t => {
