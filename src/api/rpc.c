@@ -35,7 +35,7 @@ void silt_rpc_hold(struct silt_rpc *l, ptrdiff_t bytes)
 bool silt_rpc_has_room(struct silt_rpc *l, size_t has, size_t more)
 {
     note(l);
-    return (has + more <= SILT_RPC_SMALL && l->held <= HELD_MAX)
+    return (has + more <= SILT_RPC_SMALL && l->held + silt_socket_pending(&l->guest.socket) <= HELD_MAX)
            || (more <= HELD_MAX && l->held + silt_socket_pending(&l->guest.socket) + more <= HELD_MAX
                && all_held + more <= ALL_HELD_MAX);
 }

@@ -70,7 +70,8 @@ static bool has_room(struct asked *a, size_t more)
 {
     struct line *l = a->line;
     note(l, holds(l));
-    return a->text.len + more <= SMALL || (more <= HELD_MAX && holds(l) + more <= HELD_MAX && all_held + more <= ALL_HELD_MAX);
+    return (a->text.len + more <= SMALL && holds(l) <= HELD_MAX)
+           || (more <= HELD_MAX && holds(l) + more <= HELD_MAX && all_held + more <= ALL_HELD_MAX);
 }
 
 static void forget(struct asked *a)

@@ -28,7 +28,7 @@ static bool has(silt_slice glob, silt_slice name, int64_t *steps)
 bool silt_globs_have(silt_slice globs, silt_slice name, int64_t *steps)
 {
     silt_slice glob;
-    while (silt_slice_split(&globs, '\n', &glob))
+    for (; silt_slice_split(&globs, '\n', &glob); ++*steps) /* of an empty name nothing else is counted */
         if (glob.len > 0 && has(glob, name, steps))
             return true;
     return false;

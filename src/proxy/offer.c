@@ -211,7 +211,7 @@ static bool pass_down(struct offer *o, silt_slice bytes)
 
 static bool pass_up(struct offer *o, silt_slice bytes)
 {
-    if (silt_flow_forward(o->outside.fd, &o->up, bytes, &counts_of(o)->sent_bytes) == 0 && !o->up.broken)
+    if (silt_flow_forward(o->outside.fd, &o->up, bytes, &counts_of(o)->sent_bytes) == 0)
         return true;
     break_off(o);
     return false;

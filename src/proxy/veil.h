@@ -16,8 +16,8 @@ void silt_veil_shut(struct silt_veil *l);
 
 void silt_veil_shrink(struct silt_veil *l); /* it is idle: memory that is not used goes back */
 bool silt_veil_is_up(const struct silt_veil *l); /* the handshake is over */
-bool silt_veil_waits(const struct silt_veil *l);
+bool silt_veil_waits(const struct silt_veil *l); /* records are to be sent */
 /* More of TLS's own answers wait than anybody needs who reads them. */
-bool silt_veil_is_chatty(const struct silt_veil *l); /* records are to be sent */
+bool silt_veil_is_chatty(const struct silt_veil *l);
 /* The visitor wants to read: it is called as if its socket were ready, when something has come already. */
 void silt_veil_wants(struct silt_veil *l);

@@ -71,7 +71,8 @@ void silt_step_cache_put(struct silt_registry *r, const uint8_t key[SILT_DIGEST_
     struct silt_step_row row;
     struct step *s = silt_map_find(&r->steps_by_key, key_of(key));
     bool is_result = memcmp(key, i->row.digest, SILT_DIGEST_SIZE) == 0;
-    size_t most = is_result && r->settings.build_steps < RESULTS_MIN ? RESULTS_MIN : r->settings.build_steps;
+    bool wanted = is_result || r->settings.build_steps > 0;
+    size_t most = !wanted ? 0 : r->settings.build_steps < RESULTS_MIN ? RESULTS_MIN : r->settings.build_steps;
     if (most == 0)
         return;
     silt_image_hold(i);

@@ -136,6 +136,18 @@ static void remove_stale(const struct sockaddr_un *at)
         (void)unlink(at->sun_path);
 }
 
+/* A folder whose files get its own group, or a process that may not choose one, has its way. */
+static int check_group(const struct sockaddr_un *at, gid_t gid, struct silt_error *e)
+{
+    struct stat st;
+    if (lstat(at->sun_path, &st) < 0)
+        return silt_fail_errno(e, "look at %s", at->sun_path);
+    if (st.st_gid != gid)
+        return silt_fail(e, SILT_INVALID, "setting engine.group: %s got group %u instead of %u: has its folder the set-group-id bit?", at->sun_path,
+                         st.st_gid, gid);
+    return 0;
+}
+
 /* It is born with its mode and its group: a folder of somebody else's may have anything under that name a moment later. */
 static int bind_as(int fd, const struct sockaddr_un *at, mode_t mode, gid_t gid)
 {
@@ -162,7 +174,13 @@ int silt_listen_unix(const char *path, uint32_t mode, const char *group, int *re
         return -1;
     remove_stale(&at);
     silt_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind_as(fd, &at, (mode_t)mode, gid) < 0 || listen(fd, BACKLOG) < 0)
+    if (fd < 0 || bind_as(fd, &at, (mode_t)mode, gid) < 0)
+        return silt_fail_errno(e, "listen on %s", path);
+    if (group[0] != 0 && check_group(&at, gid, e) < 0) {
+        (void)unlink(path);
+        return -1;
+    }
+    if (listen(fd, BACKLOG) < 0)
         return silt_fail_errno(e, "listen on %s", path);
     *ret_fd = silt_take_fd(&fd);
     return 0;
