@@ -6,6 +6,7 @@
 #include "cli/find.h"
 #include "cli/template.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -556,6 +557,8 @@ int silt_cli_wrangler_env(int argc, char **argv)
     find_program(program);
     (void)printf("export WRANGLER_DOCKER_BIN='%s'\nexport WRANGLER_DOCKER_HOST='unix://%s'\nexport DOCKER_HOST='unix://%s'\n", program, socket, socket);
     if (access(socket, R_OK | W_OK) < 0)
-        (void)fprintf(stderr, "silt: %s cannot be opened by this user; see the settings engine.mode and engine.group\n", socket);
+        (void)fprintf(stderr, "silt: %s %s\n", socket,
+                      errno == EACCES || errno == EPERM ? "cannot be opened by this user; see the settings engine.mode and engine.group"
+                                                        : "is not there: is the daemon running?");
     return EXIT_SUCCESS;
 }

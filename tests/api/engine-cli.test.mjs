@@ -103,6 +103,8 @@ test('silt wrangler-env prints what to set', async () => {
 	const lines = await good(['wrangler-env'], { program: 'silt' });
 	assert.match(lines, /^export WRANGLER_DOCKER_BIN='\/.*\/silt-docker'$/m);
 	assert.ok(lines.includes(`export WRANGLER_DOCKER_HOST='unix://${engine.socket}'\n`));
+	assert.equal((await run(['wrangler-env'], { program: 'silt' })).err, '');
+	assert.match((await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: 'unix:///no/such.sock' } })).err, /is not there: is the daemon running/);
 	const odd = (await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: 'unix:///tmp/$(x);y.sock' } })).out;
 	assert.ok(odd.includes("export DOCKER_HOST='unix:///tmp/$(x);y.sock'\n"), odd);
 	assert.equal((await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: "unix:///tmp/'.sock" } })).out, '');
