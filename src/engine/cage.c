@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cage.h"
 #include "base/fd.h"
+#include "base/own.h"
 #include "engine/caps.h"
 #include "engine/child.h"
 #include "engine/mnt.h"
@@ -9,10 +10,14 @@
 #include "engine/sync.h"
 #include "engine/userns.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -208,5 +213,49 @@ int silt_cage_start(const struct silt_cage *c, int *ret_pidfd, struct silt_error
 {
     if (start(c, ret_pidfd, e) < 0)
         return silt_because(e, "start silt-fetch");
+    return 0;
+}
+
+/* 0: it has ended. */
+static int pid_of(int pidfd, pid_t *ret, struct silt_error *e)
+{
+    char path[48];
+    silt_auto_free char *text = NULL;
+    size_t len;
+    uint64_t pid = 0;
+    silt_slice rest, line;
+    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+    if (silt_fd_read_file(AT_FDCWD, path, 4096, &text, &len, e) < 0)
+        return -1;
+    rest = (silt_slice){text, len};
+    while (silt_slice_split(&rest, '\n', &line)) {
+        const silt_slice key = SILT_LIT("Pid:\t");
+        if (!silt_slice_starts(line, key))
+            continue;
+        line = (silt_slice){line.data + key.len, line.len - key.len};
+        struct silt_error negative; /* -1 once it was waited for */
+        *ret = silt_slice_to_u64(line, 0, INT_MAX, &pid, &negative) < 0 ? 0 : (pid_t)pid;
+        return 0;
+    }
+    return silt_fail(e, SILT_INVALID, "a descriptor that is no process");
+}
+
+int silt_cage_end(uint32_t ids, int pidfd, int wait_ms, struct silt_error *e)
+{
+    char path[32];
+    struct stat st;
+    struct pollfd death = {.fd = pidfd, .events = POLLIN};
+    pid_t pid;
+    if (pid_of(pidfd, &pid, e) < 0)
+        return -1;
+    (void)snprintf(path, sizeof(path), "/proc/%d", pid);
+    if (pid == 0 || stat(path, &st) < 0)
+        return 0;
+    if (st.st_uid - ids >= SILT_SLOT_IDS)
+        return silt_fail(e, SILT_INVALID, "process %d is no silt-fetch", pid);
+    if (pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+        return silt_fail_errno(e, "kill silt-fetch");
+    if (wait_ms > 0 && poll(&death, 1, wait_ms) == 0)
+        return silt_fail(e, SILT_TIMEOUT, "silt-fetch does not die within %d ms", wait_ms);
     return 0;
 }

@@ -27,7 +27,10 @@ struct silt_cgroup_table {
 
 extern const struct silt_cgroup_table silt_cgroup_v1, silt_cgroup_v2;
 
-enum { SILT_CGROUP_NAME_SIZE = 32 };
+enum {
+    SILT_CGROUP_NAME_SIZE = 32,
+    SILT_CGROUP_FETCH_MIB = 2048, /* all silt-fetches together; one may have half of it */
+};
 void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE]);
 
 /* A group: its folder below one of dirs[] or tops[]. */

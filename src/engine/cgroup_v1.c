@@ -64,6 +64,26 @@ static int open_own(struct silt_cgroups *c, int i, struct silt_error *e)
     return 0;
 }
 
+/* The kernel insists on memory <= memory + swap at every moment, so what shrinks starts with the
+ * first and what grows with the second. The second exists only where swap is counted. */
+static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t bytes,
+                        struct silt_error *e)
+{
+    static const char both[] = "memory.memsw.limit_in_bytes";
+    static const char alone[] = "memory.limit_in_bytes";
+    struct silt_error ignored;
+    int memory = c->dirs[MEMORY];
+    if (silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e) == 0)
+        return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), both, bytes, e) < 0
+                       && e->sys != ENOENT
+                   ? -1
+                   : 0;
+    if (e->sys != EINVAL)
+        return -1;
+    (void)silt_cgroup_put_number(c, silt_cgroup_at(memory, name), both, bytes, &ignored);
+    return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e);
+}
+
 static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *config,
                     struct silt_error *e)
 {
@@ -78,7 +98,7 @@ static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *co
             return -1;
         c->ndirs++;
     }
-    return 0;
+    return limit_memory(c, "fetch", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, e);
 }
 
 /* Only in test builds (engine/without.h). */
@@ -103,26 +123,6 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
     if (silt_without("cgroup_ro"))
         return give_away(c, slot, name, e);
     return 0;
-}
-
-/* The kernel insists on memory <= memory + swap at every moment, so what shrinks starts with the
- * first and what grows with the second. The second exists only where swap is counted. */
-static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t bytes,
-                        struct silt_error *e)
-{
-    static const char both[] = "memory.memsw.limit_in_bytes";
-    static const char alone[] = "memory.limit_in_bytes";
-    struct silt_error ignored;
-    int memory = c->dirs[MEMORY];
-    if (silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e) == 0)
-        return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), both, bytes, e) < 0
-                       && e->sys != ENOENT
-                   ? -1
-                   : 0;
-    if (e->sys != EINVAL)
-        return -1;
-    (void)silt_cgroup_put_number(c, silt_cgroup_at(memory, name), both, bytes, &ignored);
-    return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e);
 }
 
 /* v1 counts the memory of TCP sockets apart from all other, and not at all without a limit of its own:

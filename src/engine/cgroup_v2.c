@@ -42,6 +42,15 @@ static int settle(struct silt_cgroups *c, struct silt_error *e)
     return silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], "priv"), "cgroup.procs", "0", e);
 }
 
+/* Not everywhere is there a controller for it; enable() has told. */
+static void limit_fetch(const struct silt_cgroups *c)
+{
+    struct silt_error ignored;
+    struct silt_cgroup_at at = silt_cgroup_at(c->dirs[0], "fetch");
+    (void)silt_cgroup_put_number(c, at, "memory.max", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, &ignored);
+    (void)silt_cgroup_put_number(c, at, "memory.swap.max", 0, &ignored);
+}
+
 static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *config,
                     struct silt_error *e)
 {
@@ -60,6 +69,7 @@ static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *co
         return -1;
     enable(c, c->dirs[0], ".");
     c->ndirs = 1;
+    limit_fetch(c);
     return 0;
 }
 

@@ -31,6 +31,7 @@ static const struct row fetch[] = {
     {RLIMIT_NOFILE, 64, 64},
     {RLIMIT_STACK, 8 << 20, 8 << 20},
     {RLIMIT_FSIZE, 64LL << 30, 64LL << 30},
+    {RLIMIT_CPU, 7200, 7200}, /* far more than an import may take; the hard one ends process 1, too */
 };
 
 static int apply(const struct row *rows, size_t count, struct silt_error *e)

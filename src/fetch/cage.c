@@ -5,10 +5,13 @@
 
 #include <cap-ng.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <poll.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -93,6 +96,31 @@ static int change_root(struct silt_error *e)
     return 0;
 }
 
+static void leave(int number)
+{
+    (void)number;
+    _exit(3);
+}
+
+/* While layers are unpacked nothing is read or told: that nobody waits for the result any more comes as a signal, for
+ * which process 1 needs a handler. */
+static int end_with_reader(struct silt_error *e)
+{
+    struct sigaction action = {.sa_handler = leave};
+    struct pollfd reader = {.fd = SILT_CAGE_RESULT, .events = 0};
+    if (sigaction(SIGIO, &action, NULL) < 0 || fcntl(SILT_CAGE_RESULT, F_SETOWN, getpid()) < 0
+        || fcntl(SILT_CAGE_RESULT, F_SETFL, O_ASYNC) < 0)
+        return silt_fail_errno(e, "watch the result pipe");
+    if (poll(&reader, 1, 0) > 0) /* it has gone before */
+        _exit(3);
+    return 0;
+}
+
+void silt_cage_tell(void)
+{
+    (void)fcntl(SILT_CAGE_RESULT, F_SETFL, 0);
+}
+
 static int drop_capabilities(struct silt_error *e)
 {
     capng_clear(CAPNG_SELECT_BOTH);
@@ -130,7 +158,7 @@ static int filter(struct silt_error *e)
 
 int silt_cage_enter(struct silt_error *e)
 {
-    if (load_early(e) < 0 || change_root(e) < 0 || drop_capabilities(e) < 0)
+    if (load_early(e) < 0 || change_root(e) < 0 || end_with_reader(e) < 0 || drop_capabilities(e) < 0)
         return -1;
     if (SANITIZED)
         return 0;

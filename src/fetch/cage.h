@@ -9,5 +9,7 @@ enum { SILT_CAGE_INPUT = 0, SILT_CAGE_OUTPUT = 1, SILT_CAGE_RESULT = 3 }; /* the
 
 /* Makes the current folder the root, keeps the four capabilities that unpacking needs, refuses
  * every system call but those of unpacking: no program, no process, no socket, no memory to
- * execute. */
+ * execute. From
+ * here on the process ends when nobody reads its result. */
 int silt_cage_enter(struct silt_error *e);
+void silt_cage_tell(void); /* before the result is written: a reader that reads looks like one that leaves */

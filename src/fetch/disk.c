@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fetch/disk.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "fetch/place.h"
@@ -8,6 +9,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 /* libarchive's numbers are errno or made up; only a full disk matters. */
@@ -37,6 +39,9 @@ int silt_disk_open(struct silt_disk *d, const struct silt_archive_limits *limits
                 | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS;
     (void)umask(022);
     *d = (struct silt_disk){.limits = limits, .result = result, .out = archive_write_disk_new()};
+    d->folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->folder < 0)
+        return silt_fail_errno(e, "open the output folder");
     if (!d->out || archive_write_disk_set_options(d->out, flags) != ARCHIVE_OK)
         return silt_fail(e, SILT_INTERNAL, "libarchive: open the output folder");
     return 0;
@@ -46,6 +51,7 @@ void silt_disk_close(struct silt_disk *d)
 {
     (void)archive_write_free(d->out);
     d->out = NULL;
+    silt_close_fd(&d->folder);
 }
 
 /* As it is written: clean, and in a layer past links of others. */
@@ -142,6 +148,8 @@ static int write_data(struct silt_disk *d, struct silt_stream *s, struct silt_er
             return silt_because(e, "entry %s", silt_log_quote(silt_slice_of(d->path), quoted));
         if (!bytes.data)
             return 0;
+        if (silt_limits_check_room(d->limits, d->folder, e) < 0)
+            return -1;
         if (archive_write_data_block(d->out, bytes.data, bytes.len, offset) < ARCHIVE_OK)
             return fail_entry(d, e);
     }
@@ -171,7 +179,7 @@ int silt_disk_write(struct silt_disk *d, struct silt_stream *s, struct archive_e
     if (archive_entry_uid(entry) >= SILT_SLOT_IDS || archive_entry_gid(entry) >= SILT_SLOT_IDS
         || archive_entry_uid(entry) < 0 || archive_entry_gid(entry) < 0)
         return silt_disk_refuse(d, "its owner is not a number from 0 to 65535", e);
-    if (count_folders(d, e) < 0)
+    if (count_folders(d, e) < 0 || silt_limits_check_room(d->limits, d->folder, e) < 0)
         return -1;
     if (archive_write_header(d->out, entry) != ARCHIVE_OK)
         return fail_entry(d, e);

@@ -12,6 +12,7 @@
 
 struct silt_disk {
     struct archive *out;
+    int folder; /* the current one */
     const struct silt_archive_limits *limits; /* borrowed */
     struct silt_fetch_result *result;         /* borrowed: bytes, entries and left_out grow */
     bool layer;          /* it lies on others: what is in the way goes */
@@ -20,7 +21,7 @@ struct silt_disk {
 
 int silt_disk_open(struct silt_disk *d, const struct silt_archive_limits *limits,
                    struct silt_fetch_result *result, struct silt_error *e);
-void silt_disk_close(struct silt_disk *d); /* fine when all is zero */
+void silt_disk_close(struct silt_disk *d); /* fine when it could not be opened */
 /* Checks and counts it; its path is clean then, and in d->path: empty for the root. */
 int silt_disk_take(struct silt_disk *d, struct archive_entry *entry, struct silt_error *e);
 /* One that was taken. */

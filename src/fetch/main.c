@@ -92,6 +92,7 @@ int main(void)
         result.config_size = result.names_size = 0;
     }
     silt_slice bytes = {(const char *)&result, sizeof(result)};
+    silt_cage_tell();
     if (silt_fd_write_all(SILT_CAGE_RESULT, bytes, &e) < 0
         || silt_fd_write_all(SILT_CAGE_RESULT, silt_buf_slice(&said), &e) < 0)
         return 2;

@@ -116,6 +116,8 @@ static int copy(struct silt_spool *s, struct silt_spooled *file, struct silt_str
         if (bytes.len > from->limits->bytes - s->size)
             return silt_fail(e, SILT_LIMIT, "more than %llu bytes in the archive",
                              (unsigned long long)from->limits->bytes);
+        if (silt_limits_check_room(from->limits, s->fd, e) < 0)
+            return -1;
         if (silt_hash_add(hash, bytes, e) < 0 || silt_fd_write_all(s->fd, bytes, e) < 0)
             return -1;
         file->size += bytes.len;

@@ -19,6 +19,8 @@ const struct silt_archive_limits silt_archive_defaults = {
     .stream = 80 * GIB, /* the files, and a header and padding for each */
     .ratio = 250,       /* gzip could make 1,032 of one byte, zstd tens of thousands */
     .free = GIB / 4,
+    .spare = 2 * GIB,
+    .spare_part = 20,
 };
 
 static int fail_stream(struct silt_stream *s, struct silt_error *e)

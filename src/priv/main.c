@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "engine/image.h"
 #include "priv/janitor.h"
 #include "priv/nursery.h"
 #include "priv/unit.h"
@@ -175,6 +176,15 @@ static void on_nursery_died(struct priv *p, int status)
     start_nursery(p);
 }
 
+/* Of a siltd that ended in the midst; silt-fetch has died with its worker. */
+static void discard_stagings(const struct priv *p)
+{
+    struct silt_error e;
+    if (silt_images_discard_stagings(p->unit.images, &e) < 0)
+        silt_log(SILT_LOG_WARN, "image.discard", "error=\"%s\"", e.text);
+    silt_janitor_tell(p->unit.janitor, SILT_JANITOR_SWEEP, 0, -1);
+}
+
 /* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but
  * two siltds do not know of each other. */
 static void serve_next(struct priv *p)
@@ -184,6 +194,7 @@ static void serve_next(struct priv *p)
     if (p->next_siltd >= 0) {
         silt_close_fd(&p->siltd);
         p->siltd = silt_take_fd(&p->next_siltd);
+        discard_stagings(p);
     }
     start_workers(p);
 }

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FETCH_DEATH_MAX_MS = 10000 }; /* it may have files to close */
+
 static void give(struct silt_priv_job *job, int fd)
 {
     job->out.fds[job->out.nfds++] = fd;
@@ -262,10 +264,17 @@ static int run_export(struct silt_priv_unit *u, struct silt_priv_job *job, struc
     return 0;
 }
 
+/* It has told its result, or nobody wants it any more. What has been taken over by what it read may live on: it shall
+ * not write into an image that is published, nor into a folder that is no longer its. */
+static int end_fetch(const struct silt_priv_unit *u, const struct silt_priv_job *job, int wait_ms, struct silt_error *e)
+{
+    return job->in.nfds == 0 ? 0 : silt_cage_end(u->ids_images, job->in.fds[0], wait_ms, e);
+}
+
 static int run_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     const struct silt_priv_import *i = &job->request.body.import;
-    if (check_staging(i->staging, e) < 0)
+    if (check_staging(i->staging, e) < 0 || end_fetch(u, job, FETCH_DEATH_MAX_MS, e) < 0)
         return -1;
     if (silt_image_commit(u->images, i->staging, i->digest, e) < 0)
         return -1;
@@ -276,7 +285,7 @@ static int run_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struc
 static int run_discard(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     uint32_t staging = job->request.body.import.staging;
-    if (check_staging(staging, e) < 0 || silt_image_discard(u->images, staging, e) < 0)
+    if (check_staging(staging, e) < 0 || end_fetch(u, job, 0, e) < 0 || silt_image_discard(u->images, staging, e) < 0)
         return -1;
     silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
     return 0;
@@ -308,6 +317,7 @@ static const struct op {
     const char *name;
     int fds; /* how many descriptors come with it */
     int (*run)(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e);
+    int more; /* descriptors that may come with it */
 } ops[SILT_PRIV_OP_MAX] = {
     [SILT_PRIV_CREATE] = {"create", 1, run_create},
     [SILT_PRIV_CLAIM] = {"claim", 0, run_claim},
@@ -320,8 +330,8 @@ static const struct op {
     [SILT_PRIV_UNLOG] = {"unlog", 0, run_unlog},
     [SILT_PRIV_IMPORT] = {"import", 2, run_import},
     [SILT_PRIV_EXPORT] = {"export", 3, run_export},
-    [SILT_PRIV_COMMIT] = {"commit", 0, run_commit},
-    [SILT_PRIV_DISCARD] = {"discard", 0, run_discard},
+    [SILT_PRIV_COMMIT] = {"commit", 0, run_commit, 1},
+    [SILT_PRIV_DISCARD] = {"discard", 0, run_discard, 1},
     [SILT_PRIV_FORGET] = {"forget", 0, run_forget},
     [SILT_PRIV_NETWORK] = {"network of", 0, run_network},
     [SILT_PRIV_NETSTAT] = {"counters of", 0, run_netstat},
@@ -339,7 +349,7 @@ static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct 
         return silt_fail(e, SILT_PROTOCOL, "unknown operation %u", op);
     if (job->request.slot >= u->slots)
         return silt_fail(e, SILT_PROTOCOL, "slot %u, at most %u", job->request.slot, u->slots - 1);
-    if (job->in.nfds != ops[op].fds)
+    if (job->in.nfds < ops[op].fds || job->in.nfds > ops[op].fds + ops[op].more)
         return silt_fail(e, SILT_PROTOCOL, "%s with %d descriptors instead of %d", ops[op].name,
                          job->in.nfds, ops[op].fds);
     if (ops[op].run(u, job, e) < 0)

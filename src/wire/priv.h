@@ -37,8 +37,9 @@ enum silt_priv_op {
                                kind PACK, then the configuration), archive (write end), result pipe (write end). silt-fetch
                                runs in its cage, which is the image, read-only. Answer at once: pidfd. It writes the archive,
                                then a struct silt_fetch_result to the result pipe */
-    SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists */
-    SILT_PRIV_DISCARD,      /* body.import: the staging folder goes */
+    SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists. Descriptor, if
+                               any: the pidfd that IMPORT answered; its process is ended before */
+    SILT_PRIV_DISCARD,      /* body.import: the staging folder goes. Descriptor as above */
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
     SILT_PRIV_NETWORK,      /* body.network: a running sandbox's mode; what it forbids is cut off */
     SILT_PRIV_NETSTAT,      /* Answer: body.netstat of a running sandbox, or SILT_UNAVAILABLE */

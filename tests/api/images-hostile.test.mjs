@@ -2,12 +2,13 @@
 // Archives of images that no honest program writes: refused with a sentence, or confined; nothing stays behind and nothing outside is touched.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import zlib from 'node:zlib';
 import { startDaemon } from '../lib/daemon.mjs';
 import { envelope, refused } from '../lib/expect.mjs';
-import { namesIn } from '../lib/host.mjs';
+import { namesIn, processesOf } from '../lib/host.mjs';
 import { dockerArchive, layout, layoutFiles, sha256, SKELETON } from '../lib/oci.mjs';
 import { tar } from '../lib/tar.mjs';
 import { until } from '../lib/wait.mjs';
@@ -224,6 +225,50 @@ test('what is packed more than once is refused', async () => {
 	const twice = bytes => zlib.gzipSync(zlib.gzipSync(bytes));
 	await isRefused(twice(layout({})), 400, /packed more than once/);
 	await isRefused(layout({ pack: twice }), 400, /packed more than once/);
+});
+
+/** Keeps silt-fetch busy for long with a small archive that writes nothing: one layer, many times. */
+function slow(number) {
+	const piece = Buffer.alloc(8 << 20);
+	const count = 16;
+	const head = forged({ name: 'opt/.wh..wh.plnk/zeros' }, block => block.write(`${(piece.length * count).toString(8).padStart(11, '0')}\0`, 124, 'latin1'));
+	const plain = Buffer.concat([head, ...Array(count).fill(piece), end]);
+	const packed = Buffer.concat([zlib.gzipSync(head), ...Array(count).fill(zlib.gzipSync(piece)), zlib.gzipSync(end)]);
+	const many = list => [list[0], ...Array(127).fill(list[1])];
+	return layout({
+		layers: [[...SKELETON, { name: 'opt/first', data: `${number}` }], plain], pack: bytes => (bytes === plain ? packed : bytes),
+		change: { config: c => ({ ...c, rootfs: { ...c.rootfs, diff_ids: many(c.rootfs.diff_ids) } }), manifest: m => ({ ...m, layers: many(m.layers) }) },
+	});
+}
+
+const stagings = () => namesIn(path.join(daemon.state, 'images')).filter(name => name.startsWith('.staging'));
+const fetches = () => processesOf(daemon.instance).filter(p => p.name === 'silt-fetch' && p.state !== 'Z').length;
+
+/** Uploads, waits until layers are being unpacked, gives the connection. */
+async function uploaded(body) {
+	const socket = net.connect(daemon.client.port, daemon.client.host);
+	socket.on('error', () => {});
+	socket.write(`PUT /v1/images/left?kind=host HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Type: application/x-tar\r\nContent-Length: ${body.length}\r\n\r\n`);
+	socket.write(body);
+	await until('the first layer is there', () => stagings().some(name => fs.existsSync(path.join(daemon.state, 'images', name, 'opt/first'))), 60_000);
+	assert.equal(fetches(), 1);
+	return socket;
+}
+
+test('silt-fetch ends when the sender leaves after the upload, and nothing stays', async () => {
+	(await uploaded(slow(1))).resetAndDestroy();
+	await until('silt-fetch has ended', () => fetches() === 0, 15_000);
+	await until('no staging folder is left', () => stagings().length === 0, 30_000);
+	assert.deepEqual((await daemon.api('GET', '/v1/images')).body.images, []);
+});
+
+test('silt-fetch ends with siltd', async () => {
+	const socket = await uploaded(slow(2));
+	process.kill(daemon.siltd(), 'SIGKILL');
+	await until('silt-fetch has ended', () => fetches() === 0, 15_000);
+	socket.destroy();
+	await daemon.healthy();
+	await until('no staging folder is left', () => stagings().length === 0, 30_000);
 });
 
 const PIN = DIGEST;

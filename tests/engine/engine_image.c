@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,11 +160,88 @@ static bool refuses_garbage(struct world *w)
     return true;
 }
 
+/* Starts one that waits for an archive which does not come. */
+static bool start_endless(struct world *w, uint32_t staging, int ret_pipes[2], int *ret_pidfd)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    int input[2], result[2];
+    CHECK(pipe2(input, O_CLOEXEC) == 0 && pipe2(result, O_CLOEXEC) == 0);
+    ask(w, &q, (int[]){input[0], result[1]}, 2, &a, &fds);
+    (void)close(input[0]);
+    (void)close(result[1]);
+    ret_pipes[0] = input[1];
+    ret_pipes[1] = result[0];
+    CHECK(a.ok && fds.nfds == 1);
+    *ret_pidfd = fds.fds[0];
+    return true;
+}
+
+static bool ends_by(struct world *w, enum silt_priv_op op)
+{
+    struct silt_priv_request q = {.op = op, .body.import.staging = 5};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    int pipes[2];
+    silt_auto_fd process = -1;
+    CHECK(start_endless(w, 5, pipes, &process));
+    silt_auto_fd input = pipes[0], result = pipes[1];
+    struct pollfd death = {.fd = process, .events = POLLIN};
+    CHECK(poll(&death, 1, 0) == 0);
+    memset(q.body.import.digest, 0x45, SILT_DIGEST_SIZE);
+    ask(w, &q, &process, 1, &a, &fds);
+    CHECK(a.ok);
+    CHECK(poll(&death, 1, op == SILT_PRIV_COMMIT ? 0 : IMPORT_MAX_MS) == 1); /* published: dead before */
+    ask(w, &q, &process, 1, &a, &fds); /* it has ended: fine, or there is nothing to publish */
+    CHECK(a.ok == (op == SILT_PRIV_DISCARD));
+    return true;
+}
+
+static bool ends_with_its_staging(struct world *w)
+{
+    struct silt_priv_request forget = {.op = SILT_PRIV_FORGET};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    CHECK(ends_by(w, SILT_PRIV_DISCARD));
+    CHECK(ends_by(w, SILT_PRIV_COMMIT));
+    memset(forget.body.import.digest, 0x45, SILT_DIGEST_SIZE);
+    ask(w, &forget, NULL, 0, &a, &fds);
+    CHECK(a.ok);
+    return true;
+}
+
+static bool ends_no_others(struct world *w)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = 5};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    silt_auto_fd process = pidfd_open(pid, 0), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct pollfd death = {.fd = process, .events = POLLIN};
+    ask(w, &q, &process, 1, &a, &fds);
+    bool refused = !a.ok && a.body.error.code == SILT_INVALID, lives = poll(&death, 1, 0) == 0;
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    CHECK(refused && lives);
+    ask(w, &q, &file, 1, &a, &fds);
+    CHECK(!a.ok && a.body.error.code == SILT_INVALID);
+    ask(w, &q, (int[]){process, file}, 2, &a, &fds);
+    CHECK(!a.ok && a.body.error.code == SILT_PROTOCOL);
+    return true;
+}
+
 const struct test image_tests[] = {
     {"an image whose /dev, /proc or /sys is a symlink is refused", refuses_symlinks, NULL},
     {"folders that an image lacks are made in the layer", makes_missing_folders, NULL},
     {"a sandbox needs an image that exists", needs_an_image, NULL},
     {"a tar becomes an image, and is forgotten again", imports, needs_fetch},
     {"garbage does not become an image", refuses_garbage, needs_fetch},
+    {"silt-fetch ends before its folder is published or goes", ends_with_its_staging, needs_fetch},
+    {"who gives up an import can end no process but silt-fetch", ends_no_others, needs_fetch},
     {NULL, NULL, NULL},
 };

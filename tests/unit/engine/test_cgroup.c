@@ -68,6 +68,15 @@ TEST(limits_are_written_and_changed)
     close_groups();
 }
 
+TEST(what_unpacks_images_has_a_limit_of_memory)
+{
+    struct silt_cgroups c;
+    open_groups(&c);
+    assert_file("unit/fetch/memory.max", "2147483648");
+    assert_file("unit/fetch/memory.swap.max", "0");
+    close_groups();
+}
+
 TEST(statistics_are_read_from_the_guests_group)
 {
     struct silt_cgroups c;

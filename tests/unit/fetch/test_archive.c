@@ -408,6 +408,31 @@ TEST(folders_that_only_a_path_names_are_counted)
     assert_int_equal(result.entries, 1001);
 }
 
+TEST(what_would_fill_the_disk_is_refused)
+{
+    struct silt_archive_limits limits = silt_archive_defaults;
+    (void)state;
+    limits.spare = UINT64_MAX;
+    limits.spare_part = 1;
+    tar_add(&tar, (struct tar_entry){.name = "a", .type = '0', .data = "x"});
+    tar_end(&tar);
+    assert_int_equal(unpack_with(limits), -1);
+    assert_int_equal(e.code, SILT_NO_SPACE);
+    assert_int_not_equal(access("a", F_OK), 0);
+}
+
+TEST(what_would_fill_the_disk_is_not_spooled)
+{
+    struct silt_archive_limits limits = silt_archive_defaults;
+    (void)state;
+    limits.spare = UINT64_MAX;
+    limits.spare_part = 1;
+    tar_add(&tar, (struct tar_entry){.name = "oci-layout", .type = '0', .data = "{}"});
+    tar_end(&tar);
+    assert_int_equal(unpack_with(limits), -1);
+    assert_int_equal(e.code, SILT_NO_SPACE);
+}
+
 TEST(endless_stream_is_cut)
 {
     struct silt_archive_limits limits = silt_archive_defaults;
@@ -549,6 +574,8 @@ int main(void)
         RUN(too_many_bytes_are_refused_before_they_are_written),
         RUN(too_many_entries_are_refused),
         RUN(folders_that_only_a_path_names_are_counted),
+        RUN(what_would_fill_the_disk_is_refused),
+        RUN(what_would_fill_the_disk_is_not_spooled),
         RUN(endless_stream_is_cut),
         RUN(gzip_is_unpacked),
         RUN(zstd_is_unpacked),

@@ -7,11 +7,14 @@
 #include "tar.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -56,17 +59,11 @@ static void map_ids(pid_t pid)
     }
 }
 
-static struct run run_fetch(silt_slice tar)
+/* Takes the write end of `result`. */
+static pid_t start_fetch(int in, int result[2])
 {
-    struct run r = {0};
-    int result[2], go[2];
+    int go[2];
     char byte;
-    silt_auto_fd in = memfd_create("tar", MFD_CLOEXEC);
-    struct silt_fetch_order order = {.format = SILT_FETCH_AUTO};
-    assert_int_equal(write(in, &order, sizeof(order)), sizeof(order));
-    assert_int_equal(silt_fd_write_all(in, tar, &e), 0);
-    assert_int_equal(lseek(in, 0, SEEK_SET), 0);
-    assert_int_equal(pipe2(result, O_CLOEXEC), 0);
     assert_int_equal(silt_fd_pair(SOCK_STREAM, go, &e), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -77,10 +74,24 @@ static struct run run_fetch(silt_slice tar)
     assert_int_equal(read(go[0], &byte, 1), 1);
     map_ids(pid);
     assert_int_equal(write(go[0], "m", 1), 1);
+    silt_close_fd(&go[0]);
+    return pid;
+}
+
+static struct run run_fetch(silt_slice tar)
+{
+    struct run r = {0};
+    int result[2];
+    silt_auto_fd in = memfd_create("tar", MFD_CLOEXEC);
+    struct silt_fetch_order order = {.format = SILT_FETCH_AUTO};
+    assert_int_equal(write(in, &order, sizeof(order)), sizeof(order));
+    assert_int_equal(silt_fd_write_all(in, tar, &e), 0);
+    assert_int_equal(lseek(in, 0, SEEK_SET), 0);
+    assert_int_equal(pipe2(result, O_CLOEXEC), 0);
+    pid_t pid = start_fetch(in, result);
     r.size = read(result[0], &r.result, sizeof(r.result));
     assert_int_equal(waitpid(pid, &r.status, 0), pid);
     silt_close_fd(&result[0]);
-    silt_close_fd(&go[0]);
     return r;
 }
 
@@ -167,6 +178,45 @@ TEST(many_files_are_unpacked_behind_the_filter)
     assert_int_equal(r.result.bytes, 30000);
 }
 
+/* It waits for bytes that never come: only the signal can tell it. */
+static void assert_ends(bool is_inside)
+{
+    int input[2], result[2], status = -1;
+    struct silt_fetch_order order = {.format = SILT_FETCH_AUTO};
+    assert_int_equal(pipe2(input, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(result, O_CLOEXEC), 0);
+    assert_int_equal(write(input[1], &order, sizeof(order)), sizeof(order));
+    int reader = silt_take_fd(&result[0]);
+    if (!is_inside)
+        silt_close_fd(&reader); /* before it has begun */
+    pid_t pid = start_fetch(input[0], result);
+    silt_auto_fd pidfd = pidfd_open(pid, 0);
+    struct pollfd death = {.fd = pidfd, .events = POLLIN};
+    int left = 1;
+    for (int i = 0; is_inside && i < 3000 && left > 0; i++) { /* until it has read its order */
+        assert_int_equal(ioctl(input[0], FIONREAD, &left), 0);
+        (void)poll(NULL, 0, 10);
+    }
+    silt_close_fd(&reader);
+    assert_int_equal(poll(&death, 1, 30000), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    silt_close_fd(&input[0]);
+    silt_close_fd(&input[1]);
+}
+
+TEST(it_ends_when_nobody_waits_for_its_result)
+{
+    (void)state;
+    assert_ends(true);
+}
+
+TEST(it_ends_when_nobody_has_ever_waited)
+{
+    (void)state;
+    assert_ends(false);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -181,6 +231,8 @@ int main(int argc, char **argv)
         RUN(owners_are_kept_within_the_range),
         RUN(refusal_is_told_with_the_entry),
         RUN(many_files_are_unpacked_behind_the_filter),
+        RUN(it_ends_when_nobody_waits_for_its_result),
+        RUN(it_ends_when_nobody_has_ever_waited),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(program);
