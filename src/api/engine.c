@@ -227,9 +227,10 @@ void silt_engine_init(struct silt_engine *g, struct silt_api *api, struct silt_c
     *g = (struct silt_engine){.api = api, .all = all};
     silt_list_init(&g->entries);
     silt_list_init(&g->doors);
+    silt_list_init(&g->waits);
     silt_list_init(&g->execs);
     all->hooks = (struct silt_containers_hooks){
-        .cut = silt_ingress_cut, .listen = silt_ingress_listen, .unlisten = silt_ingress_unlisten, .context = g};
+        .cut = silt_ingress_cut, .listen = silt_ingress_listen, .unlisten = silt_ingress_unlisten, .waits = silt_engine_waits, .context = g};
 }
 
 int silt_engine_open(struct silt_engine *g, int listen_fd, const struct silt_http_limits *limits, struct silt_error *e)
@@ -273,6 +274,7 @@ void silt_engine_free(struct silt_engine *g)
     if (g->all == NULL)
         return;
     silt_engine_execs_free(g);
+    silt_engine_waits_free(g);
     silt_ingress_free(g);
     silt_http_server_free(g->server);
     silt_http_server_free(g->wire);

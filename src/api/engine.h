@@ -20,6 +20,7 @@ struct silt_engine {
     size_t entry_count;
     size_t strangers;       /* of them: who is turned away as soon as it has said something */
     struct silt_link doors; /* struct door: listening sockets of sidecars */
+    struct silt_link waits; /* struct standing: of clients of an earlier siltd */
     struct silt_link execs; /* struct silt_engine_exec, oldest first */
     size_t exec_count;
 };
@@ -71,6 +72,9 @@ void silt_ingress_cut(void *context, struct silt_container *c);
 void silt_ingress_free(struct silt_engine *g);
 /* engine_sidecar.c: hooks of the server */
 void silt_sidecar_on_request(void *context, struct silt_http_request *r);
+/* engine_wait.c */
+void silt_engine_waits(void *context, struct silt_container *c, int fd);
+void silt_engine_waits_free(struct silt_engine *g);
 /* engine_exec.c */
 void silt_engine_execs_free(struct silt_engine *g);
 

@@ -506,8 +506,11 @@ SILT_HANDLER(silt_engine_container_wait)
         silt_engine_refuse(r, 400, "invalid condition: \"%.*s\"", (int)(condition.len < 100 ? condition.len : 100), condition.data);
         return;
     }
-    if (silt_container_wait(c, &new_wait(r, removed, false)->wait, &code))
+    struct wait *w = new_wait(r, removed, false);
+    if (silt_container_wait(c, &w->wait, &code))
         answer_code(r, code);
+    else if (silt_http_connection(r) >= 0)
+        silt_container_wait_keep(&w->wait, silt_http_connection(r));
 }
 
 SILT_HANDLER(silt_engine_container_stop)

@@ -115,6 +115,7 @@ void silt_http_redirect(struct silt_http_request *r, silt_slice path);
 void silt_http_redirect_query(struct silt_http_request *r, silt_slice query);
 /* The uid of who is at the other end of a unix socket; UINT32_MAX: not known. */
 uint32_t silt_http_peer(const struct silt_http_request *r);
+int silt_http_connection(const struct silt_http_request *r); /* borrowed; -1: it is gone */
 /* Gives the connection away instead of an answer, at once: when everything before this request is answered, on_taken is
  * called with the socket, which is the callee's (non-blocking), and with what the client has said behind the head of this request (its body, if
  * it has one), valid during the call. The request is gone after that; on_gone may come instead. The server counts it no more. */

@@ -72,6 +72,12 @@ void silt_http_redirect_query(struct silt_http_request *r, silt_slice query)
     exchange_of(r)->head.query = query;
 }
 
+int silt_http_connection(const struct silt_http_request *r)
+{
+    const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;
+    return x->conn != NULL ? x->conn->watch.fd : -1;
+}
+
 uint32_t silt_http_peer(const struct silt_http_request *r)
 {
     const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;

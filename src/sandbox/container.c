@@ -67,6 +67,9 @@ static struct silt_loop *loop_of(const struct silt_container *c)
     return c->all->registry->loop;
 }
 
+/* silt-super keeps the connection of who waits under a number of its own. */
+static const uint64_t WAITS = 1ULL << 63;
+
 static void tell_unlisten(struct silt_containers *all, uint64_t number)
 {
     struct silt_super_note note = {.type = SILT_SUPER_UNLISTEN, .number = number};
@@ -149,6 +152,15 @@ static void free_container(struct silt_grave *g)
     free(c);
 }
 
+static void drop_kept(struct silt_container_wait *w)
+{
+    struct silt_container *c = w->container;
+    if (c->kept != w)
+        return;
+    c->kept = NULL;
+    tell_unlisten(c->all, WAITS | c->row.number);
+}
+
 static void tell_waits(struct silt_container *c, bool removed)
 {
     struct silt_link all;
@@ -163,6 +175,7 @@ static void tell_waits(struct silt_container *c, bool removed)
     while (!silt_list_empty(&all)) {
         struct silt_container_wait *w = silt_list_first(&all, struct silt_container_wait, link);
         silt_list_remove(&w->link);
+        drop_kept(w);
         w->on_done(w, c->row.exit_code);
     }
 }
@@ -372,7 +385,7 @@ void silt_container_condemn(struct silt_container *c)
         condemn(c);
 }
 
-/* A workerd whose wait broke with siltd takes its container for ended, and does not look. It removes what it believes to be a leftover: when its object goes,
+/* A workerd whose wait broke (silt-super had no room for it) takes its container for ended, and does not look. It removes what it believes to be a leftover: when its object goes,
  * or when the next start finds the name taken. One that knows better (its wait did not break, or it looked after its own restart) waits for the end. */
 void silt_container_remove(struct silt_container *c, bool unsure, struct silt_container_ask *a)
 {
@@ -398,11 +411,44 @@ void silt_container_ask_leave(struct silt_container_ask *a)
 void silt_container_wait_leave(struct silt_container_wait *w)
 {
     silt_list_remove(&w->link);
+    drop_kept(w);
+}
+
+void silt_container_wait_keep(struct silt_container_wait *w, int connection)
+{
+    struct silt_container *c = w->container;
+    struct silt_super_note note = {.type = SILT_SUPER_LISTEN, .number = WAITS | c->row.number};
+    struct silt_parcel p = {.data = &note, .len = sizeof(note), .fds = {connection}, .nfds = 1};
+    struct silt_error e;
+    if (c->spec.kind != SILT_CONTAINER_APP || w->removed)
+        return;
+    if (connection < 0 || silt_fd_send(c->all->registry->super, &p, &e) == 0)
+        c->kept = w;
+    else
+        silt_log(SILT_LOG_WARN, "super.tell", "container=%.12s error=%s", c->row.id, e.text);
+}
+
+static bool is_of_wait(struct silt_containers *all, uint64_t number, int *fd)
+{
+    if ((number & WAITS) == 0)
+        return false;
+    silt_list_each(it, &all->list)
+    {
+        struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (c->row.number == (number & ~WAITS) && c->spec.kind == SILT_CONTAINER_APP && all->hooks.waits != NULL && *fd >= 0) {
+            all->hooks.waits(all->hooks.context, c, silt_take_fd(fd));
+            if (c->kept != NULL)
+                return true;
+        }
+    }
+    tell_unlisten(all, number);
+    return true;
 }
 
 bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w, int32_t *ret_code)
 {
     silt_list_init(&w->link);
+    w->container = c;
     bool over = c->state == SILT_CONTAINER_IS_CREATED || c->state == SILT_CONTAINER_IS_EXITED;
     if (!w->removed && over) {
         *ret_code = c->row.exit_code;
@@ -696,6 +742,8 @@ static bool is_late(const struct silt_container *c, uint32_t question)
 void silt_containers_on_listener(struct silt_containers *all, uint64_t number, uint32_t question, int fd)
 {
     silt_auto_fd own = fd;
+    if (is_of_wait(all, number, &own))
+        return;
     silt_list_each(it, &all->list)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);

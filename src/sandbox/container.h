@@ -29,6 +29,7 @@ enum silt_container_state {
 /* Waits for an end or for the removal; embedded, must leave before it goes. */
 struct silt_container_wait {
     struct silt_link link;
+    struct silt_container *container; /* borrowed */
     bool removed; /* what it waits for */
     void (*on_done)(struct silt_container_wait *w, int32_t code);
 };
@@ -64,6 +65,7 @@ struct silt_container {
     struct silt_link starters;     /* struct silt_container_ask */
     struct silt_link waits;        /* struct silt_container_wait */
     struct silt_link removers;     /* struct silt_container_ask */
+    struct silt_container_wait *kept; /* borrowed: the one whose connection silt-super has, too */
     uint32_t drops;                /* connections that are being cut */
     struct silt_timer delay, stop;
     struct silt_mounting *mounting; /* container_volume.c's; NULL: nothing is being copied */
@@ -74,6 +76,7 @@ struct silt_containers_hooks {
     void (*cut)(void *context, struct silt_container *c); /* connections that the API serves itself */
     void (*listen)(void *context, struct silt_container *c, int fd); /* a sidecar's socket; takes it */
     void (*unlisten)(void *context, struct silt_container *c);
+    void (*waits)(void *context, struct silt_container *c, int fd); /* who waited for its end when an earlier siltd died; takes it */
     void *context;
 };
 
@@ -117,6 +120,8 @@ void silt_container_condemn(struct silt_container *c);
 /* At once when it is so already: true, and the code. */
 bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w, int32_t *ret_code);
 void silt_container_wait_leave(struct silt_container_wait *w);
+/* It waits; the next siltd shall answer it, if this one dies. The newest one of a container only. -1: silt-super has it already. */
+void silt_container_wait_keep(struct silt_container_wait *w, int connection);
 void silt_container_ask_leave(struct silt_container_ask *a); /* fine when it is over, but was initialized */
 /* Its sandbox, made if it is not there, running: `w` is told. */
 int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e);

@@ -160,6 +160,17 @@ static void on_listen(struct silt_super *s, uint64_t number, uint32_t question)
     (void)tell(&s->programs[SILT_PROGRAM_SILTD], &note, &fds);
 }
 
+/* Not one of ours: somebody waits at its other end for an answer, and the next siltd gives it. */
+static void on_keep_connection(struct silt_super *s, uint64_t number, struct silt_parcel *fds)
+{
+    silt_keep_drop_listener(&s->keep, number);
+    if (fds->nfds == 1 && silt_keep_put_listener(&s->keep, number, fds->fds[0]))
+        fds->nfds = 0;
+    else
+        silt_log(SILT_LOG_WARN, "keep.refused", "number=%llu", (unsigned long long)number);
+    s->next_listener = s->keep.listener_count;
+}
+
 static void on_note(struct silt_super *s, const struct silt_super_note *note,
                     struct silt_parcel *fds)
 {
@@ -177,7 +188,10 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
         silt_super_on_ready(s);
         return;
     case SILT_SUPER_LISTEN:
-        on_listen(s, note->number, note->key);
+        if (fds->nfds > 0)
+            on_keep_connection(s, note->number, fds);
+        else
+            on_listen(s, note->number, note->key);
         return;
     case SILT_SUPER_UNLISTEN:
         silt_keep_drop_listener(&s->keep, note->number);

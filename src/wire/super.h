@@ -13,7 +13,8 @@
  * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
  * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL.
  * It also makes, for siltd, listening sockets on loopback (LISTEN; `number` is siltd's own), and keeps them
- * in the same way: a siltd is told of each, by LISTENER, when it is made and when it is born. */
+ * in the same way: a siltd is told of each, by LISTENER, when it is made and when it is born. Connections whose
+ * clients wait for an answer are kept like these. */
 #pragma once
 
 #include <stdint.h>
@@ -53,7 +54,8 @@ enum silt_super_message {
     SILT_SUPER_CERTIFICATE, /* super -> silt-proxy, preview: two files, certificate and key, at its birth and when they have changed. It
                                answers with a struct silt_super_told */
     SILT_SUPER_LISTEN,   /* siltd -> super: number: make a listening socket on 127.0.0.1, on a free port; key: which question this is, not 0.
-                            Answer: LISTENER with the same key */
+                            Answer: LISTENER with the same key. With a descriptor: keep that one in the same way, in place of
+                            what is there; no answer */
     SILT_SUPER_UNLISTEN, /* siltd -> super: number: it goes */
     SILT_SUPER_LISTENER, /* super -> siltd: number, the socket; without it: it could not be made. key 0: it was kept */
     SILT_SUPER_MESSAGE_MAX
@@ -82,4 +84,4 @@ struct silt_super_told {
 };
 
 enum { SILT_SUPER_CONTEXT_FDS = 3, SILT_SUPER_CONTEXTS_MAX = 64 }; /* per sandbox */
-enum { SILT_SUPER_LISTENERS_MAX = 4096 };
+enum { SILT_SUPER_LISTENERS_MAX = 8192 };

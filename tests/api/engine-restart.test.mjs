@@ -2,10 +2,12 @@
 // Containers and siltd's death, many of them at once, and nothing that stays behind.
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, talk } from '../lib/engine.mjs';
+import * as host from '../lib/host.mjs';
 import { until, within } from '../lib/wait.mjs';
 
 const MANY = 44;
@@ -22,6 +24,19 @@ async function killSiltd(of = daemon, its = engine) {
 	await until('a new siltd', () => of.programs('siltd').some(other => other !== pid), 30_000);
 	await of.healthy();
 	await until('the engine socket', async () => (await its.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200, 30_000);
+}
+
+/** How many connections to the engine socket silt-super has. */
+const kept = () => fs.readFileSync('/proc/net/unix', 'utf8').split('\n').map(line => line.trim().split(/\s+/))
+	.filter(([, , , flags, , , inode, file]) => file === engine.socket && flags === '00000000' && host.hasOpen(daemon.pid, `socket:[${inode}]`)).length;
+
+/** Sends a request and does not wait for its answer, but until siltd has taken it. */
+async function begin(t, method, url) {
+	const socket = net.connect(engine.socket).on('error', () => {});
+	t.after(() => socket.destroy());
+	await new Promise(resolve => socket.write(`${method} ${url} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`, resolve));
+	await engine.expect(200, 'GET', '/_ping'); // served after it
+	return socket;
 }
 
 const execute = async (port, command) => {
@@ -129,6 +144,28 @@ test('while a container ends a person may still say that its files go, and a sil
 	await assert.rejects(broken);
 	await until('its removal', async () => (await its.ask('GET', `/containers/${removed}/json`)).status === 404);
 	assert.equal(await make(removed), 'none\n');
+});
+
+test('who waits for the end of a container does not notice the death of siltd', async t => {
+	const [app, other, left] = [await engine.app(t), await engine.app(t), await engine.app(t)];
+	const waits = [app, other].map(({ name }) => engine.wait(name));
+	const leaving = await begin(t, 'POST', `/containers/${left.name}/wait`);
+	for (const wait of waits)
+		wait.catch(() => {});
+	await until('silt-super has the connections, too', () => kept() === 3, 30_000);
+	await execute(app.port, 'echo x > /workspace/file');
+	await killSiltd();
+	leaving.destroy();
+	await killSiltd(); // what was kept once is kept again
+	await engine.expect(204, 'POST', `/containers/${other.id}/kill?signal=SIGTERM`);
+	assert.deepEqual((await waits[1]).json, { StatusCode: 0 });
+	await engine.expect(204, 'DELETE', `/containers/${app.id}?force=true`); // of who knows that it runs
+	assert.deepEqual((await waits[0]).json, { StatusCode: 137 });
+	await engine.create(app.name);
+	await engine.expect(204, 'POST', `/containers/${app.id}/start`, '');
+	assert.equal(await execute(await engine.port(`${app.name}-proxy`), 'cat /workspace/file 2>/dev/null || echo none'), 'none\n');
+	await engine.expect(204, 'DELETE', `/containers/${left.id}?force=true`);
+	await until('silt-super keeps no connection', () => kept() === 0, 30_000);
 });
 
 test('a program that ends while there is no siltd has ended when there is one', async t => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// siltd dies under the real workerd, whose wait for the end of its container breaks with it.
+// siltd dies under the real workerd, which waits for the end of its container.
 import './lib/fetched.mjs';
 import '../lib/inside.mjs';
 import assert from 'node:assert/strict';
@@ -46,11 +46,12 @@ const execute = (transport, command) => until(`${command} by ${transport}`, asyn
 }, 60_000);
 
 for (const transport of ['http', 'websocket', 'rpc'])
-	test(`files are still there after the death of siltd, and gone after a destroy(): by ${transport}`, async () => {
-		await execute(transport, 'echo kept > /workspace/file');
-		for (let i = 0; i < 2; i++) { // what a restart has spared once is spared again
+	test(`files and processes are still there after the death of siltd, and gone after a destroy(): by ${transport}`, async () => {
+		const { stdout: pid } = await execute(transport, 'echo kept > /workspace/file; sleep 100000 > /dev/null 2>&1 & echo $!');
+		for (let i = 0; i < 2; i++) {
 			await killSiltd();
 			assert.equal((await execute(transport, 'cat /workspace/file')).stdout, 'kept\n');
+			assert.equal((await execute(transport, `kill -0 ${pid.trim()} && echo alive`)).stdout, 'alive\n', 'workerd has not noticed');
 		}
 		assert.equal((await call(`/${transport}/destroy`)).status, 200);
 		assert.notEqual((await execute(transport, 'cat /workspace/file')).exitCode, 0);
