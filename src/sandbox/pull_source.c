@@ -57,7 +57,7 @@ bool silt_pull_names_registry(const struct silt_pull_source *s)
 int silt_pull_read(silt_slice text, struct silt_pull_source *ret, struct silt_error *e)
 {
     silt_slice digest = text, path = text;
-    bool pinned = memchr(text.data, '@', text.len) != NULL;
+    bool pinned = text.len > 0 && memchr(text.data, '@', text.len) != NULL;
     if (text.len == 0)
         return silt_fail(e, SILT_INVALID, "image name of 0 bytes");
     if (pinned)

@@ -25,8 +25,11 @@ before(async () => {
 	await pulled(daemon, { reference: `${OPEN}/honest` });
 });
 after(async () => {
-	await daemon?.stop();
-	await registries?.stop();
+	try {
+		await daemon?.stop();
+	} finally {
+		await registries?.stop();
+	}
 });
 
 const base64 = bytes => Buffer.from(bytes).toString('base64');

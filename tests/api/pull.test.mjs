@@ -22,8 +22,11 @@ before(async () => {
 	small = text => image([root(), [{ name: 'hello', data: text }]]);
 });
 after(async () => {
-	await daemon?.stop();
-	await registries?.stop();
+	try {
+		await daemon?.stop();
+	} finally {
+		await registries?.stop();
+	}
 });
 
 const remove = name => daemon.api('DELETE', `/v1/images/${encodeURIComponent(name)}`);

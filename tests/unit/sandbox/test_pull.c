@@ -49,6 +49,9 @@ TEST(a_reference_tells_registry_address_and_name)
 
 TEST(what_is_no_reference_is_refused)
 {
+    struct silt_pull_source none;
+    struct silt_error e;
+    assert_int_equal(silt_pull_read((silt_slice){NULL, 0}, &none, &e), -1);
     assert_refused("", "0 bytes");
     assert_refused("@" DIGEST, "image name");
     assert_refused("a@", "64 digits");
