@@ -554,6 +554,15 @@ static bool is_of_another_image(struct silt_container *c, const struct silt_sand
            || memcmp(s->row.digest, image.digest, SILT_DIGEST_SIZE) != 0;
 }
 
+/* Its name has moved on since, before there were files: it may do so again, after. */
+static void follow_image(struct silt_container *c, const struct silt_container_image *image)
+{
+    if (memcmp(c->row.digest, image->digest, SILT_DIGEST_SIZE) == 0)
+        return;
+    memcpy(c->row.digest, image->digest, SILT_DIGEST_SIZE);
+    save(c);
+}
+
 int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e)
 {
     struct silt_registry *r = c->all->registry;
@@ -574,6 +583,7 @@ int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct s
     silt_buf_init(&labels, 4096);
     if (silt_container_image(r, c->spec.image, &image, e) < 0)
         return -1;
+    follow_image(c, &image);
     write_labels(c, &labels);
     struct silt_sandbox_options o = {.image = silt_slice_of(image.name),
                                      .limits = r->default_limits,

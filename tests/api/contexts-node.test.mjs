@@ -57,8 +57,8 @@ test('typescript: enums, parameter properties and namespaces', async t => {
 test('the kernel has its own descriptors within the table that a process begins with', async t => {
 	const box = await daemon.box(t);
 	const id = await context(box, { language: 'javascript' });
-	const { results } = await run(box, id, 'Number(/^FDSize:\\s*(\\d+)/m.exec(fs.readFileSync("/proc/self/status", "utf8"))[1])');
-	assert.equal(results[0].json ?? Number(results[0].text), 64);
+	const { results } = await run(box, id, 'fs.readdirSync("/proc/self/fd").map(Number).filter(fd => fd >= 60 && fd < 64)');
+	assert.ok(results[0].json.length >= 3, `of ours there are ${JSON.stringify(results[0].json)}`);
 });
 
 test('javascript contexts survive a killed siltd', async t => {

@@ -100,6 +100,21 @@ test('what an image names as its user does not keep a container from trusting th
 	}
 });
 
+test('a container of an image whose name moves on twice before its start keeps what was put into it', async t => {
+	const name = newName();
+	const port = await engine.sidecar(t, `${name}-proxy`);
+	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
+	const image = `moving-${randomUUID()}`;
+	const move = number => built(daemon, { Dockerfile: `FROM base\nRUN echo ${number} > /number\n` }, { names: [image] });
+	await move(1);
+	await engine.create(name, { image });
+	await move(2);
+	assert.equal((await put(name, '/srv', tar([{ name: 'a', data: 'put' }]))).status, 200);
+	await move(3);
+	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+	assert.equal((await run(port, 'cat /number /srv/a')).stdout, '2\nput');
+});
+
 test('volumes are made, found by a part of their name, and removed', async () => {
 	const name = `workerd-snap-${randomUUID()}`;
 	const labels = { 'dev.workerd.snapshot-created-at': '1' };

@@ -8,6 +8,7 @@ import { median, milliseconds, until } from '../lib/wait.mjs';
 export const without = ['pids_limit'];
 
 const LIMIT = 64;
+const LOOKS = 5;
 const WANTED = 400;
 
 const started = text => Number(/^started (\d+)/.exec(text)[1]);
@@ -42,11 +43,12 @@ bothWays('B5 fork bomb and thread bomb', {
 		const stream = await box.open('bomb() { bomb | bomb & }; bomb; wait', { sessionId: SESSIONLESS });
 		stream.resume();
 		await until('the bomb went off', async () => (await box.info()).usage.pids >= LIMIT - 8, 30_000);
+		const looks = []; // other tests make a noise, too: most of them have to be good, not one
 		await until("a neighbour's command takes as long as before", async () => {
-			const loud = await latency(neighbour);
+			looks.push(await latency(neighbour));
 			assert.ok((await box.info()).usage.pids <= LIMIT);
-			return loud <= quiet * 2 + 2;
-		});
+			return looks.length >= LOOKS && median(looks) <= quiet * 2 + 2;
+		}, 60_000);
 		stream.destroy();
 		await box.destroy();
 		assert.equal(await box.out('echo new'), 'new\n');
