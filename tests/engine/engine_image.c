@@ -161,7 +161,7 @@ static bool refuses_garbage(struct world *w)
 }
 
 /* Starts one that waits for an archive which does not come. */
-static bool start_endless(struct world *w, uint32_t staging, int ret_pipes[2], int *ret_pidfd)
+static bool start_endless(struct world *w, uint32_t staging, int *ret_input, int *ret_result, int *ret_pidfd)
 {
     struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
     struct silt_priv_answer a;
@@ -171,8 +171,8 @@ static bool start_endless(struct world *w, uint32_t staging, int ret_pipes[2], i
     ask(w, &q, (int[]){input[0], result[1]}, 2, &a, &fds);
     (void)close(input[0]);
     (void)close(result[1]);
-    ret_pipes[0] = input[1];
-    ret_pipes[1] = result[0];
+    *ret_input = input[1];
+    *ret_result = result[0];
     CHECK(a.ok && fds.nfds == 1);
     *ret_pidfd = fds.fds[0];
     return true;
@@ -183,10 +183,8 @@ static bool ends_by(struct world *w, enum silt_priv_op op)
     struct silt_priv_request q = {.op = op, .body.import.staging = 5};
     struct silt_priv_answer a;
     struct silt_parcel fds;
-    int pipes[2];
-    silt_auto_fd process = -1;
-    CHECK(start_endless(w, 5, pipes, &process));
-    silt_auto_fd input = pipes[0], result = pipes[1];
+    silt_auto_fd process = -1, input = -1, result = -1;
+    CHECK(start_endless(w, 5, &input, &result, &process));
     struct pollfd death = {.fd = process, .events = POLLIN};
     CHECK(poll(&death, 1, 0) == 0);
     memset(q.body.import.digest, 0x45, SILT_DIGEST_SIZE);
