@@ -212,7 +212,7 @@ static void write_reference(struct silt_buf *b, silt_slice from, silt_slice tag)
 }
 
 /* What workerd's own sidecar would be is served by us: it is never fetched. A name without a registry that is here is ours: a stranger's
- * image of that name on docker.io does not take its place. */
+ * image of that name on docker.io does not take its place, nor that of `base`, whoever it is said to come from. */
 SILT_HANDLER(silt_engine_image_create)
 {
     silt_slice from = silt_engine_query(r, "fromImage"), tag = silt_engine_query(r, "tag");
@@ -238,7 +238,7 @@ SILT_HANDLER(silt_engine_image_create)
     bool here = silt_image_find(silt_engine_of(r)->all->registry, silt_slice_of(source.name), &mapped) != NULL;
     if (mapped)
         answer(r, "Image is mapped to one of this machine");
-    else if (here && !silt_pull_names_registry(&source))
+    else if (here && (!silt_pull_names_registry(&source) || silt_image_is_reserved(silt_engine_of(r)->all->registry, source.name)))
         answer(r, "Image is up to date");
     else
         start(r, &source, here);

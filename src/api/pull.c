@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/sse.h"
 #include "base/reference.h"
+#include "sandbox/image.h"
 
 #include <stdlib.h>
 
@@ -153,6 +154,10 @@ static void parsed(struct silt_call *c)
     }
     if (name.data != NULL && silt_reference_read(name, other, &e) < 0) {
         silt_api_refuse_field(c->request, "name", e.text);
+        return;
+    }
+    if (name.data == NULL && silt_image_is_reserved(c->api->registry, source.name)) {
+        silt_api_refuse_field(c->request, "name", "is needed here: by itself this image would take the place of one that Silt uses");
         return;
     }
     if (name.data != NULL)

@@ -32,6 +32,8 @@ struct silt_image_name {
 /* By a name however it is spelled, by sha256:<hex>, by the first twelve or more digits of a digest that only one has; then
  * by the operator's map of names (setting images.map), of which *ret_mapped (may be NULL) tells. */
 struct silt_image *silt_image_find(struct silt_registry *r, silt_slice reference, bool *ret_mapped);
+/* One that sandboxes get without asking for it, or that the operator's map knows: only a caller gives it, no archive takes it. */
+bool silt_image_is_reserved(const struct silt_registry *r, const char *name);
 struct silt_image *silt_image_by_digest(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
 /* Of a sandbox; NULL only if the store has lost it. */
 struct silt_image *silt_image_of(const struct silt_sandbox *s);

@@ -10,6 +10,4 @@ void silt_seals_forget(struct silt_registry *r); /* the daemon ends: their memor
 bool silt_image_is_forgotten(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
 bool silt_imports_publish(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
 void silt_imports_on_forgotten(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
-/* One that sandboxes get without asking for it, or that the operator's map knows: only a caller gives it, no archive takes it. */
-bool silt_image_is_reserved(const struct silt_registry *r, const char *name);
 void silt_image_add_name(struct silt_image *i, const char *name); /* one that nobody has */

@@ -131,6 +131,8 @@ test('a registry without TLS is one that the operator has named', async t => {
 test('requests that make no sense are refused', async () => {
 	for (const reference of [undefined, '', 'A', 'a b', '../a', 'docker://a', '--help', 'a@sha256:1', 'localhost:5000/a', '127.0.0.1/a', 'docker.io/evil.test/a', 'a'.repeat(300), 7])
 		refused(await daemon.api('POST', '/v1/images/pull', { reference }), 400, 'VALIDATION_FAILED');
+	for (const ours of ['base', 'docker.io/library/base', 'host', 'cloudflare/sandbox:0.4'])
+		refused(await daemon.api('POST', '/v1/images/pull', { reference: ours }), 400, 'VALIDATION_FAILED');
 	const reference = `${OPEN}/team/app:1`;
 	for (const more of [{ name: 'A' }, { username: 'a:b', password: 'x' }, { username: 'a'.repeat(257) }, { username: 'a', password: 'x'.repeat(20_000) }, { username: 1 }, { name: 'a\0' }])
 		refused(await daemon.api('POST', '/v1/images/pull', { reference, ...more }), 400, 'VALIDATION_FAILED');
@@ -205,12 +207,14 @@ test('an image that is here is not replaced by a stranger on docker.io, and is u
 	await pulled(daemon, { reference: `${OPEN}/here:1`, name: 'here:1' });
 	const local = await docker('pull', 'here:1');
 	assert.deepEqual(local, { code: 0, said: 'Image is up to date\n' });
+	assert.equal((await daemon.api('POST', '/v1/images/here:1/tag?name=base')).status, 201);
+	assert.deepEqual(await docker('pull', 'docker.io/library/base'), local, 'nor is what sandboxes are made from');
 	assert.equal((await daemon.api('POST', '/v1/images/here:1/tag?name=nowhere.example.test/here:1')).status, 201);
 	const gone = await docker('pull', 'nowhere.example.test/here:1');
 	assert.equal(gone.code, 0, gone.said);
 	assert.match(gone.said, /could not be asked/);
 	assert.equal(await hello(t, 'nowhere.example.test/here:1'), 'here\n');
-	for (const name of ['here:1', 'nowhere.example.test/here:1'])
+	for (const name of ['here:1', 'base', 'nowhere.example.test/here:1'])
 		await remove(name);
 });
 
