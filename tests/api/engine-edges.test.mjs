@@ -224,6 +224,7 @@ test('a door whose siltd has no descriptor left opens when it has, and costs not
 	const limit = most => execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:`], { uid, gid });
 	const ticks = () => fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ').slice(11, 13).reduce((sum, n) => sum + Number(n), 0);
 	const [, most] = /Max open files\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/limits`, 'utf8'));
+	await idle(pid); // it makes sandboxes in advance, which needs some
 	limit(3); // those that it has stay
 	const client = net.connect(port, '127.0.0.1').on('error', () => {});
 	try {
