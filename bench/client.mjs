@@ -72,9 +72,9 @@ function print(group) {
 }
 
 async function cold(spacing) {
-	const group = [await series('silt HTTP API, first exec of a new id', COUNT, spacing, i => direct(`d-${spacing}-${i}`), i => remove(`d-${spacing}-${i}`))];
+	const group = [await series('silt HTTP API, new id', COUNT, spacing, i => direct(`d-${spacing}-${i}`), i => remove(`d-${spacing}-${i}`))];
 	for (const transport of TRANSPORTS)
-		group.push(await series(`client by ${transport}, first exec of a new id`, COUNT, spacing, i => worker(`/${transport}/c-${transport}-${spacing}-${i}`), i => worker(`/${transport}/c-${transport}-${spacing}-${i}`, 'DELETE')));
+		group.push(await series(`client by ${transport}, new id`, COUNT, spacing, i => worker(`/${transport}/c-${transport}-${spacing}-${i}`), i => worker(`/${transport}/c-${transport}-${spacing}-${i}`, 'DELETE')));
 	print(group);
 }
 
