@@ -100,29 +100,33 @@ class Server {
 	}
 }
 
-function makeHome(t) {
-	const home = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-client-'));
-	t.after(() => fs.rmSync(home, { recursive: true, force: true }));
-	return home;
+const makeHome = () => fs.mkdtempSync(path.join(os.tmpdir(), 'silt-client-'));
+
+/** Hooks run in the order of their making, and none after one that fails: a folder goes when nobody writes in it any more. */
+function endWith(t, server, signal) {
+	t.after(async () => {
+		await server.stop(signal);
+		fs.rmSync(server.home, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+	});
 }
 
 /**
  * Plain workerd with a Worker, ended with the test t. options: entry, classes (of its objects), world (it has an entrypoint World), image, date, home and port (those of one
  * that was stopped), flags. */
-export async function startWorkerd(t, daemon, { entry, classes = ['Sandbox'], world = false, image = 'base', date = '2026-08-01', home = makeHome(t), port, flags = ['nodejs_compat'] }) {
+export async function startWorkerd(t, daemon, { entry, classes = ['Sandbox'], world = false, image = 'base', date = '2026-08-01', home = makeHome(), port, flags = ['nodejs_compat'] }) {
 	if (!fs.existsSync(path.join(home, 'worker.js')))
 		bundle(entry, path.join(home, 'worker.js'));
 	fs.mkdirSync(path.join(home, 'state'), { recursive: true });
 	port ??= await freePort();
 	fs.writeFileSync(path.join(home, 'config.capnp'), configuration({ port, socket: daemon.engine, image, date, flags, classes, world }));
 	const server = new Server(home, port, [path.join(packages(), 'node_modules/@cloudflare/workerd-linux-64/bin/workerd'), 'serve', ...(flags.includes('experimental') ? ['--experimental'] : []), 'config.capnp', 'config'], { PATH: process.env.PATH, HOME: home }, home);
-	t.after(() => server.stop());
+	endWith(t, server);
 	return server.ready();
 }
 
 /** wrangler dev in a copy of a project, ended with the test t. vars: variables of the Worker; options: wrangler (the name of its package), date (of compatibility, in place of the project's). */
 export async function startWrangler(t, daemon, project, vars = {}, { wrangler = 'wrangler', date } = {}) {
-	const home = makeHome(t);
+	const home = makeHome();
 	const folder = path.join(home, path.basename(project));
 	fs.cpSync(project, folder, { recursive: true });
 	fs.symlinkSync(path.join(packages(), 'node_modules'), path.join(home, 'node_modules'));
@@ -134,6 +138,6 @@ export async function startWrangler(t, daemon, project, vars = {}, { wrangler = 
 	};
 	const words = [process.execPath, path.join(packages(), 'node_modules', wrangler, 'bin/wrangler.js'), 'dev', '--ip', '127.0.0.1', '--port', String(port), '--inspector-port', String(await freePort()), '--show-interactive-dev-session=false', ...(date ? ['--compatibility-date', date] : [])];
 	const server = new Server(home, port, words, env, folder);
-	t.after(() => server.stop('SIGINT'));
+	endWith(t, server, 'SIGINT');
 	return server.ready();
 }
