@@ -235,11 +235,15 @@ SILT_HANDLER(silt_engine_image_create)
         silt_engine_refuse_error(r, &e);
         return;
     }
-    bool here = silt_image_find(silt_engine_of(r)->all->registry, silt_slice_of(source.name), &mapped) != NULL;
+    struct silt_registry *registry = silt_engine_of(r)->all->registry;
+    bool here = silt_image_find(registry, silt_slice_of(source.name), &mapped) != NULL;
+    bool ours = silt_image_is_reserved(registry, source.name);
     if (mapped)
         answer(r, "Image is mapped to one of this machine");
-    else if (here && (!silt_pull_names_registry(&source) || silt_image_is_reserved(silt_engine_of(r)->all->registry, source.name)))
+    else if (here && (ours || !silt_pull_names_registry(&source)))
         answer(r, "Image is up to date");
+    else if (ours)
+        silt_engine_refuse(r, 404, "%s is not here, and no registry may give it: it is one that Silt makes sandboxes from", source.name);
     else
         start(r, &source, here);
 }

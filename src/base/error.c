@@ -28,6 +28,13 @@ const char *silt_code_name(enum silt_code code)
     return (unsigned)code < SILT_CODE_MAX ? code_names[code] : "unknown";
 }
 
+void silt_error_show(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            text[i] = '?';
+}
+
 static enum silt_code code_of_errno(int sys)
 {
     switch (sys) {

@@ -3,6 +3,8 @@
  * works without memory and after fork, and travels through a socket as it is. */
 #pragma once
 
+#include <stddef.h>
+
 enum silt_code {
     SILT_OK,
     SILT_INVALID,      /* the caller's input is wrong */
@@ -40,5 +42,8 @@ void silt_error_set_errno(struct silt_error *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void silt_error_prepend(struct silt_error *e, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Words of a stranger: control characters become `?`, so that no terminal obeys them. */
+void silt_error_show(char *text, size_t len);
 
 const char *silt_code_name(enum silt_code code);

@@ -194,6 +194,14 @@ static int run_ps(struct docker *d, struct silt_error *e)
     return 0;
 }
 
+static void complain(const char *who, const struct silt_error *e)
+{
+    (void)fputs(who, stderr);
+    for (const char *p = e->text; *p != 0; p++)
+        (void)fputc(((unsigned char)*p < ' ' && *p != '\n') || *p == 0x7f ? '?' : (unsigned char)*p, stderr);
+    (void)fputc('\n', stderr);
+}
+
 /* All of them, also when one fails; the last failure is told. */
 static int each(struct docker *d, const char *method, const char *before, const char *after, struct silt_error *e)
 {
@@ -202,7 +210,7 @@ static int each(struct docker *d, const char *method, const char *before, const 
         return silt_fail(e, SILT_INVALID, "a name is missing");
     for (size_t i = 0; i < d->plain.count; i++) {
         if (CALL(d, method, NULL, e, before, d->plain.items[i], after) < 0) {
-            (void)fprintf(stderr, "Error response from daemon: %s\n", e->text);
+            complain("Error response from daemon: ", e);
             done = -1;
         } else {
             (void)puts(d->plain.items[i]);
@@ -523,7 +531,7 @@ int silt_docker_main(int argc, char **argv)
     silt_arena_init(&d.arena, SILT_CLI_ARENA_MAX);
     int done = run(&d, argc, argv, &e);
     if (done < 0)
-        (void)fprintf(stderr, "silt-docker: %s\n", e.text);
+        complain("silt-docker: ", &e);
     silt_arena_fini(&d.arena);
     silt_client_fini(&d.client);
     (void)fflush(stdout);

@@ -147,6 +147,9 @@ static int describe(struct pack *p, const struct stat *st, struct archive_entry 
 {
     archive_entry_copy_stat(entry, st);
     archive_entry_copy_pathname(entry, p->path);
+    /* Layers are subvolumes: overlayfs shows files of two of them as of one device, and their numbers may be the same; when they were
+     * changed last is not. For the resolver of links only: a tar has no room for a file's device. */
+    archive_entry_set_dev(entry, (dev_t)((uint64_t)st->st_ctim.tv_sec * 1000000000U + (uint64_t)st->st_ctim.tv_nsec));
     archive_entry_set_mtime(entry, st->st_mtime, 0);
     archive_entry_unset_atime(entry);
     archive_entry_unset_ctime(entry);

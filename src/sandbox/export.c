@@ -111,6 +111,7 @@ static void on_result(struct silt_watch *w, uint32_t events)
     if (n == (ssize_t)sizeof(result)) {
         e = result.error;
         e.text[sizeof(e.text) - 1] = 0;
+        silt_error_show(e.text, strlen(e.text));
         if (e.code == SILT_OK || (unsigned)e.code >= SILT_CODE_MAX)
             e.code = SILT_INTERNAL;
     }

@@ -307,6 +307,7 @@ static int read_answer(struct silt_import *i, struct silt_error *e)
     if (!i->answer.ok) {
         *e = i->answer.error;
         e->text[sizeof(e->text) - 1] = 0;
+        silt_error_show(e->text, strlen(e->text));
         if (e->code == SILT_OK || (unsigned)e->code >= SILT_CODE_MAX)
             e->code = SILT_INVALID;
         return -1;

@@ -216,6 +216,7 @@ static silt_slice reason(struct silt_pull *p)
     for (size_t i = 0; i + mark.len < s.len; i++)
         if (memcmp(s.data + i, mark.data, mark.len) == 0)
             at = s.data + i + mark.len;
+    silt_error_show(p->errors.data, s.len);
     if (at == NULL)
         return s;
     size_t len = s.len - (size_t)(at - s.data);
@@ -464,15 +465,20 @@ static void on_cage(struct silt_import_sink *sink, const struct silt_image *imag
 static void prepare(struct silt_timer *t)
 {
     struct silt_pull *p = silt_container_of(t, struct silt_pull, begin);
-    struct silt_import_options o = {.unnamed = true, .format = SILT_FETCH_TAR, .host_usr = true};
+    struct silt_import_options o = {.unnamed = true, .format = SILT_FETCH_TAR, .host_usr = true, .config = "{}"};
     struct silt_error e;
     uint8_t digest[SILT_DIGEST_SIZE];
     silt_auto_buf tar;
     silt_buf_init(&tar, CAGE_MAX);
     silt_pull_cage(&tar);
     (void)SHA256((const unsigned char *)tar.data, tar.len, digest);
-    p->cage = silt_image_by_digest(p->registry, digest);
-    if (p->cage != NULL) {
+    struct silt_image *files = silt_image_by_digest(p->registry, digest);
+    if (files != NULL && silt_image_derive(files, "{}", true, &p->cage, &e) < 0) { /* whoever brought them: as we mean them */
+        p->cage = NULL;
+        fail(p, &e);
+        return;
+    }
+    if (files != NULL) {
         silt_image_hold(p->cage);
         start_box(p);
         return;

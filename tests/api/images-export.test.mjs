@@ -11,7 +11,7 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { refused } from '../lib/expect.mjs';
 import { dockerArchive, layout, sha256, SKELETON } from '../lib/oci.mjs';
 import { silt } from '../lib/silt.mjs';
-import { skeletonTar } from '../lib/tar.mjs';
+import { skeletonTar, tar } from '../lib/tar.mjs';
 import { untar } from '../lib/untar.mjs';
 import { until } from '../lib/wait.mjs';
 
@@ -130,6 +130,32 @@ test('an image with layers leaves as one: what a sandbox removed is not in it', 
 	assert.deepEqual([tree.get('opt/new').uid, tree.get('opt/su').uid], [0, 0], 'ids are those of the inside');
 	assert.ok([...tree.keys()].every(name => !name.includes('.wh.')));
 	await put(t, 'again', await take('above'));
+});
+
+test('links of two layers are not mistaken for each other, although their numbers are the same', async t => {
+	const libraries = execFileSync('ldd', ['/usr/bin/tar'], { encoding: 'utf8' }).match(/\/\S+/g);
+	const programs = ['/usr/bin/tar', ...libraries].map(name => ({ name: name.slice(1), data: fs.readFileSync(name), mode: 0o755 }));
+	await put(t, 'bottom', layout({ layers: [[...SKELETON, ...programs]] }));
+	const pairs = text => tar(Array.from({ length: 40 }, (_, i) => [
+		{ name: `a-${text}-${i}`, data: `${text} ${i}\n` }, { name: `z-${text}-${i}`, type: 'hardlink', target: `a-${text}-${i}` }]).flat());
+	for (const [below, name, text] of [['bottom', 'middle', 'first'], ['middle', 'top', 'second']]) {
+		assert.ok((await daemon.api('POST', '/v1/sandboxes', { id: `on-${below}`, image: below })).status < 300);
+		const unpacked = await daemon.api('PUT', `/v1/sandboxes/on-${below}/files?path=/opt`, pairs(text), { headers: { 'content-type': 'application/x-tar' } });
+		assert.ok(unpacked.status < 300, unpacked.raw.toString());
+		t.after(() => daemon.api('DELETE', `/v1/images/${name}`));
+		const sealed = await daemon.api('POST', `/v1/sandboxes/on-${below}/image`, { name });
+		assert.equal(sealed.status, 201, sealed.raw.toString());
+		await daemon.api('DELETE', `/v1/sandboxes/on-${below}`);
+	}
+	const { tree } = open(await take('top'));
+	for (const text of ['first', 'second'])
+		for (let i = 0; i < 40; i++) {
+			const names = [`opt/a-${text}-${i}`, `opt/z-${text}-${i}`], entries = names.map(name => tree.get(name));
+			const link = entries.findIndex(entry => entry.type === 'hardlink');
+			assert.ok(link >= 0, names[0]);
+			assert.equal(entries[link].target.replace(/^\.\//, ''), names[1 - link]);
+			assert.equal(entries[1 - link].data.toString(), `${text} ${i}\n`);
+		}
 });
 
 test('skopeo reads what is exported, and what skopeo makes of it is imported', async t => {

@@ -207,6 +207,8 @@ test('an image that is here is not replaced by a stranger on docker.io, and is u
 	await pulled(daemon, { reference: `${OPEN}/here:1`, name: 'here:1' });
 	const local = await docker('pull', 'here:1');
 	assert.deepEqual(local, { code: 0, said: 'Image is up to date\n' });
+	assert.match((await docker('pull', 'docker.io/library/base')).said, /no registry may give it/);
+	assert.match((await docker('pull', 'cloudflare/sandbox:0.4')).said, /no registry may give it/);
 	assert.equal((await daemon.api('POST', '/v1/images/here:1/tag?name=base')).status, 201);
 	assert.deepEqual(await docker('pull', 'docker.io/library/base'), local, 'nor is what sandboxes are made from');
 	assert.equal((await daemon.api('POST', '/v1/images/here:1/tag?name=nowhere.example.test/here:1')).status, 201);
