@@ -4,6 +4,53 @@
 
 #include "sandbox/container.h"
 
+#include <signal.h>
+
+enum {
+    SILT_CONTAINER_KILLED_CODE = 128 + SIGKILL,
+    SILT_CONTAINER_SANDBOX_HEX = 40, /* digits in the name of a sandbox, after `w-` */
+};
+
+/* container.c */
+void silt_container_enter(struct silt_container *c, enum silt_container_state next);
+void silt_container_save(struct silt_container *c);
+struct silt_loop *silt_container_loop(const struct silt_container *c);
+struct silt_sandbox *silt_container_sandbox(struct silt_container *c); /* NULL: there is none */
+struct silt_container *silt_container_new(struct silt_containers *all);
+void silt_container_add(struct silt_container *c); /* to the list, under its name */
+void silt_container_free(struct silt_grave *g);
+void silt_container_end(struct silt_container *c, int32_t code);
+void silt_container_could_not_start(struct silt_container *c, const struct silt_error *e);
+
+/* container_program.c: its sandbox and what runs there. */
+void silt_container_on_stop(struct silt_timer *t);
+bool silt_container_is_of_another_image(struct silt_container *c, const struct silt_sandbox *s);
+void silt_container_be_running(struct silt_container *c);
+void silt_container_watch(struct silt_container *c);
+struct silt_process *silt_container_program(struct silt_sandbox *s); /* NULL: none runs */
+
+/* container_remove.c: its removal, and files that wait for the next of its name. */
+void silt_container_remove_now(struct silt_container *c);
+void silt_container_clear(struct silt_container *c, struct silt_sandbox *s);
+void silt_container_take_files(struct silt_container *c);
+void silt_containers_expire_files(struct silt_containers *all);
+
+/* container_wait.c: who waits for it. */
+void silt_container_tell_waits(struct silt_container *c, bool removed);
+void silt_container_tell_asks(struct silt_link *asks, const struct silt_error *e);
+/* Whether silt-super's number is that of a connection it kept; takes *fd then. */
+bool silt_containers_is_of_wait(struct silt_containers *all, uint64_t number, int *fd);
+
+/* container_sidecar.c: its listening socket, which silt-super makes. */
+void silt_containers_tell_unlisten(struct silt_containers *all, uint64_t number);
+void silt_container_start_sidecar(struct silt_container *c);
+void silt_container_was_not_answered(struct silt_container *c);
+void silt_container_shut_door(struct silt_container *c);
+void silt_container_look_at_sidecar(struct silt_container *c);
+
+/* container_settle.c: what a new siltd finds, and what goes with time. */
+void silt_containers_on_upkeep(struct silt_timer *t);
+
 /* container_capture.c: the way out. A sidecar has one from its making to its removal. */
 void silt_container_begin_capture(struct silt_container *sidecar);
 void silt_container_forget_capture(struct silt_container *sidecar);

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/container_own.h"
+#include "sandbox/container_volume.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "json/json.h"
+#include "sandbox/sandbox.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define PROGRAM_ID "/program" /* of the process: nobody can choose it, and no list shows it */
+
+/* Signals */
+
+static bool is_deadly(int signal)
+{
+    return signal != SIGCHLD && signal != SIGCONT && signal != SIGURG && signal != SIGWINCH && signal != SIGSTOP
+           && signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU;
+}
+
+/* Our own control server has no process: it ends as the official one does. */
+static void signal_builtin(struct silt_container *c, int signal)
+{
+    if (is_deadly(signal))
+        silt_container_end(c, signal == SIGTERM || signal == SIGINT ? 0 : 128 + signal);
+}
+
+int silt_container_kill(struct silt_container *c, int signal, struct silt_error *e)
+{
+    if (c->state != SILT_CONTAINER_IS_RUNNING)
+        return silt_fail(e, SILT_CONFLICT, "Container %s is not running", c->row.id);
+    if (c->builtin || c->process == NULL)
+        signal_builtin(c, signal);
+    else if (signal == SIGKILL)
+        silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
+    else if (c->process->exec != NULL)
+        silt_exec_signal(c->process->exec, signal);
+    return 0;
+}
+
+void silt_container_on_stop(struct silt_timer *t)
+{
+    struct silt_container *c = silt_container_of(t, struct silt_container, stop);
+    if (c->state == SILT_CONTAINER_IS_STARTING)
+        silt_container_was_not_answered(c);
+    else
+        silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
+}
+
+int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e)
+{
+    if (silt_container_kill(c, SIGTERM, e) < 0)
+        return -1;
+    if (c->state == SILT_CONTAINER_IS_RUNNING)
+        silt_loop_after(silt_container_loop(c), &c->stop, (int64_t)after_s * 1000);
+    return 0;
+}
+
+/* Its sandbox */
+
+/* Shown by `silt ls`: the name, and what workerd made it of. */
+static void write_labels(const struct silt_container *c, struct silt_buf *b)
+{
+    silt_slice name = silt_slice_of(c->row.name), prefix = SILT_LIT("workerd-");
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("silt.container"));
+    silt_json_string(b, name);
+    if (silt_slice_starts(name, prefix) && name.len > prefix.len + 65 && name.data[name.len - 65] == '-') {
+        silt_json_key(b, SILT_LIT("silt.class"));
+        silt_json_string(b, (silt_slice){name.data + prefix.len, name.len - prefix.len - 65});
+        silt_json_key(b, SILT_LIT("silt.object"));
+        silt_json_string(b, (silt_slice){name.data + name.len - 64, 64});
+    }
+    silt_json_close(b, '}');
+}
+
+static void give_env(struct silt_sandbox *s, silt_slice env)
+{
+    free(s->row.env);
+    s->row.env = env.len > 0 ? malloc(env.len) : NULL;
+    if (env.len > 0 && s->row.env == NULL)
+        abort();
+    if (env.len > 0)
+        memcpy(s->row.env, env.data, env.len);
+    s->row.env_len = env.len;
+}
+
+/* Of one that ran the files are its own. An image's name may have moved on before there were any. */
+bool silt_container_is_of_another_image(struct silt_container *c, const struct silt_sandbox *s)
+{
+    struct silt_container_image image;
+    struct silt_error e;
+    if (c->row.started_ms > 0 || memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0)
+        return false;
+    return silt_container_image(c->all->registry, c->spec.image, &image, &e) < 0
+           || memcmp(s->row.digest, image.digest, SILT_DIGEST_SIZE) != 0;
+}
+
+/* Its name has moved on since, before there were files: it may do so again, after. */
+static void follow_image(struct silt_container *c, const struct silt_container_image *image)
+{
+    if (memcmp(c->row.digest, image->digest, SILT_DIGEST_SIZE) == 0)
+        return;
+    memcpy(c->row.digest, image->digest, SILT_DIGEST_SIZE);
+    silt_container_save(c);
+}
+
+int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e)
+{
+    struct silt_registry *r = c->all->registry;
+    struct silt_sandbox *s = silt_container_sandbox(c);
+    silt_list_init(&w->link);
+    if (s != NULL && s->state != SILT_SANDBOX_DESTROYING) {
+        if (c->state <= SILT_CONTAINER_IS_STARTING && silt_container_is_of_another_image(c, s))
+            return silt_fail(e, SILT_CONFLICT, "files of an earlier container, of another image, could not be removed");
+        if (c->state <= SILT_CONTAINER_IS_STARTING) {
+            give_env(s, c->spec.env);
+            silt_container_give_network(c, s);
+        }
+        silt_sandbox_wait(s, w);
+        return 0;
+    }
+    struct silt_container_image image;
+    silt_auto_buf labels;
+    silt_buf_init(&labels, 4096);
+    if (silt_container_image(r, c->spec.image, &image, e) < 0)
+        return -1;
+    follow_image(c, &image);
+    write_labels(c, &labels);
+    struct silt_sandbox_options o = {.image = silt_slice_of(image.name),
+                                     .limits = r->default_limits,
+                                     .env = c->spec.env,
+                                     .labels = silt_buf_slice(&labels)};
+    memcpy(o.type, r->settings.type, sizeof(o.type));
+    silt_container_choose_network(c, &o);
+    return silt_registry_create(r, silt_slice_of(c->sandbox), &o, w, e);
+}
+
+/* The program */
+
+void silt_container_be_running(struct silt_container *c)
+{
+    silt_container_enter(c, SILT_CONTAINER_IS_RUNNING);
+    c->unwatched = false;
+    c->row.status = SILT_CONTAINER_RUNNING;
+    c->row.started_ms = silt_clock_wall_ms();
+    silt_container_save(c);
+    silt_container_tell_asks(&c->starters, NULL);
+}
+
+/* The child of a control server: its success is no end. */
+static void on_program_ended(struct silt_container *c, const struct silt_process *p)
+{
+    int32_t code = p->row.exit_code >= 0 ? p->row.exit_code : SILT_CONTAINER_KILLED_CODE;
+    c->process = NULL;
+    if (!c->builtin || code != 0)
+        silt_container_end(c, code);
+}
+
+static void on_program(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
+                       const struct silt_error *e)
+{
+    struct silt_container *c = silt_container_of(w, struct silt_container, watch);
+    switch (what) {
+    case SILT_PROCESS_STARTED:
+        silt_container_watch(c);
+        silt_container_be_running(c);
+        return;
+    case SILT_PROCESS_NOT_STARTED:
+        silt_container_could_not_start(c, e);
+        return;
+    case SILT_PROCESS_NO_SHELL:
+    case SILT_PROCESS_ENDED:
+        on_program_ended(c, p);
+        return;
+    }
+}
+
+void silt_container_watch(struct silt_container *c)
+{
+    c->watch.on_event = on_program;
+    silt_process_watch(c->process, &c->watch);
+}
+
+struct silt_process *silt_container_program(struct silt_sandbox *s)
+{
+    silt_list_each(it, &s->processes)
+    {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (strcmp(p->row.id, PROGRAM_ID) == 0 && !silt_process_is_over(p))
+            return p;
+    }
+    return NULL;
+}
+
+static void add_words(struct silt_buf *b, const struct silt_words *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        silt_buf_add(b, w->items[i]);
+        silt_buf_add_byte(b, 0);
+    }
+}
+
+/* As Docker has it: an entrypoint of the container's own makes the image's arguments meaningless. */
+static void write_argv(const struct silt_container *c, const struct silt_container_image *image, struct silt_buf *b)
+{
+    const struct silt_container_spec *spec = &c->spec;
+    bool own = spec->entrypoint.given && spec->entrypoint.count > 0;
+    add_words(b, own ? &spec->entrypoint : &image->entrypoint);
+    if (spec->cmd.given && spec->cmd.count > 0)
+        add_words(b, &spec->cmd);
+    else if (!own)
+        add_words(b, &image->cmd);
+}
+
+static int run_program(struct silt_container *c, struct silt_sandbox *s, struct silt_error *e)
+{
+    struct silt_container_image image;
+    silt_auto_buf argv, env;
+    silt_buf_init(&argv, SILT_COMMAND_MAX);
+    silt_buf_init(&env, 4096);
+    if (silt_container_image(c->all->registry, c->spec.image, &image, e) < 0)
+        return -1;
+    write_argv(c, &image, &argv);
+    if (argv.len == 0 && c->builtin) {
+        silt_container_be_running(c);
+        return 0;
+    }
+    if (argv.len == 0)
+        return silt_fail(e, SILT_INVALID, "No command specified: neither the image nor the request has one");
+    silt_buf_addf(&env, "HOSTNAME=%.12s", c->row.id);
+    silt_buf_add_byte(&env, 0);
+    if (c->builtin)
+        silt_buf_add(&env, SILT_LIT("SANDBOX_STARTED=true\0"));
+    struct silt_process_request q = {.exec = {.mode = SILT_EXEC_PLAIN,
+                                              .command = silt_buf_slice(&argv),
+                                              .env = silt_buf_slice(&env),
+                                              .cwd = c->spec.workdir.len > 0 ? c->spec.workdir : image.workdir,
+                                              .user = c->spec.user.len > 0 ? c->spec.user : image.user,
+                                              .flags = SILT_START_ARGV | SILT_START_FIRST},
+                                     .id = SILT_LIT(PROGRAM_ID)};
+    c->watch.on_event = on_program;
+    return silt_process_start(s, NULL, &q, &c->watch, &c->process, e);
+}
+
+static struct silt_sandbox *running_sandbox(struct silt_container *c, struct silt_error *e)
+{
+    struct silt_sandbox *s = silt_container_sandbox(c);
+    if (s != NULL && s->state == SILT_SANDBOX_RUNNING)
+        return s;
+    (void)silt_fail(e, SILT_GONE, "its sandbox has ended");
+    return NULL;
+}
+
+static void on_trusted(struct silt_container *c, const struct silt_error *e)
+{
+    struct silt_error own;
+    struct silt_sandbox *s = e == NULL ? running_sandbox(c, &own) : NULL;
+    if (s == NULL || run_program(c, s, &own) < 0)
+        silt_container_could_not_start(c, e != NULL ? e : &own);
+}
+
+static void on_mounted(struct silt_container *c, const struct silt_error *e)
+{
+    struct silt_error own;
+    struct silt_sandbox *s = e == NULL ? running_sandbox(c, &own) : NULL;
+    if (s == NULL || silt_container_trust(c, s, on_trusted, &own) < 0)
+        silt_container_could_not_start(c, e != NULL ? e : &own);
+}
+
+static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
+    if (s == NULL)
+        silt_container_could_not_start(c, e);
+    else if (c->spec.mount_count > 0)
+        silt_container_mount(c, s, on_mounted);
+    else
+        on_mounted(c, NULL);
+}
+
+static void on_copied(struct silt_container *c, const struct silt_error *e)
+{
+    if (e != NULL)
+        silt_log(SILT_LOG_WARN, "container.copy", "container=%.12s error=\"%s\"", c->row.id, e->text);
+    silt_container_end(c, e != NULL);
+}
+
+void silt_container_start(struct silt_container *c, struct silt_container_ask *a)
+{
+    struct silt_error e;
+    silt_list_init(&a->link);
+    silt_list_append(&c->starters, &a->link);
+    if (c->state == SILT_CONTAINER_IS_STARTING)
+        return;
+    assert(c->state == SILT_CONTAINER_IS_CREATED || c->state == SILT_CONTAINER_IS_EXITED);
+    silt_container_enter(c, SILT_CONTAINER_IS_STARTING);
+    switch (c->spec.kind) {
+    case SILT_CONTAINER_SIDECAR:
+        silt_container_start_sidecar(c);
+        return;
+    case SILT_CONTAINER_COPY:
+        silt_container_be_running(c);
+        silt_container_copy(c, on_copied);
+        return;
+    case SILT_CONTAINER_APP:
+        c->waiter.on_ready = on_ready;
+        if (silt_container_use(c, &c->waiter, &e) < 0)
+            silt_container_could_not_start(c, &e);
+        return;
+    }
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/container_own.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "sandbox/sandbox.h"
+
+static void is_gone(struct silt_container *c)
+{
+    struct silt_containers *all = c->all;
+    struct silt_error e;
+    if (silt_store_remove_container(all->registry->store, c->row.id, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.remove", "container=%s error=%s", c->row.id, e.text);
+    (void)silt_map_remove(&all->by_name, silt_slice_of(c->row.name));
+    (void)silt_map_remove(&all->by_id, silt_slice_of(c->row.id));
+    silt_list_remove(&c->link);
+    all->count--;
+    silt_loop_cancel(silt_container_loop(c), &c->delay);
+    silt_loop_cancel(silt_container_loop(c), &c->stop);
+    silt_loop_bury(silt_container_loop(c), &c->grave);
+    struct silt_error gone;
+    (void)silt_fail(&gone, SILT_GONE, "the container was removed");
+    silt_container_tell_asks(&c->starters, &gone);
+    silt_container_tell_waits(c, true);
+    silt_container_tell_asks(&c->removers, NULL);
+}
+
+/* Were it gone, the next of its name would get the files: it stays, to be removed again. */
+static void could_not_remove(struct silt_container *c, const struct silt_error *e)
+{
+    silt_log(SILT_LOG_ERROR, "container.remove", "container=%.12s sandbox=%s error=\"%s\"", c->row.id, c->sandbox, e->text);
+    c->doomed = false;
+    silt_container_enter(c, SILT_CONTAINER_IS_EXITED);
+    silt_container_tell_asks(&c->removers, e);
+}
+
+static void on_destroyed(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
+    (void)s;
+    if (e != NULL)
+        could_not_remove(c, e);
+    else
+        is_gone(c);
+}
+
+/* The files of one that had ended wait for the next of its name; those of one that ran go. */
+static bool keeps_files(const struct silt_container *c)
+{
+    return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && !c->condemned;
+}
+
+/* Written down before anything of it goes: a siltd that dies meanwhile leaves that to the next. */
+static void condemn(struct silt_container *c)
+{
+    c->condemned = true;
+    if (c->row.status == SILT_CONTAINER_GOING)
+        return;
+    c->row.status = SILT_CONTAINER_GOING;
+    silt_container_save(c);
+}
+
+void silt_container_remove_now(struct silt_container *c)
+{
+    struct silt_sandbox *s = silt_container_sandbox(c);
+    silt_container_enter(c, SILT_CONTAINER_IS_REMOVING);
+    silt_waiter_leave(&c->waiter); /* files of an earlier one may be going */
+    c->clearing = false;
+    if (c->spec.kind == SILT_CONTAINER_SIDECAR) {
+        silt_container_shut_door(c);
+        silt_container_forget_capture(c);
+    }
+    if (s == NULL || keeps_files(c)) {
+        if (s != NULL)
+            silt_sandbox_stop(s, "exit", "the container was removed");
+        is_gone(c);
+        return;
+    }
+    condemn(c);
+    c->waiter.on_ready = on_destroyed;
+    silt_sandbox_destroy(s, &c->waiter);
+}
+
+/* Before its end, which saves what it finds here. */
+static void doom(struct silt_container *c, bool spared)
+{
+    c->doomed = true;
+    c->condemned = !spared;
+    if (spared)
+        silt_log(SILT_LOG_INFO, "container.spared", "container=%.12s sandbox=%s", c->row.id, c->sandbox);
+    else if (c->state == SILT_CONTAINER_IS_ENDING)
+        condemn(c);
+    silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
+}
+
+void silt_container_condemn(struct silt_container *c)
+{
+    if (c->doomed && c->state == SILT_CONTAINER_IS_ENDING)
+        condemn(c);
+}
+
+/* A workerd whose wait broke (silt-super had no room for it) takes its container for ended, and does not look. It removes what it believes to be a leftover: when its object goes,
+ * or when the next start finds the name taken. One that knows better (its wait did not break, or it looked after its own restart) waits for the end. */
+void silt_container_remove(struct silt_container *c, bool unsure, struct silt_container_ask *a)
+{
+    if (a != NULL) {
+        silt_list_init(&a->link);
+        silt_list_append(&c->removers, &a->link);
+    }
+    if (c->state == SILT_CONTAINER_IS_REMOVING || c->doomed)
+        return;
+    bool ran = c->state == SILT_CONTAINER_IS_STARTING || c->state == SILT_CONTAINER_IS_RUNNING;
+    if (ran || c->state == SILT_CONTAINER_IS_ENDING) {
+        doom(c, unsure && c->unwatched);
+        return;
+    }
+    silt_container_remove_now(c);
+}
+
+/* Files of an earlier one */
+
+static void on_cleared(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_container *c = silt_container_of(w, struct silt_container, waiter);
+    bool asked = !silt_list_empty(&c->starters);
+    (void)s;
+    c->clearing = false;
+    silt_container_tell_asks(&c->starters, e);
+    if (e != NULL && asked)
+        is_gone(c); /* who made it was told that it is not; one of an earlier siltd's stays, and cannot be started */
+}
+
+void silt_container_clear(struct silt_container *c, struct silt_sandbox *s)
+{
+    c->clearing = true;
+    c->waiter.on_ready = on_cleared;
+    silt_sandbox_destroy(s, &c->waiter);
+}
+
+/* What an earlier one of this name left is the new one's, if it is of the same image. */
+void silt_container_take_files(struct silt_container *c)
+{
+    struct silt_sandbox *s = silt_container_sandbox(c);
+    c->reused = s != NULL && c->all->keep_s > 0 && s->state != SILT_SANDBOX_DESTROYING
+                && memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0 && silt_container_fits_network(c, s);
+    if (s != NULL && !c->reused)
+        silt_container_clear(c, s);
+}
+
+static bool has_container(struct silt_containers *all, const char *sandbox)
+{
+    silt_list_each(it, &all->list)
+        if (strcmp(silt_container_of(it, struct silt_container, link)->sandbox, sandbox) == 0)
+            return true;
+    return false;
+}
+
+void silt_containers_expire_files(struct silt_containers *all)
+{
+    struct silt_registry *r = all->registry;
+    int64_t before_ms = silt_clock_wall_ms() - (int64_t)all->keep_s * 1000;
+    for (uint32_t i = 0; i < r->settings.slots; i++) {
+        struct silt_sandbox *s = r->by_slot[i];
+        if (s != NULL && s->state == SILT_SANDBOX_STOPPED && strlen(s->row.id) == 2 + SILT_CONTAINER_SANDBOX_HEX
+            && strncmp(s->row.id, "w-", 2) == 0 && s->row.labels != NULL && strstr(s->row.labels, "\"silt.container\"") != NULL
+            && s->row.used_ms < before_ms && !has_container(all, s->row.id))
+            silt_sandbox_destroy(s, NULL);
+    }
+}
