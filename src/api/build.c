@@ -224,7 +224,9 @@ static bool read_args(struct silt_http_request *r, struct silt_build_options *o)
 
 static bool read_options(struct silt_http_request *r, struct silt_build_options *o)
 {
-    silt_slice network = silt_query(r, SILT_LIT("network")), cache = silt_query(r, SILT_LIT("nocache"));
+    silt_slice network = {NULL, 0}, cache = {NULL, 0};
+    if (!read_text(r, "network", &network) || !read_text(r, "nocache", &cache))
+        return false;
     if (network.len > 0 && !silt_slice_eq(network, SILT_LIT("public")) && !silt_slice_eq(network, SILT_LIT("none"))) {
         silt_api_refuse_field(r, "network", "must be public or none");
         return false;

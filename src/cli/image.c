@@ -201,6 +201,8 @@ static int build_file(const struct wishes *x, const char *folder, struct silt_cl
 {
     static struct silt_words w;
     static char *argv[SILT_WORDS_MAX + 1];
+    if (x->network != NULL && strcmp(x->network, "public") != 0 && strcmp(x->network, "none") != 0)
+        return silt_fail(e, SILT_INVALID, "--network %s: must be public or none", x->network);
     for (size_t i = 0; i < x->names.count; i++)
         add_option(&w, "-t", x->names.items[i]);
     for (size_t i = 0; i < x->args.count; i++)

@@ -150,8 +150,10 @@ static int find_image(struct silt_registry *r, silt_slice name, struct silt_imag
     *ret = silt_image_find(r, name, NULL);
     if (*ret != NULL)
         return 0;
-    return silt_fail(e, SILT_NOT_FOUND, "image '%.*s' does not exist; build it with: sudo silt image build %.*s",
-                     (int)name.len, name.data, (int)name.len, name.data);
+    bool recipe = silt_slice_eq(name, SILT_LIT("base")) || silt_slice_eq(name, SILT_LIT("host"));
+    return silt_fail(e, SILT_NOT_FOUND, "image '%.*s' does not exist; %s", (int)name.len, name.data,
+                     recipe ? "make it with: sudo silt image build base|host"
+                            : "silt image pull fetches one from a registry, silt image build -t NAME DIR makes one from a Dockerfile");
 }
 
 static int new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret, struct silt_error *e)

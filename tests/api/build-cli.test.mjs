@@ -50,6 +50,22 @@ test('an image is built from a folder, without what .dockerignore names', async 
 	assert.match((await silt(['image', 'prune'])).stdout, /^\d+ steps forgotten\n$/);
 });
 
+test('a build does without a network and without what was done before, when that is asked for', async t => {
+	const plain = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-plain-'));
+	t.after(() => fs.rmSync(plain, { recursive: true }));
+	t.after(() => silt(['image', 'rm', 'cli/plain']));
+	fs.writeFileSync(path.join(plain, 'Dockerfile'), 'FROM base\nRUN ls /sys/class/net > /links\n');
+	const build = (...words) => silt(['image', 'build', '-t', 'cli/plain', ...words, plain]);
+	const first = await build('--network', 'none');
+	assert.equal(first.code, 0, first.stderr);
+	assert.match((await build('--network', 'none')).stderr, /RUN ls.*cached/);
+	assert.doesNotMatch((await build('--network', 'none', '--no-cache')).stderr, /cached/);
+	const box = await daemon.box(t, { image: 'cli/plain' });
+	assert.equal(await box.out('cat /links'), 'lo\n');
+	const unknown = await build('--network', 'some');
+	assert.match(unknown.stderr, /public or none/);
+});
+
 test('a file that is too large for a context is refused, and nothing is taken for something else', async t => {
 	const large = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-large-'));
 	t.after(() => fs.rmSync(large, { recursive: true }));
