@@ -366,20 +366,11 @@ static struct finding check_daemon(const struct silt_config *c)
 
 /* The network */
 
-static bool has_nft(void)
-{
-    static const char *const places[] = {"/usr/sbin/nft", "/usr/bin/nft", "/sbin/nft", "/bin/nft"};
-    for (size_t i = 0; i < SILT_COUNT(places); i++)
-        if (access(places[i], X_OK) == 0)
-            return true;
-    return false;
-}
-
 static struct finding check_network(const struct silt_config *c)
 {
     if (strcmp(c->network, "off") == 0)
         return found(OK, "", "switched off by the setting network");
-    if (!has_nft())
+    if (!in_path("nft"))
         return found(WARN, "apt-get install nftables, then start the daemon again",
                      "no program nft: sandboxes have no network, their mode is none");
     if (access("/proc/sys/net/netfilter/nf_conntrack_max", F_OK) < 0 && !can_load("../net"))
@@ -389,6 +380,14 @@ static struct finding check_network(const struct silt_config *c)
     if (silt_firewall_find(c->instance, &f))
         return found(WARN, f.way_out, "%s drops what sandboxes send: they reach nothing", f.who);
     return found(OK, "", "nftables");
+}
+
+static struct finding check_registries(const struct silt_config *c)
+{
+    (void)c;
+    if (!in_path("skopeo"))
+        return found(WARN, "apt-get install skopeo", "no program skopeo: silt image pull fetches nothing");
+    return found(OK, "", "skopeo");
 }
 
 /* Certificates: silt-super writes down what became of the files. */
@@ -437,7 +436,7 @@ static const struct check {
     {"files of all", check_all_files},
     {"process ids", check_pids},       {"user ids", check_ids},
     {"network", check_network},        {"certificate", check_certificate},
-    {"daemon", check_daemon},
+    {"registries", check_registries},  {"daemon", check_daemon},
 };
 
 static void print_finding(const char *name, const struct finding *f)

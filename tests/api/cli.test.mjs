@@ -116,6 +116,7 @@ test('token, version, help and doctor answer', async () => {
 	const doctor = await silt(['doctor']);
 	assert.match(doctor.stdout, /control groups/);
 	assert.match(doctor.stdout, /btrfs/i);
+	assert.match(doctor.stdout, /registries +skopeo/);
 });
 
 test('help, man page and completion know the same commands', async () => {
