@@ -68,7 +68,7 @@ def draw_cropped(figure):
             or rcParams["savefig.facecolor"] != "auto" or rcParams["savefig.transparent"]:
         return None
     canvas.draw()
-    box = figure.get_tightbbox(canvas.get_renderer()).padded(rcParams["savefig.pad_inches"])
+    box = tight_box(figure, canvas.get_renderer()).padded(rcParams["savefig.pad_inches"])
     width, height = canvas.get_width_height()
     left, lower = round(box.x0 * dpi), round(box.y0 * dpi)
     right, upper = left + int(box.width * dpi), lower + int(box.height * dpi)
@@ -78,6 +78,19 @@ def draw_cropped(figure):
     out = io.BytesIO()
     whole.crop((left, height - upper, right, height - lower)).save(out, format="png", dpi=(dpi, dpi), compress_level=3)
     return out.getvalue()
+
+
+def tight_box(figure, renderer):
+    """figure.get_tightbbox(), which asks all axes twice: as what the figure holds, and as axes. The latter alone
+    do the same in half of the time."""
+    asked = [axes for axes in figure.axes if axes.get_in_layout()]
+    try:
+        for axes in asked:
+            axes.set_in_layout(False)
+        return figure.get_tightbbox(renderer)
+    finally:
+        for axes in asked:
+            axes.set_in_layout(True)
 
 
 def has_content(figure):

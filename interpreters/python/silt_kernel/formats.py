@@ -71,6 +71,7 @@ def install(display_formatter, drawer):
 
 
 def install_tables(formatters):
+    table.install()
     frame, series = PANDAS
     formatters[DATA].for_type_by_name(*frame, table.frame_data)
     formatters[DATA].for_type_by_name(*series, table.series_data)

@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """DataFrames and Series as `data`: {column: [values]}, and a Series as html, too."""
+from . import imports
 from .bundle import Cut
 
 CELLS_MAX = 200_000
+COLUMNS_SHOWN = 20  # as in a notebook
+
+
+def install():
+    imports.after_import("pandas.core.config_init", change_options)
+
+
+def change_options(config_init):
+    """Without a notebook's kernel pandas takes us for a terminal: it would leave out columns that do not fit
+    in a line, and format each frame twice to find them."""
+    if config_init.cf.get_option("display.max_columns") == 0:
+        config_init.cf.set_option("display.max_columns", COLUMNS_SHOWN)
 
 
 def frame_data(frame):

@@ -318,6 +318,22 @@ class Showing(FigureCase):
         small, _ = size_of_png(base64.b64decode(result["png"]))
         self.assertGreater(large, 1.8 * small)
 
+    def test_the_edges_are_cut_as_notebooks_cut_them(self):
+        """The picture is as large as that of savefig(bbox_inches="tight"), which draws twice, and nothing of the figure has changed."""
+        for code in ("plt.plot([1, 2], label='l'); plt.title('t'); plt.xlabel('x'); plt.ylabel('y'); plt.legend()",
+                     "plt.imshow([[1, 2], [3, 4]]); plt.colorbar()", "plt.pie([1, 2], labels=['a', 'b'])", "plt.subplot(projection='polar').plot([1, 2])",
+                     "a = plt.gca(); a.plot([1]); a.twinx().plot([2]); a.inset_axes([0.2, 0.2, 0.3, 0.3]).plot([3])",
+                     "f, axes = plt.subplots(2, 2); axes[0][0].plot([1]); axes[1][1].set_visible(False); axes[0][1].set_in_layout(False); f.suptitle('s')",
+                     "a, b = plt.figure().subfigures(1, 2); a.subplots().plot([1]); b.subplots(2); b.suptitle('s')",
+                     "plt.figure(layout='constrained').subplots(2)[1].plot([1])", "plt.figure().add_subplot(projection='3d').scatter([1], [2], [3])",
+                     "plt.axes([0, 0, 1, 1]).plot([1]); plt.figtext(0.99, 0.5, 'beyond the edge')"):
+            run = self.good(f"import io\n{code}\nout, kept = io.BytesIO(), plt.gcf()\nkept.savefig(out, bbox_inches='tight')\n"
+                            "before = [a.get_in_layout() for a in kept.axes]")
+            drawn = size_of_png(base64.b64decode(run.results[0]["png"]))
+            asked = size_of_png(base64.b64decode(self.good("import base64; base64.b64encode(out.getvalue()).decode()").main["text"].strip("'")))
+            self.assertLessEqual(max(abs(a - b) for a, b in zip(drawn, asked)), 1, code)
+            self.assertEqual(self.good("before == [a.get_in_layout() for a in kept.axes]").text, "True", code)
+
     def test_programs_that_a_cell_starts_find_a_backend(self):
         run = self.good("!python3 -c 'import matplotlib.pyplot as plt; plt.plot([1]); print(plt.get_backend().lower())'")
         self.assertEqual((run.stdout, run.stderr), ("agg\n", ""))

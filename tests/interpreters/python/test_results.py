@@ -136,6 +136,17 @@ class Tables(ContextCase):
         self.assertEqual(self.good("pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([('a', 'b')]))").main["data"], {"('a', 'b')": [1]})
         self.assertEqual(self.good("pd.DataFrame()").main["data"], {})
 
+    def test_wide_frames_show_as_in_a_notebook(self):
+        """Not as in a terminal, where pandas leaves out what does not fit in 80 characters."""
+        names = [f"a_long_name_{i}" for i in range(15)]
+        main = self.good(f"import pandas as pd\npd.DataFrame([range(15)], columns={names})").main
+        for name in names:
+            self.assertIn(name, main["text"])
+            self.assertIn(name, main["html"])
+        self.assertIn("...", self.good("pd.DataFrame([range(21)])").main["text"])
+        self.assertNotIn("a_long_name_7", self.good("pd.set_option('display.max_columns', 4)\n"
+                                                    f"pd.DataFrame([range(15)], columns={names})").main["text"])
+
     def test_long_frames_are_cut_and_told(self):
         main = self.good("import pandas as pd\npd.DataFrame({'a': range(300_000)})").main
         self.assertEqual(len(main["data"]["a"]), 200_000)
