@@ -210,7 +210,7 @@ static void on_worker(const struct asked *q)
         return;
     }
     q->parcel->nfds = 0; /* taken */
-    silt_worker_start(q->agent, q->frame->id, q->parcel->fds[0]);
+    silt_worker_start(q->agent, q->frame->id, (silt_slice){(const char *)q->frame->body, q->body_len}, q->parcel->fds[0]);
 }
 
 static void on_worker_kill(const struct asked *q)

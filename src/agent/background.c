@@ -62,8 +62,13 @@ static bool run_with_kept(struct silt_session *s, struct silt_exec *x)
 void silt_background_start(struct silt_session *s, struct silt_exec *x)
 {
     struct silt_error e;
+    memcpy(x->as, s->user, sizeof(x->as));
     if (run_with_kept(s, x))
         return;
+    if (silt_session_place_state(s, &e) < 0) {
+        silt_exec_fail(x, &e);
+        return;
+    }
     struct silt_shell sh = silt_session_next_shell(s);
     struct silt_script *lines = silt_gates_script(&s->gates);
     silt_shell_save(lines, &sh);

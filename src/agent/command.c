@@ -92,7 +92,7 @@ static int launch(struct silt_exec *x, struct silt_spawn *s, const struct places
     *p->err = err;
     *p->in = in >= 0 ? in : *p->in;
     *p->secret = x->start.secret;
-    s->user = x->start.user.len > 0 ? user : NULL;
+    s->user = x->start.user.len > 0 ? user : x->as[0] != 0 ? x->as : NULL;
     s->handle = x->handle;
     s->joins = &x->agent->joins;
     return silt_launch_start(&x->launch, s, e);
@@ -232,9 +232,10 @@ static int launch_loader(struct silt_exec *x, struct silt_error *e)
         .in = lines,
         .err = -1,
         .extra = SILT_SPAWN_NO_EXTRA,
-        .loads_state = true,
+        .loads_state = x->start.user.len > 0,
         .like = x->like,
-        .limits = &x->limits,
+        .dirs = {x->as[0] != 0 ? "/" : NULL}, /* what is another user's does not tell us where it is; its state does */
+        .limits = x->limits.known != 0 ? &x->limits : NULL,
         .probe = x->start.cwd.len > 0 ? cwd : NULL,
         .background = x->start.head.terminal == 0,
     };

@@ -44,6 +44,7 @@ struct silt_exec {
     struct silt_input input;
     int state_file; /* background: the session's state, owned */
     pid_t like;     /* background: the session's shell */
+    char as[SILT_USER_TEXT_MAX + 1]; /* background: whose the session is; empty: root's */
     bool ordinary;  /* background: the state is small, and all that there is to its shell */
     int64_t state_age_s; /* background: of the state, by which the shell's own SECONDS went on */
     struct silt_limits limits;

@@ -20,6 +20,24 @@ int silt_folder_open(int *ret_folder, struct silt_error *e)
     return 0;
 }
 
+int silt_folder_admit(int folder, struct silt_error *e)
+{
+    struct stat st;
+    if (fstat(folder, &st) == 0 && (st.st_mode & S_IXOTH) != 0)
+        return 0;
+    if (fchmodat(AT_FDCWD, SILT_FOLDER, 0711, 0) < 0)
+        return silt_fail_errno(e, "open " SILT_FOLDER " to users");
+    return 0;
+}
+
+static int give(int folder, const char *name, struct silt_owner owner, struct silt_error *e)
+{
+    if ((owner.uid != 0 || owner.gid != 0)
+        && fchownat(folder, name, owner.uid, owner.gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return silt_fail_errno(e, "give away " SILT_FOLDER "%s", name);
+    return 0;
+}
+
 static int open_kind(int folder, const char *name, int access, mode_t kind, struct silt_error *e)
 {
     struct stat st;
@@ -31,17 +49,18 @@ static int open_kind(int folder, const char *name, int access, mode_t kind, stru
     return silt_take_fd(&fd);
 }
 
-int silt_folder_make_fifo(int folder, const char *name, struct silt_error *e)
+int silt_folder_make_fifo(int folder, const char *name, struct silt_owner owner, struct silt_error *e)
 {
     silt_folder_remove(folder, name);
     if (mknodat(folder, name, S_IFIFO | MODE, 0) < 0)
         return silt_fail_errno(e, "create " SILT_FOLDER "%s", name);
-    return 0;
+    return give(folder, name, owner, e);
 }
 
-int silt_folder_fifo(int folder, const char *name, int access, int *ret_fd, struct silt_error *e)
+int silt_folder_fifo(int folder, const char *name, struct silt_owner owner, int access, int *ret_fd,
+                     struct silt_error *e)
 {
-    if (silt_folder_make_fifo(folder, name, e) < 0)
+    if (silt_folder_make_fifo(folder, name, owner, e) < 0)
         return -1;
     return silt_folder_fifo_again(folder, name, access, ret_fd, e);
 }
@@ -56,13 +75,16 @@ int silt_folder_fifo_again(int folder, const char *name, int access, int *ret_fd
     return 0;
 }
 
-int silt_folder_create(int folder, const char *name, int *ret_fd, struct silt_error *e)
+int silt_folder_create(int folder, const char *name, struct silt_owner owner, int *ret_fd,
+                       struct silt_error *e)
 {
     silt_folder_remove(folder, name);
-    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | FLAGS, MODE);
+    silt_auto_fd fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | FLAGS, MODE);
     if (fd < 0)
         return silt_fail_errno(e, "create " SILT_FOLDER "%s", name);
-    *ret_fd = fd;
+    if (give(folder, name, owner, e) < 0)
+        return -1;
+    *ret_fd = silt_take_fd(&fd);
     return 0;
 }
 

@@ -21,7 +21,7 @@ static int open_fifo(struct silt_session *s, int which, struct silt_error *e)
     if (f->read >= 0 && silt_folder_fifo_again(s->agent->folder, name, O_WRONLY, &f->write, e) == 0)
         return 0;
     silt_close_fd(&f->read); /* the guest took the name away: a new one */
-    if (silt_folder_fifo(s->agent->folder, name, O_RDONLY, &f->read, e) < 0)
+    if (silt_folder_fifo(s->agent->folder, name, s->owner, O_RDONLY, &f->read, e) < 0)
         return -1;
     return silt_folder_fifo_again(s->agent->folder, name, O_WRONLY, &f->write, e);
 }
@@ -105,7 +105,7 @@ static void on_reload_late(struct silt_timer *t)
 
 static void replace_shell(struct silt_session *s)
 {
-    struct silt_spawn spawn = {.envp = silt_state_env(), .dirs = {"/"}, .limits = &s->limits};
+    struct silt_spawn spawn = {.envp = silt_state_env(), .dirs = {"/"}, .limits = s->limits.known != 0 ? &s->limits : NULL};
     struct silt_error e;
     if (s->purge.running || !s->dead)
         return;
@@ -178,7 +178,8 @@ static int send_lines(struct silt_session *s, const struct silt_start *start, st
 
 static int begin(struct silt_session *s, struct silt_exec *x, struct silt_error *e)
 {
-    if (open_fifo(s, 0, e) < 0 || open_fifo(s, 1, e) < 0)
+    if (open_fifo(s, 0, e) < 0 || open_fifo(s, 1, e) < 0
+        || (x->start.head.timeout_ms > 0 && silt_session_place_state(s, e) < 0))
         return -1;
     set_deadline(s, x);
     return send_lines(s, &x->start, e);

@@ -58,15 +58,16 @@ struct silt_script *silt_gates_script(struct silt_gates *g)
     return &script;
 }
 
-static int make_one(struct silt_gate *g, int folder, unsigned slot, unsigned turn,
+static int make_one(struct silt_gates *all, int folder, unsigned slot, unsigned turn,
                     struct silt_error *e)
 {
+    struct silt_gate *g = &all->list[turn];
     char name[SILT_FOLDER_NAME_SIZE];
     name_of(slot, SILT_SHELL_GATE, turn, name);
-    if (silt_folder_make_fifo(folder, name, e) < 0)
+    if (silt_folder_make_fifo(folder, name, all->owner, e) < 0)
         return -1;
     name_of(slot, SILT_SHELL_IN, turn, name);
-    if (silt_folder_create(folder, name, &g->file, e) < 0)
+    if (silt_folder_create(folder, name, all->owner, &g->file, e) < 0)
         return -1;
     script.len = 0;
     return write_page(g, &script, e);
@@ -88,13 +89,14 @@ static int make_first(struct silt_gates *g, unsigned slot, int *ret_fd, struct s
     return 0;
 }
 
-int silt_gates_make(struct silt_gates *g, int folder, unsigned slot, int *ret_first,
-                    struct silt_error *e)
+int silt_gates_make(struct silt_gates *g, int folder, unsigned slot, struct silt_owner owner,
+                    int *ret_first, struct silt_error *e)
 {
     silt_gates_fini(g);
     silt_gates_init(g);
+    g->owner = owner;
     for (unsigned i = 0; i < 2; i++)
-        if (make_one(&g->list[i], folder, slot, i, e) < 0)
+        if (make_one(g, folder, slot, i, e) < 0)
             return -1;
     return make_first(g, slot, ret_first, e);
 }
@@ -141,6 +143,6 @@ void silt_gates_shut(struct silt_gates *g, int folder, unsigned slot)
             continue;
         silt_close_fd(&g->list[i].open);
         name_of(slot, SILT_SHELL_GATE, i, name);
-        (void)silt_folder_make_fifo(folder, name, &e); /* without it the shell ends, and says so */
+        (void)silt_folder_make_fifo(folder, name, g->owner, &e); /* without it the shell ends, and says so */
     }
 }

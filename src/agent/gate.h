@@ -14,14 +14,15 @@ struct silt_gate {
 
 struct silt_gates {
     struct silt_gate list[2];
+    struct silt_owner owner; /* the shell's user */
     unsigned turn; /* the one before which the shell waits */
 };
 
 void silt_gates_init(struct silt_gates *g);
 void silt_gates_fini(struct silt_gates *g);
 /* New ones, for a new shell, whose first input is *ret_first. */
-int silt_gates_make(struct silt_gates *g, int folder, unsigned slot, int *ret_first,
-                    struct silt_error *e);
+int silt_gates_make(struct silt_gates *g, int folder, unsigned slot, struct silt_owner owner,
+                    int *ret_first, struct silt_error *e);
 /* An empty script for the next lines, borrowed until they are sent. */
 struct silt_script *silt_gates_script(struct silt_gates *g);
 /* Lets the shell pass to what the script says. */

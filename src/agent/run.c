@@ -237,8 +237,8 @@ void silt_run_start(struct silt_exec *x)
 static bool needs_a_new_shell(const struct silt_exec *x)
 {
     const struct silt_start *s = &x->start;
-    return x->doomed || !x->ordinary || s->cwd.len > 0 || s->user.len > 0 || s->secret >= 0
-           || x->input.wanted;
+    return x->doomed || !x->ordinary || s->cwd.len > 0 || s->user.len > 0 || x->as[0] != 0
+           || s->secret >= 0 || x->input.wanted;
 }
 
 void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like)

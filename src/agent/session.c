@@ -5,6 +5,7 @@
 #include "agent/foreground.h"
 #include "agent/proc.h"
 #include "agent/spare.h"
+#include "agent/user.h"
 #include "base/own.h"
 
 #include <fcntl.h>
@@ -18,6 +19,14 @@ void silt_session_remove_file(const struct silt_session *s, enum silt_shell_file
     char name[SILT_FOLDER_NAME_SIZE];
     silt_shell_name(s->slot, file, name);
     silt_folder_remove(s->agent->folder, name);
+}
+
+int silt_session_place_state(struct silt_session *s, struct silt_error *e)
+{
+    char name[SILT_FOLDER_NAME_SIZE];
+    silt_auto_fd fd = -1;
+    silt_shell_name(s->slot, SILT_SHELL_STATE, name);
+    return s->user[0] == 0 ? 0 : silt_folder_create(s->agent->folder, name, s->owner, &fd, e);
 }
 
 /* ---- its end ---- */
@@ -295,11 +304,12 @@ static void on_exited(struct silt_launch *l, int status)
 int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct silt_error *e)
 {
     silt_auto_fd first = -1;
-    if (silt_gates_make(&s->gates, s->agent->folder, s->slot, &first, e) < 0)
+    if (silt_gates_make(&s->gates, s->agent->folder, s->slot, s->owner, &first, e) < 0)
         return -1;
     spawn->path = SILT_SHELL_PATH;
     spawn->argv = silt_shell_argv();
     spawn->in = first;
+    spawn->user = s->user[0] != 0 ? s->user : NULL;
     spawn->out = spawn->err = -1; /* what it says by itself, outside of any command, is noise */
     for (size_t i = 0; i < SILT_SPAWN_EXTRA; i++)
         spawn->extra[i] = -1;
@@ -325,15 +335,30 @@ static int start_shell(struct silt_session *s, struct silt_error *e)
     char cwd[PATH_MAX];
     silt_auto_free char **envp = NULL;
     const char *home = silt_start_getenv(&s->start, "HOME");
+    const char *root_home = s->user[0] == 0 ? "/root" : "/";
     if (silt_slice_to_cstr(s->start.cwd, cwd, sizeof(cwd), e) < 0
         || silt_start_envp(&s->start, &envp, e) < 0)
         return -1;
     struct silt_spawn spawn = {
         .envp = envp,
-        .dirs = {s->start.cwd.len > 0 ? cwd : SILT_WORKSPACE, home != NULL ? home : "/root",
-                 "/root", "/"},
+        .dirs = {s->start.cwd.len > 0 ? cwd : SILT_WORKSPACE, home != NULL ? home : root_home,
+                 root_home, "/"},
     };
     return silt_session_launch(s, &spawn, e);
+}
+
+/* We look them up ourselves, because the files where we meet are to be theirs. */
+static int know_user(struct silt_session *s, struct silt_error *e)
+{
+    static struct silt_user user;
+    if (silt_slice_to_cstr(s->start.user, s->user, sizeof(s->user), e) < 0)
+        return -1;
+    if (s->user[0] == 0)
+        return 0;
+    if (silt_user_look_up(s->user, &user, e) < 0)
+        return -1;
+    s->owner = (struct silt_owner){user.uid, user.gid};
+    return silt_folder_admit(s->agent->folder, e);
 }
 
 static int begin(struct silt_session *s, struct silt_handle *h, struct silt_error *e)
@@ -342,8 +367,10 @@ static int begin(struct silt_session *s, struct silt_handle *h, struct silt_erro
     int status;
     s->handle = h;
     s->state = SILT_SESSION_IDLE;
+    if (know_user(s, e) < 0)
+        return -1;
     silt_shell_name(s->slot, SILT_SHELL_STATUS, name);
-    if (silt_folder_fifo(s->agent->folder, name, O_RDWR, &status, e) < 0)
+    if (silt_folder_fifo(s->agent->folder, name, s->owner, O_RDWR, &status, e) < 0)
         return -1;
     s->status = (struct silt_watch){.fd = status, .on_ready = on_status};
     silt_loop_watch(&s->agent->loop, &s->status, EPOLLIN);

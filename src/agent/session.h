@@ -37,6 +37,8 @@ struct silt_session {
     enum silt_session_state state;
     struct silt_start start; /* until the shell runs */
     silt_slice note;         /* owned: siltd's own bytes about it */
+    char user[SILT_USER_TEXT_MAX + 1]; /* whose shell it is; empty: root's */
+    struct silt_owner owner;           /* the same, for files */
 
     struct silt_handle *handle;
     struct silt_handle_wait wait;
@@ -82,5 +84,7 @@ bool silt_session_wake(const struct silt_session *s);
 int silt_session_send(struct silt_session *s, struct silt_script *lines, struct silt_error *e);
 int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct silt_error *e);
 void silt_session_purge(struct silt_session *s, const struct silt_id_set *keep);
+/* Before the shell writes its state: it may not make files where we meet. */
+int silt_session_place_state(struct silt_session *s, struct silt_error *e);
 void silt_session_remove_file(const struct silt_session *s, enum silt_shell_file file);
 void silt_session_died(struct silt_session *s);

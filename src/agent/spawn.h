@@ -40,8 +40,8 @@ struct silt_spawn {
     char *const *envp;
     int in, out, err;                  /* become 0, 1, 2; -1: /dev/null */
     int extra[SILT_SPAWN_EXTRA];       /* become 3, 4, …; -1: none */
-    const char *user;                  /* as in wire/agent.h; NULL: root */
-    bool loads_state;                  /* number 3 is a state: the user's variables go there */
+    const char *user;                  /* as in wire/agent.h; NULL: root. A `run` only makes files in their name */
+    bool loads_state;                  /* number 3 is the state of another user: the user's variables go there */
     const char *dirs[SILT_SPAWN_DIRS]; /* starts in the first that can be entered; else it fails */
     pid_t like;                        /* takes directory and ignored signals of this process */
     const struct silt_limits *limits;  /* NULL: ours, without the one that is for us alone */

@@ -129,14 +129,16 @@ static int prepare(const struct silt_spawn *s, bool entered, int *report,
     return r->no_dir ? -1 : 0;
 }
 
-/* Pipes are root's by birth: their new owner may open them again by the names that the kernel has
- * for them (/dev/stdout). */
-static int give_pipes(const struct silt_user *u, struct silt_error *e)
+/* Pipes and terminals are root's by birth: their new owner may open them again by the names that the
+ * kernel has for them (/dev/stdout). A terminal's group stays, as everywhere. */
+static int give_streams(const struct silt_spawn *s, const struct silt_user *u, struct silt_error *e)
 {
     struct stat st;
     for (int fd = 0; fd < REPORT_FD; fd++)
         if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && fchown(fd, u->uid, u->gid) < 0)
             return silt_fail_errno(e, "become user %u:%u", (unsigned)u->uid, (unsigned)u->gid);
+    if (s->terminal && fchown(STDOUT_FILENO, u->uid, (gid_t)-1) < 0)
+        return silt_fail_errno(e, "give a terminal to user %u", (unsigned)u->uid);
     return 0;
 }
 
@@ -146,13 +148,31 @@ static int change_user(const struct silt_spawn *s, char *const **envp, struct si
     static struct silt_user user;
     if (s->user == NULL)
         return 0;
-    if (silt_user_look_up(s->user, &user, e) < 0 || give_pipes(&user, e) < 0)
+    if (silt_user_look_up(s->user, &user, e) < 0 || give_streams(s, &user, e) < 0)
         return -1;
     if (s->loads_state && silt_user_put(&user, STDERR_FILENO + 1, e) < 0)
         return -1;
     if (!s->loads_state)
         *envp = silt_user_envp(&user, s->envp);
     return silt_user_become(&user, e);
+}
+
+/* Files can be got at whatever has become of /etc/passwd. */
+static int lend_name(const struct silt_spawn *s, struct silt_error *e)
+{
+    static struct silt_user user;
+    if (s->user == NULL || silt_user_look_up(s->user, &user, e) < 0)
+        return 0;
+    return silt_user_own_files(&user, e);
+}
+
+static void run_function(const struct silt_spawn *s, int report, struct silt_error *e)
+{
+    if (lend_name(s, e) < 0)
+        return;
+    (void)close(report);
+    s->run(STDIN_FILENO);
+    _exit(0);
 }
 
 static void run_program(const struct silt_spawn *s, struct silt_error *e)
@@ -172,12 +192,10 @@ _Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int re
 {
     struct silt_spawn_report r = {0};
     if (prepare(s, entered, &report, &r) == 0) {
-        if (s->run != NULL) {
-            (void)close(report);
-            s->run(STDIN_FILENO);
-            _exit(0);
-        }
-        run_program(s, &r.error);
+        if (s->run != NULL)
+            run_function(s, report, &r.error);
+        else
+            run_program(s, &r.error);
     }
     if (write(report, &r, sizeof(r)) < 0)
         _exit(126);

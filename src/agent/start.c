@@ -76,7 +76,7 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
     bool plain_only = (h->flags & (SILT_START_ARGV | SILT_START_PIPES)) != 0;
     if (is_exec && (h->mode < SILT_EXEC_FOREGROUND || h->mode > SILT_EXEC_PLAIN))
         return silt_fail(e, SILT_PROTOCOL, "mode %u", h->mode);
-    if ((h->flags & ~known) != 0 || (!own_process && h->user_len > 0)
+    if ((h->flags & ~known) != 0 || (is_exec && !own_process && h->user_len > 0)
         || (plain_only && h->mode != SILT_EXEC_PLAIN)
         || ((h->flags & SILT_START_PIPES) != 0 && (h->flags & SILT_START_LOG) != 0)
         || ((h->flags & SILT_START_FIRST) != 0 && (h->flags & SILT_START_ARGV) == 0)

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Options are written only when they are not the ones that bash 5.2 starts with, and last, because
@@ -40,8 +41,10 @@ static const char save_text[] = "\\command . " SILT_FOLDER SILT_STATE_FORK
 static int install(int folder, const char *name, silt_slice text, struct silt_error *e)
 {
     silt_auto_fd fd = -1;
-    if (silt_folder_create(folder, name, &fd, e) < 0)
+    if (silt_folder_create(folder, name, (struct silt_owner){0}, &fd, e) < 0)
         return -1;
+    if (fchmod(fd, 0644) < 0) /* every user's shell reads it */
+        return silt_fail_errno(e, "let " SILT_FOLDER "%s be read", name);
     return silt_fd_write_all(fd, text, e);
 }
 

@@ -6,8 +6,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -246,6 +248,20 @@ int silt_user_put(const struct silt_user *u, int state, struct silt_error *e)
     if (silt_script_flush(&s) ? s.broken : write(state, s.text, s.len) != (ssize_t)s.len)
         return silt_fail(e, SILT_NO_SPACE, "the session's state could not be written");
     return 0;
+}
+
+/* The kernel takes the rights over files along with the name: they are taken back. */
+int silt_user_own_files(const struct silt_user *u, struct silt_error *e)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    if (syscall(SYS_capget, &head, caps) < 0)
+        return silt_fail_errno(e, "look at capabilities");
+    (void)syscall(SYS_setfsgid, u->gid); /* neither tells whether it was done, … */
+    (void)syscall(SYS_setfsuid, u->uid);
+    if (syscall(SYS_setfsgid, -1) != (long)u->gid || syscall(SYS_setfsuid, -1) != (long)u->uid) /* … but when asked */
+        return silt_fail(e, SILT_DENIED, "make files of user %u:%u", (unsigned)u->uid, (unsigned)u->gid);
+    return syscall(SYS_capset, &head, caps) < 0 ? silt_fail_errno(e, "keep capabilities") : 0;
 }
 
 int silt_user_become(const struct silt_user *u, struct silt_error *e)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/worker.h"
+#include "agent/start.h"
 #include "base/own.h"
 #include "worker/task.h"
 
@@ -13,6 +14,7 @@ struct worker {
     struct silt_agent *agent; /* borrowed */
     uint64_t id;
     int sock; /* owned until it runs */
+    char user[SILT_USER_TEXT_MAX + 1];
     struct silt_handle_wait wait;
     struct silt_launch launch;
     struct silt_grave grave;
@@ -65,6 +67,7 @@ static void go(struct worker *w)
         .out = -1,
         .err = -1,
         .extra = SILT_SPAWN_NO_EXTRA,
+        .user = w->user[0] != 0 ? w->user : NULL,
         .dirs = {"/"},
         .handle = a->work_handle,
         .joins = &a->joins,
@@ -127,7 +130,7 @@ static struct worker *new_worker(struct silt_agent *a, uint64_t id, int sock)
     return w;
 }
 
-void silt_worker_start(struct silt_agent *a, uint64_t id, int sock)
+void silt_worker_start(struct silt_agent *a, uint64_t id, silt_slice user, int sock)
 {
     size_t count;
     struct silt_error e;
@@ -139,6 +142,7 @@ void silt_worker_start(struct silt_agent *a, uint64_t id, int sock)
         return;
     }
     w = new_worker(a, id, sock);
+    (void)silt_slice_to_cstr(user, w->user, sizeof(w->user), &e); /* one that is too long is none */
     if (a->work_handle == NULL) {
         a->work_handle = silt_handles_want(&a->handles, &w->wait);
         if (a->work_handle == NULL)

@@ -6,5 +6,5 @@
 #include "agent/agent.h"
 
 /* Takes sock. */
-void silt_worker_start(struct silt_agent *a, uint64_t id, int sock);
+void silt_worker_start(struct silt_agent *a, uint64_t id, silt_slice user, int sock);
 void silt_worker_kill(struct silt_agent *a, uint64_t id); /* fine when it is gone */

@@ -191,7 +191,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
 {
     silt_auto_buf env;
     silt_buf_init(&env, SILT_START_MAX);
-    silt_slice user = q->user.len > 0 || q->mode == SILT_EXEC_FOREGROUND ? q->user : silt_image_user(s);
+    silt_slice user = q->user.len > 0 || q->mode != SILT_EXEC_PLAIN ? q->user : silt_image_user(s);
     silt_slice cwd = q->cwd.len > 0 || q->mode != SILT_EXEC_PLAIN ? q->cwd : silt_image_workdir(s);
     if (q->mode == SILT_EXEC_PLAIN)
         silt_env_base(&env, s, user.len == 0);

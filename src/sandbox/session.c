@@ -71,7 +71,8 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     memcpy(note.name, s->name, name_len);
     silt_auto_buf env;
     silt_buf_init(&env, SILT_START_MAX);
-    silt_env_base(&env, s->sandbox, true);
+    silt_slice user = silt_image_user(s->sandbox);
+    silt_env_base(&env, s->sandbox, user.len == 0);
     silt_env_merge(&env, o->env);
     silt_env_merge(&env, SILT_LIT("LANG=C.UTF-8\0LC_ALL=C.UTF-8\0"));
     s->number = silt_registry_number(s->sandbox->registry);
@@ -82,6 +83,7 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
         .note = {(const char *)&note, sizeof(note.timeout_ms) + name_len},
         .cwd = o->cwd.len > 0 ? o->cwd : silt_image_workdir(s->sandbox),
         .env = silt_buf_slice(&env),
+        .user = user,
     };
     if (env.broken)
         return silt_fail(e, SILT_LIMIT, "environment of more than %d bytes", SILT_START_MAX);

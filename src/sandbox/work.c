@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/work.h"
 #include "base/fd.h"
+#include "sandbox/image.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -290,7 +291,8 @@ static int new_hand(struct silt_sandbox *s, struct hand **ret, struct silt_error
     h->grave.free = free_hand;
     silt_list_init(&h->link);
     s->work.count++;
-    struct silt_frame_out f = {.type = SILT_AGENT_WORKER, .id = h->number, .fds = &pair[1], .nfds = 1};
+    struct silt_frame_out f = {
+        .type = SILT_AGENT_WORKER, .id = h->number, .body = silt_image_user(s), .fds = &pair[1], .nfds = 1};
     silt_channel_send(s, &f);
     silt_close_fd(&pair[1]);
     *ret = h;

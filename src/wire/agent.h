@@ -62,8 +62,8 @@ enum silt_agent_ask {
     SILT_AGENT_STDIN,       /* id: exec with SILT_START_STDIN. body: bytes for it; flags: SILT_STDIN_LAST.
                                Answer: STDIN_TAKEN when they are in the pipe, unless it ends first; one at
                                a time */
-    SILT_AGENT_WORKER,      /* id: new worker. A descriptor rides along: its end of a pair as in
-                               wire/worker.h. Answer: only FAILED; its end is seen on the pair */
+    SILT_AGENT_WORKER,      /* id: new worker. body: as silt_agent_start.user says, whose the files are that
+                               it makes. A descriptor rides along: its end of a pair as in wire/worker.h. Answer: only FAILED; its end is seen on the pair */
     SILT_AGENT_WORKER_KILL, /* id: worker */
     SILT_AGENT_PING,        /* id: any. Answer: PONG with the same, at once, after all that was asked before */
     SILT_AGENT_ADOPT,       /* id: new exec. body: int32_t pid of a process of this namespace that somebody
@@ -114,8 +114,8 @@ struct silt_agent_start {
     uint32_t cwd_len;    /* 0: OPEN and PLAIN: /workspace, else the session's. OPEN falls back to $HOME, /root */
     uint32_t env_len;    /* NAME=value\0NAME=value\0…: OPEN and PLAIN: the whole environment; in a session:
                             what this command sees on top */
-    uint32_t user_len;   /* EXEC, not in a foreground: a name of the image's /etc/passwd, or uid or uid:gid;
-                            0: root. A name, or a uid that /etc/passwd knows, has the groups of /etc/group;
+    uint32_t user_len;   /* OPEN, and EXEC but in a foreground: a name of the image's /etc/passwd, or uid or
+                            uid:gid; 0: root, and of BACKGROUND the session's. A name, or a uid that /etc/passwd knows, has the groups of /etc/group;
                             another uid has group 0. HOME, USER and LOGNAME are the entry's (HOME is / and
                             the others are not set where there is none), except those that `env` has: with
                             PLAIN leave them out of it unless the caller gave them. A user that is not
