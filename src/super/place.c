@@ -84,13 +84,19 @@ static int make_parents(const char *path, struct silt_error *e)
     return 0;
 }
 
+/* Its folder is everybody's: a link there is somebody else's, and leads wherever he likes. */
+static int follows(const char *path)
+{
+    return path == locks ? O_NOFOLLOW : 0;
+}
+
 static int make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid, struct silt_error *e)
 {
     if (make_parents(path, e) < 0)
         return -1;
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return silt_fail_errno(e, "make folder %s", path);
-    silt_auto_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    silt_auto_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follows(path));
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
         return silt_fail_errno(e, "open folder %s", path);
@@ -133,15 +139,16 @@ static bool is_still_there(int fd, const char *path)
            && ours.st_dev == there.st_dev;
 }
 
-/* The descriptor stays open: the lock ends with the process, however it ends. */
+/* The descriptor stays open: the lock ends with the process, however it ends. Whoever may read the file could take the lock and keep us from
+ * starting, so nobody may. */
 static int lock(const char *path, const char *what, struct silt_error *e)
 {
     char pid[16];
     silt_auto_fd fd = -1;
     do {
         silt_close_fd(&fd);
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-        if (fd < 0)
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0 || fchmod(fd, 0600) < 0)
             return silt_fail_errno(e, "open lock %s", path);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
             return errno == EWOULDBLOCK ? fail_locked(fd, what, path, e)
