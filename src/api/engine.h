@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "sandbox/container.h"
-#include "sandbox/diag.h"
+#include "base/diag.h"
 
 #define SILT_ENGINE_API "1.47" /* the newest version whose paths we take */
 #define SILT_ENGINE_API_MIN "1.24"

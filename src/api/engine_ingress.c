@@ -8,7 +8,7 @@
 #include "api/engine.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "sandbox/diag.h"
+#include "base/diag.h"
 #include "sandbox/preview.h"
 #include "sandbox/sandbox.h"
 

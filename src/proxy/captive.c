@@ -185,6 +185,7 @@ int silt_captive_set(struct silt_captives *all, const struct silt_egress_request
     c->globs = globs;
     c->globs_len = q->capture.globs_len;
     c->port = q->capture.port;
+    c->uid = q->capture.uid;
     c->internet = q->capture.internet != 0;
     c->authority = q->authority;
     link->named = true;

@@ -15,6 +15,7 @@ struct silt_captives {
     struct silt_dns *dns;                 /* borrowed */
     struct silt_authorities *authorities; /* borrowed */
     struct silt_passages *passages;       /* borrowed: descriptors are shared with them */
+    int diag;                             /* whose a connection is; not owned */
     uint32_t each;                        /* connections of one sandbox */
     size_t count;                         /* of captives */
     size_t offers;                        /* of all */
@@ -36,6 +37,7 @@ struct silt_captive { /* of a link */
     struct silt_grave grave;
     /* Settings */
     uint16_t port;
+    uint32_t uid; /* beside root: whose program is believed there */
     bool internet;
     uint64_t authority;
     char *globs; /* one a line; owned */

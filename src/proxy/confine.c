@@ -28,6 +28,7 @@ static const int of_proxy[] = {
     SCMP_SYS(fcntl),
     SCMP_SYS(fstat),
     SCMP_SYS(futex),
+    SCMP_SYS(getpeername),
     SCMP_SYS(getpid),
     SCMP_SYS(getrandom),
     SCMP_SYS(getsockname),

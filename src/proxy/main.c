@@ -2,6 +2,7 @@
 /* silt-proxy: carries what sandboxes send through us. It has a user of its own, no rights and no
  * memory: sockets of the gate come from silt-super, and it ends with it. Started as silt-dial it is
  * the small process in the gate that makes sockets there, as silt-preview it serves visitors. */
+#include "base/diag.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
@@ -95,6 +96,8 @@ static int open_all(struct proxy *p, const struct silt_config *c, struct silt_er
                                          .authorities = &p->authorities,
                                          .passages = &p->passages,
                                          .each = c->network_connections};
+    if (silt_diag_open(&p->captives.diag, e) < 0)
+        return -1;
     silt_egress_init(&p->egress, &p->loop, &p->links, &p->captives);
     silt_dialer_init(&p->dialer, &p->loop);
     p->dns.loop = p->passages.loop = p->told.loop = &p->loop;

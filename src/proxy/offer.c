@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* offer: one connection of a captive sandbox: a look at its first bytes, a CONNECT to the program that decides, and then bytes both ways,
  * as they are or, where that program wants to be the server itself, out of TLS and into it. */
+#include "base/diag.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "http/parse.h"
@@ -330,13 +331,19 @@ static bool go_on(struct offer *o, int status)
     return true;
 }
 
+/* A program that has died leaves its port to anybody on this machine, and nobody is to read what was meant for it. */
+static bool is_believed(const struct offer *o)
+{
+    return silt_diag_is_of(o->captive->all->diag, o->outside.fd, o->captive->uid);
+}
+
 static bool on_answer(struct offer *o)
 {
     int status = 0;
     int len = silt_connect_read(silt_buf_slice(&o->answer), &status);
     if (len == 0 && o->answer.len < o->answer.max)
         return true;
-    if (len > 0 && (status == OK || status == ACCEPTED)) {
+    if (len > 0 && (status == OK || status == ACCEPTED) && is_believed(o)) {
         silt_buf_drop(&o->answer, (size_t)len);
         return go_on(o, status);
     }

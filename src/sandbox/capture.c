@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/mint.h"
+#include "sandbox/container.h"
 #include "sandbox/sandbox.h"
 
 #include <inttypes.h>
@@ -254,7 +255,8 @@ int silt_captures_describe(struct silt_captures *all, const char *number, struct
     q->authority = n;
     q->capture = (struct silt_egress_capture){.port = c != NULL ? c->row.port : 0,
                                               .internet = c != NULL && c->row.internet,
-                                              .globs_len = (uint32_t)strlen(globs)};
+                                              .globs_len = (uint32_t)strlen(globs),
+                                              .uid = silt_containers_owner(all->registry, n)};
     *ret_fd = silt_take_fd(&fd);
     return 0;
 }

@@ -88,7 +88,7 @@ struct silt_containers {
     struct silt_map by_name, by_id;
     struct silt_link volumes; /* struct silt_volume */
     size_t volume_count;
-    int diag; /* sandbox/diag.h; -1: none */
+    int diag; /* base/diag.h; -1: none */
     uint32_t exit_delay_ms, keep_s, hold_ms;
     struct silt_timer upkeep;
 };
@@ -127,6 +127,8 @@ void silt_container_ask_leave(struct silt_container_ask *a); /* fine when it is 
 int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e);
 /* The one whose network this sidecar is, and which runs; NULL: none. */
 struct silt_container *silt_container_behind(struct silt_container *sidecar);
+/* Who made the container of that number; root, when there is none. */
+uint32_t silt_containers_owner(const struct silt_registry *r, uint64_t number);
 static inline bool silt_container_runs(const struct silt_container *c)
 {
     return c->state == SILT_CONTAINER_IS_RUNNING || c->state == SILT_CONTAINER_IS_ENDING;

@@ -66,6 +66,19 @@ void silt_container_give_network(struct silt_container *c, struct silt_sandbox *
     silt_sandbox_save(s);
 }
 
+uint32_t silt_containers_owner(const struct silt_registry *r, uint64_t number)
+{
+    if (r->containers == NULL)
+        return 0;
+    silt_list_each(it, &r->containers->list)
+    {
+        const struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (c->row.number == number)
+            return c->row.uid;
+    }
+    return 0;
+}
+
 uint16_t silt_container_egress_port(const struct silt_container *sidecar)
 {
     return silt_capture_port(sidecar->all->registry, sidecar->row.number);

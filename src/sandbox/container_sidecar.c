@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/container_own.h"
 #include "base/fd.h"
-#include "sandbox/diag.h"
+#include "base/diag.h"
 #include "sandbox/sandbox.h"
 
 #include <sys/socket.h>

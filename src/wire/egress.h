@@ -74,6 +74,7 @@ struct silt_egress_capture {
     uint8_t internet;    /* names that no glob has are asked for */
     uint8_t unused;
     uint32_t globs_len;  /* of what is in the memory file: names that are answered for, one a line, lower case; * is anything */
+    uint32_t uid;        /* beside root: whose program may answer on `port` */
 };
 
 /* A certificate and its key, in PEM. */

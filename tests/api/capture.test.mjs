@@ -3,6 +3,7 @@
 
 import '../lib/inside.mjs';
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -13,11 +14,12 @@ import { Internet, NETWORK, PUBLIC } from '../lib/internet.mjs';
 import { until } from '../lib/wait.mjs';
 import { answer, pass, web, Worker } from '../lib/worker.mjs';
 
+const STRANGER = { uid: 12_345, gid: 12_345 };
 const BROKEN = [7, 35, 52, 55, 56]; // of curl: the connection was reset, at one moment or another
 let internet, daemon, engine;
 before(async () => {
 	internet = await Internet.start();
-	daemon = await startDaemon({ flags: NETWORK.flags });
+	daemon = await startDaemon({ flags: { ...NETWORK.flags, 'engine.mode': '0660', 'engine.group': STRANGER.gid } });
 	engine = new Engine(daemon);
 });
 after(async () => {
@@ -136,6 +138,62 @@ test('what the worker refuses is reset, and so is everything when there is none'
 	t.after(() => again.stop());
 	await put(box, { port: again.port });
 	assert.equal(JSON.parse(await out(box, curl(`http://${PUBLIC[4]}/`))).port, 80, 'a new worker is used from the answer on');
+});
+
+/** A program of another user than root, where the one of the sidecar was; what it is told comes back at its end. */
+async function intrude(t, port) {
+	const text = `
+import socket
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(('127.0.0.1', ${port}))
+s.listen(8)
+print('listening', flush=True)
+c, _ = s.accept()
+got = b''
+while b'\\r\\n\\r\\n' not in got:
+    got += c.recv(65536)
+c.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\n')
+try:
+    got = c.recv(65536)
+except ConnectionResetError:
+    got = b''
+print('told:' + repr(got), flush=True)
+`;
+	const child = spawn('python3', ['-c', text], { ...STRANGER, stdio: ['ignore', 'pipe', 'inherit'] });
+	let said = '';
+	child.stdout.on('data', piece => { said += piece; });
+	t.after(() => child.kill('SIGKILL'));
+	await until('the intruder listens', () => said.includes('listening'), 30_000);
+	return () => until('what the intruder was told', () => said.includes('told:') && said, 30_000);
+}
+
+test('a program of another user that takes the place of the worker is told nothing', async t => {
+	const box = await start(t);
+	await box.worker.stop();
+	for (const url of [`http://${PUBLIC[4]}/secret`, 'https://some.example/secret']) {
+		const told = await intrude(t, box.worker.port);
+		await breaks(box, `-k ${url}`);
+		assert.doesNotMatch(await told(), /secret|\\x16/, url);
+	}
+});
+
+test('whoever made the sidecar may be its worker, without being root', async t => {
+	const name = newName(), sidecar = `${name}-proxy`;
+	const order = JSON.stringify({ Cmd: ['--http-ingress-address', '0.0.0.0:39001'], Image: 'sidecar', HostConfig: { PublishAllPorts: true, CapAdd: ['NET_ADMIN'], NetworkMode: 'bridge' } });
+	const made = spawnSync('curl', ['-sS', '--fail', '--unix-socket', engine.socket, '-H', 'Content-Type: application/json', '-d', order, `http://localhost/containers/create?name=${sidecar}`], { ...STRANGER, encoding: 'utf8' });
+	assert.equal(made.status, 0, made.stderr);
+	t.after(() => Promise.all([name, sidecar].map(one => engine.ask('DELETE', `/containers/${one}?force=true`))));
+	await engine.expect(204, 'POST', `/containers/${sidecar}/start`, '');
+	await engine.create(name);
+	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+	const free = await Worker.start();
+	await free.stop();
+	const box = { port: await engine.port(sidecar) };
+	const told = await intrude(t, free.port);
+	await put(box, { port: free.port });
+	await run(box, curl(`http://${PUBLIC[4]}/secret`));
+	assert.match(await told(), /GET \/secret/);
 });
 
 test('private networks are refused before the worker is asked, and nothing but TCP and names leaves', async t => {

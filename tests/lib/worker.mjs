@@ -18,11 +18,8 @@ export class Worker {
 		worker.on = on;
 		worker.#server = net.createServer({ allowHalfOpen: true }, socket => worker.#accept(socket));
 		await new Promise((resolve, reject) => worker.#server.once('error', reject).listen(0, '127.0.0.1', resolve));
+		worker.port = worker.#server.address().port;
 		return worker;
-	}
-
-	get port() {
-		return this.#server.address().port;
 	}
 
 	#accept(socket) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/diag.h"
+#include "base/diag.h"
 #include "base/own.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { TCP_LISTENS = 10 };
+enum { TCP_IS_OPEN = 1, TCP_LISTENS = 10 };
 
 struct question {
     struct nlmsghdr head;
@@ -63,24 +63,41 @@ static int ask(int diag, const struct sockaddr_in *local, const struct sockaddr_
     return 0;
 }
 
-bool silt_diag_peer(int diag, int connection, uint32_t *ret_uid)
+enum whose { SOMEBODYS, NOBODYS, NOT_KNOWN };
+
+static enum whose look(int diag, int connection, uint32_t *ret_uid)
 {
     struct sockaddr_in here = {0}, there = {0};
     socklen_t len = sizeof(here);
     struct inet_diag_msg found;
     if (getsockname(connection, (struct sockaddr *)&here, &len) < 0 || here.sin_family != AF_INET)
-        return false;
+        return NOT_KNOWN;
     len = sizeof(there);
     if (getpeername(connection, (struct sockaddr *)&there, &len) < 0 || there.sin_family != AF_INET)
-        return false;
-    /* A socket that its process has closed belongs to nobody, which the kernel tells as root. */
-    if (ask(diag, &there, &here, &found) != 0 || found.idiag_inode == 0)
-        return false;
+        return NOT_KNOWN;
+    int answer = ask(diag, &there, &here, &found);
+    if (answer != 0)
+        return answer == ENOENT ? NOBODYS : NOT_KNOWN;
     /* Where the connection is gone for good, the kernel tells of who listens on its port now. */
     if (found.idiag_state == TCP_LISTENS || found.id.idiag_sport != there.sin_port || found.id.idiag_dport != here.sin_port)
-        return false;
+        return NOBODYS;
+    /* A socket that its process has closed belongs to nobody, which the kernel tells as root; an open one has not been accepted yet. */
+    if (found.idiag_inode == 0)
+        return found.idiag_state == TCP_IS_OPEN ? NOT_KNOWN : NOBODYS;
     *ret_uid = found.idiag_uid;
-    return true;
+    return SOMEBODYS;
+}
+
+bool silt_diag_peer(int diag, int connection, uint32_t *ret_uid)
+{
+    return look(diag, connection, ret_uid) == SOMEBODYS;
+}
+
+bool silt_diag_is_of(int diag, int connection, uint32_t uid)
+{
+    uint32_t found;
+    enum whose whose = look(diag, connection, &found);
+    return whose == NOBODYS || (whose == SOMEBODYS && (found == 0 || found == uid));
 }
 
 bool silt_diag_listens(int diag, uint16_t port)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/diag.h"
+#include "base/diag.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "unit/base/unit.h"
@@ -70,8 +70,26 @@ TEST(a_peer_is_known_by_the_user_of_its_socket)
     assert_true(silt_diag_peer(diag, accepted, &uid));
     assert_int_equal(uid, getuid());
     assert_true(silt_diag_listens(diag, port));
+    assert_true(silt_diag_is_of(diag, accepted, getuid()));
+    assert_int_equal(silt_diag_is_of(diag, accepted, getuid() + 1), getuid() == 0);
     silt_close_fd(&client);
     assert_false(silt_diag_peer(diag, accepted, &uid)); /* nobody's */
+    assert_true(silt_diag_is_of(diag, accepted, getuid() + 1));
+}
+
+TEST(a_connection_that_nobody_has_accepted_is_not_known)
+{
+    uint16_t port = 0, own;
+    uint32_t uid;
+    struct silt_error e;
+    silt_auto_fd diag = -1;
+    assert_int_equal(silt_diag_open(&diag, &e), 0);
+    silt_auto_fd server = listen_on(&port);
+    silt_auto_fd client = connect_to(port, &own);
+    assert_false(silt_diag_peer(diag, client, &uid));
+    assert_false(silt_diag_is_of(diag, client, getuid()));
+    silt_auto_fd accepted = accept(server, NULL, NULL);
+    assert_true(silt_diag_is_of(diag, client, getuid()));
 }
 
 /* Somebody listens where the peer of `accepted` was; -1: another program was quicker. */
