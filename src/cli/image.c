@@ -7,6 +7,7 @@
 #include "cli/find.h"
 #include "cli/pull.h"
 #include "cli/image_archive.h"
+#include "cli/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,7 @@ static int run_program(const char *program, const char *option, const char *argu
     if (pid < 0)
         return silt_fail_errno(e, "fork");
     if (pid == 0) {
+        silt_wait_leave_interrupt();
         if (option != NULL)
             (void)execl(program, program, option, argument, (char *)NULL);
         else
@@ -118,6 +120,8 @@ static int run_program(const char *program, const char *option, const char *argu
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return silt_fail_errno(e, "wait for %s", program);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SILT_EXIT_INTERRUPTED)
+        return silt_fail(e, SILT_INTERRUPTED, "interrupted");
     if (status != 0)
         return silt_fail(e, SILT_INTERNAL, "%s did not finish", program);
     return 0;
@@ -154,7 +158,7 @@ static int build(const char *name, bool refresh, struct silt_client *c, struct s
     if (geteuid() != 0)
         return silt_fail(e, SILT_DENIED, "a recipe runs as root\nTry: sudo silt image build %s",
                          name);
-    if (silt_find_recipe(name, recipe, e) < 0 || pass_source(e) < 0)
+    if (silt_find_recipe(name, recipe, e) < 0 || pass_source(e) < 0 || silt_wait_catch_interrupt(e) < 0)
         return -1;
     cache = cache != NULL ? cache : "/var/cache/silt";
     if (mkdir(cache, 0755) < 0 && errno != EEXIST)
@@ -358,5 +362,7 @@ int silt_cli_image(int argc, char **argv)
         return silt_cli_fail(&e);
     int got = dispatch(&cli, &x, &client, &e);
     silt_client_fini(&client);
+    if (got < 0 && e.code == SILT_INTERRUPTED)
+        return SILT_EXIT_INTERRUPTED;
     return got < 0 ? silt_cli_fail(&e) : EXIT_SUCCESS;
 }

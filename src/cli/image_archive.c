@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/source.h"
+#include "cli/wait.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -128,12 +129,15 @@ static int receive(struct silt_client *c, const struct silt_image_archive *a, in
     return got;
 }
 
-static int receive_file(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
+/* Beside the file, then in its place. */
+static int replace_file(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
 {
     char part[PATH_MAX];
     int n = snprintf(part, sizeof(part), "%s.part-%d", a->path, (int)getpid());
     if (n < 0 || n >= (int)sizeof(part))
         return silt_fail(e, SILT_INVALID, "the name of the file is too long");
+    if (silt_wait_catch_interrupt(e) < 0)
+        return -1;
     silt_auto_fd fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return silt_fail_errno(e, "make %s", part);
@@ -143,6 +147,19 @@ static int receive_file(struct silt_client *c, const struct silt_image_archive *
     if (got < 0)
         (void)unlink(part);
     return got;
+}
+
+/* A device, a pipe or a link is written to, not replaced: root may have said /dev/null. */
+static int receive_file(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)
+{
+    struct stat st;
+    bool there = lstat(a->path, &st) == 0;
+    if (!there || S_ISREG(st.st_mode))
+        return replace_file(c, a, e);
+    silt_auto_fd fd = open(a->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (fd < 0)
+        return silt_fail_errno(e, "open %s", a->path);
+    return receive(c, a, fd, e);
 }
 
 int silt_image_export(struct silt_client *c, const struct silt_image_archive *a, struct silt_error *e)

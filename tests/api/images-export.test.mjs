@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -242,6 +243,35 @@ test('the command writes a file only when it is whole', async t => {
 	const back = await silt(daemon, ['image', 'import', 'back:1', target]);
 	assert.match(back.stdout, /^back:1 sha256:[0-9a-f]{64}\n$/, back.stderr);
 	await silt(daemon, ['image', 'rm', 'back:1']);
+});
+
+test('Ctrl-C in the middle leaves the file that was there and nothing else', async t => {
+	const home = fs.mkdtempSync(path.join(folder, 'interrupted-'));
+	const target = path.join(home, 'app.tar');
+	fs.writeFileSync(target, 'old');
+	const server = http.createServer((request, response) => { response.writeHead(200).write('half of it'); }); // and no more
+	t.after(() => { server.closeAllConnections(); server.close(); });
+	await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+	let child;
+	const exporting = silt({ address: `127.0.0.1:${server.address().port}`, token: daemon.token }, ['image', 'export', 'app', '-o', target], { onStart: c => { child = c; } });
+	await until('half a file is there', () => fs.readdirSync(home).some(name => name !== 'app.tar' && fs.statSync(path.join(home, name)).size > 0));
+	child.kill('SIGINT');
+	assert.deepEqual([(await exporting).code, fs.readdirSync(home), fs.readFileSync(target, 'utf8')], [130, ['app.tar'], 'old']);
+});
+
+test('the command writes to a link or a pipe, and does not replace it', async t => {
+	await put(t, 'cli', layout({ config: CONFIG }));
+	const home = fs.mkdtempSync(path.join(folder, 'odd-'));
+	fs.symlinkSync('target', path.join(home, 'link'));
+	fs.writeFileSync(path.join(home, 'target'), '');
+	const done = await silt(daemon, ['image', 'export', 'cli', '-o', path.join(home, 'link')]);
+	assert.equal(done.code, 0, done.stderr);
+	assert.ok(fs.lstatSync(path.join(home, 'link')).isSymbolicLink());
+	assert.deepEqual(open(fs.readFileSync(path.join(home, 'target'))).config.config, CONFIG);
+	execFileSync('mkfifo', [path.join(home, 'pipe')]);
+	const reading = fs.promises.readFile(path.join(home, 'pipe'));
+	assert.equal((await silt(daemon, ['image', 'export', 'cli', '-o', path.join(home, 'pipe')])).code, 0);
+	assert.deepEqual(open(await reading).config.config, CONFIG);
 });
 
 test('the command imports a folder with a layout, and says what else a folder is', async () => {
