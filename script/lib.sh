@@ -74,11 +74,38 @@ build_tree() {
     quietly "$folder/build.log" ninja -C "$folder"
 }
 
+# show_count: of lines like "[12/400] Compiling …" the count, in one place of the terminal.
+show_count() {
+    while IFS= read -r line; do
+        case $line in
+        \[*/*\]*) printf '\r      %s]\033[K' "${line%%]*}" ;;
+        esac
+    done
+    printf '\r\033[K'
+}
+
+# logged LOG COMMAND...: on a terminal one sees how far it is.
+logged() {
+    logged_log=$1
+    shift
+    if [ ! -t 1 ]; then
+        "$@" >"$logged_log" 2>&1 </dev/null
+        return
+    fi
+    logged_status=$logged_log.status
+    {
+        if "$@" 2>&1 </dev/null; then echo 0 >"$logged_status"; else echo $? >"$logged_status"; fi
+    } | tee "$logged_log" | show_count
+    read -r logged_code <"$logged_status"
+    rm -f "$logged_status"
+    return "$logged_code"
+}
+
 # quietly LOG COMMAND...: shows the output only when the command fails.
 quietly() {
     quiet_log=$1
     shift
-    if ! "$@" >"$quiet_log" 2>&1 </dev/null; then
+    if ! logged "$quiet_log" "$@"; then
         grep -vE '^\[[0-9]+/[0-9]+\]|^Compiler for C supports' "$quiet_log" | tail -n 40 | sed 's/^/    /' >&2
         say "    the whole of it: $quiet_log" >&2
         return 1

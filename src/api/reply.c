@@ -62,7 +62,7 @@ static const struct {
     [SILT_API_PROCESS_BUSY] = {"RESOURCE_BUSY", 409, "Kill the process first, or choose another id."},
     [SILT_API_PROCESS_FAILED] = {"PROCESS_ERROR", 500, NULL},
     [SILT_API_NETWORK_UNAVAILABLE] = {"NETWORK_UNAVAILABLE", 503,
-                                      "Install nftables on the machine; `silt doctor` tells more."},
+                                      "It takes nftables on the machine, and the setting network not off; `silt doctor` says which is missing."},
     [SILT_API_CONTEXT_NOT_FOUND] = {"CONTEXT_NOT_FOUND", 404,
                                     "Contexts end with the sandbox's processes; create a new one."},
     [SILT_API_CODE_EXECUTION] = {"CODE_EXECUTION_ERROR", 500, NULL},

@@ -271,6 +271,7 @@ test('switched off, sandboxes run with loopback only', async t => {
 	const change = mode => off.api('PUT', `/v1/sandboxes/${box.id}/network`, { mode });
 	const refused = await change('public');
 	assert.deepEqual([refused.status, refused.body.code], [503, 'NETWORK_UNAVAILABLE']);
+	assert.match(refused.body.suggestion, /setting network not off/);
 	assert.equal((await change('none')).status, 200);
 	assert.equal(await box.out('ls /sys/class/net'), 'lo\n');
 	assert.notEqual((await box.run(`(${get(PUBLIC[4])})`)).exitCode, 0);
