@@ -31,8 +31,8 @@ int silt_id_check(silt_slice id, struct silt_error *e)
     for (size_t i = 0; i < id.len; i++) {
         char c = id.data[i];
         if (!is_alnum(c) && c != '-' && c != '.' && c != '_')
-            return silt_fail(e, SILT_INVALID,
-                             "sandbox id may hold letters, digits, '.', '_' and '-' only");
+            return silt_fail(e, SILT_INVALID, "sandbox id '%.*s' has more than letters, digits, '.', '_' and '-'",
+                             (int)id.len, id.data);
         if (c == '.' && i > 0 && id.data[i - 1] == '.')
             return silt_fail(e, SILT_INVALID, "sandbox id with '..'");
     }

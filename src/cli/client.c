@@ -386,6 +386,8 @@ int silt_client_fail(struct silt_client *c, struct silt_error *e)
     silt_slice message = text_of(answer, SILT_LIT("message"));
     silt_slice advice = text_of(answer, SILT_LIT("suggestion"));
     (void)silt_slice_to_cstr(text_of(answer, SILT_LIT("code")), c->code, sizeof(c->code), e);
+    if (strcmp(c->code, "VALIDATION_FAILED") == 0)
+        advice = SILT_LIT(""); /* "correct the request" says nothing that the message does not */
     if (message.len == 0)
         return silt_fail(e, SILT_PROTOCOL, "%s answered %d", c->address, c->head.status);
     return silt_fail(e, c->head.status == 404 ? SILT_NOT_FOUND : SILT_INVALID, "%.*s%s%.*s",

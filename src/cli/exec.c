@@ -87,6 +87,8 @@ static int parse(struct order *o, int argc, char **argv, struct silt_error *e)
     if (o->cli.plain.count != 1 || o->cli.rest.count == 0)
         return silt_fail(e, SILT_INVALID,
                          "usage: silt exec ID [OPTION...] -- COMMAND [ARGUMENT...]");
+    if (o->no_session && (o->session != NULL || o->keep))
+        return silt_fail(e, SILT_INVALID, "--no-session goes with neither --session nor --keep");
     return silt_id_check(silt_slice_of(o->cli.plain.items[0]), e);
 }
 
@@ -116,8 +118,9 @@ int silt_cli_exec(int argc, char **argv)
     int got = run(&order, &client, &status, &e);
     silt_client_fini(&client);
     if (got < 0 && e.code == SILT_INTERRUPTED) {
-        (void)fprintf(stderr, "\nsilt: detached; the command goes on in sandbox %s\n",
-                      order.cli.plain.items[0]);
+        const char *id = order.cli.plain.items[0];
+        (void)fprintf(stderr, "\nsilt: detached; the command goes on in sandbox %s%s%s\n", id,
+                      order.keep ? "" : "\nSee: silt ps ", order.keep ? "" : id);
         return SILT_EXIT_INTERRUPTED;
     }
     return got < 0 ? silt_cli_fail(&e) : status;

@@ -80,7 +80,7 @@ static const struct command {
               " | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | pull REF [--name NAME] [--user U --password-stdin] | tag NAME OTHER | commit ID NAME | prune | rm NAME",
      "images; build makes one from a Dockerfile, or base or host from its recipe (as root); pull fetches one from a registry; import reads an OCI layout, a docker-save archive or a "
      "tar of a root, export writes one", silt_cli_image},
-    {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, and tell how to trust it (as root)", silt_cli_tls},
+    {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, name it in the settings, and tell how to trust it (as root)", silt_cli_tls},
     {"wrangler-env", "", "print the variables that make wrangler use Silt; in a shell: eval \"$(silt wrangler-env)\"", silt_cli_wrangler_env},
     {"token", "", "print the API token", run_token},
     {"doctor", "", "check this machine and say what is missing", silt_cli_doctor},
@@ -88,14 +88,31 @@ static const struct command {
     {"help", "", "this", run_help},
 };
 
+/* One line for each way to use it: `|` outside of brackets parts them. */
+static void print_ways(const struct command *c, const char *margin)
+{
+    int depth = 0;
+    (void)printf("%ssilt %s%s", margin, c->name, c->words[0] != 0 ? " " : "");
+    for (const char *p = c->words; *p != 0; p++) {
+        depth += *p == '[' ? 1 : *p == ']' ? -1 : 0;
+        if (depth == 0 && strncmp(p, " | ", 3) == 0) {
+            (void)printf("\n%ssilt %s ", margin, c->name);
+            p += 2;
+        } else {
+            (void)putchar(*p);
+        }
+    }
+    (void)putchar('\n');
+}
+
 static int run_help(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
     (void)puts("silt: isolated Linux computers by id\n");
     for (size_t i = 0; i < SILT_COUNT(commands); i++) {
-        const struct command *c = &commands[i];
-        (void)printf("  silt %s %s\n      %s\n", c->name, c->words, c->help);
+        print_ways(&commands[i], "  ");
+        (void)printf("      %s\n", commands[i].help);
     }
     (void)puts(
         "\nEverywhere: --server HOST:PORT (or SILT_SERVER), --token-file FILE (or SILT_TOKEN).\n"
@@ -150,7 +167,8 @@ int main(int argc, char **argv)
         return silt_cli_fail(&e);
     }
     if (wants_help(argc, argv)) {
-        (void)printf("silt %s %s\n    %s\n", c->name, c->words, c->help);
+        print_ways(c, "");
+        (void)printf("    %s\n", c->help);
         return EXIT_SUCCESS;
     }
     return c->run(argc - 2, argv + 2);

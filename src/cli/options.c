@@ -43,7 +43,7 @@ static int take_option(const struct silt_options *o, int argc, char **argv, int 
                       equals != NULL ? (size_t)(equals - word) - 2 : strlen(word + 1) - 1};
     const struct silt_option *option = word[1] == '-' ? find(o, key) : find_letter(o, word);
     if (option == NULL)
-        return silt_fail(e, SILT_INVALID, "unknown option %s", word);
+        return silt_fail(e, SILT_INVALID, "unknown option %s\n--help lists those of a command", word);
     if (option->flag != NULL && equals != NULL)
         return silt_fail(e, SILT_INVALID, "--%s takes no value", option->name);
     if (option->flag != NULL) {

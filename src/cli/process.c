@@ -138,6 +138,19 @@ int silt_process_end(struct silt_client *c, const char *id, const char *name, st
     return silt_client_call(c, &q, &a, &answer, e);
 }
 
+/* That route knows processes and no sandboxes: of one that is not there it would say that it has no such process. */
+static int check_box(struct silt_client *c, const char *id, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    char path[SILT_PROCESS_ROUTE_SIZE];
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_id_check(silt_slice_of(id), e) < 0 || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "", e) < 0)
+        return -1;
+    struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
+    return silt_client_call(c, &q, &a, &answer, e);
+}
+
 static int send_signal(struct silt_client *c, const char *id, const char *name, const char *signal,
                        struct silt_error *e)
 {
@@ -194,7 +207,9 @@ int silt_cli_kill(int argc, char **argv)
         return silt_cli_usage("silt kill ID PROCESS... [-s SIGNAL] | silt kill ID --all");
     if (silt_client_init(&client, k.cli.server, k.cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
-    if (!k.all)
+    if (check_box(&client, k.cli.plain.items[0], &e) < 0)
+        status = silt_cli_fail(&e);
+    else if (!k.all)
         status = end_each(&k, &client);
     else if (silt_process_end(&client, k.cli.plain.items[0], "kill-all", &e) < 0)
         status = silt_cli_fail(&e);

@@ -110,7 +110,7 @@ int silt_cli_watch(int argc, char **argv)
         return silt_cli_fail(&e);
     if (w.cli.plain.count != 2)
         return silt_cli_usage(
-            "silt watch ID PATH [--include GLOB]... [--exclude GLOB]... [--flat]");
+            "silt watch ID PATH [--include GLOB]... [--exclude GLOB]... [--event TYPE]... [--flat] [--json]");
     if (silt_client_init(&client, w.cli.server, w.cli.token_file, &e) < 0
         || silt_wait_catch_interrupt(&e) < 0)
         return silt_cli_fail(&e);

@@ -291,7 +291,7 @@ int silt_process_start(struct silt_sandbox *s, struct silt_session *session, con
 {
     struct silt_process *old = silt_process_find(s, q->id);
     if (old != NULL && !silt_process_is_over(old))
-        return silt_fail(e, SILT_CONFLICT, "process '%s' is still running; kill it or choose another id",
+        return silt_fail(e, SILT_CONFLICT, "process '%s' is still running",
                          old->row.id);
     if (silt_record_make_room(s, e) < 0)
         return -1;

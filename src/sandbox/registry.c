@@ -151,9 +151,10 @@ static int find_image(struct silt_registry *r, silt_slice name, struct silt_imag
     if (*ret != NULL)
         return 0;
     bool recipe = silt_slice_eq(name, SILT_LIT("base")) || silt_slice_eq(name, SILT_LIT("host"));
-    return silt_fail(e, SILT_NOT_FOUND, "image '%.*s' does not exist; %s", (int)name.len, name.data,
-                     recipe ? "make it with: sudo silt image build base|host"
-                            : "silt image pull fetches one from a registry, silt image build -t NAME DIR makes one from a Dockerfile");
+    return silt_fail(e, SILT_NOT_FOUND, "image '%.*s' does not exist; %s%.*s", (int)name.len, name.data,
+                     recipe ? "make it with: sudo silt image build "
+                            : "silt image pull fetches one from a registry, silt image build -t NAME DIR makes one from a Dockerfile",
+                     recipe ? (int)name.len : 0, name.data);
 }
 
 static int new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret, struct silt_error *e)

@@ -122,7 +122,7 @@ test('token, version, help and doctor answer', async () => {
 test('help, man page and completion know the same commands', async () => {
 	const root = path.join(import.meta.dirname, '../..');
 	const read = name => fs.readFileSync(path.join(root, 'docs', name), 'utf8');
-	const commands = [...(await silt(['help'])).stdout.matchAll(/^ {2}silt (\S+)/gm)].map(match => match[1]);
+	const commands = [...new Set([...(await silt(['help'])).stdout.matchAll(/^ {2}silt (\S+)/gm)].map(match => match[1]))];
 	const manual = read('man/silt.1').replaceAll('\\-', '-');
 	for (const name of commands.filter(name => name !== 'help'))
 		assert.match(manual, new RegExp(`^\\.B ${name}( |$)`, 'm'), `${name} in the man page`);
@@ -149,4 +149,19 @@ test('errors name the object and the way out', async () => {
 	assert.equal(unreachable.code, 125);
 	assert.match(unreachable.stderr, /127\.0\.0\.1:1/);
 	assert.equal((await silt(['no-such-command'])).code, 125);
+	for (const [words, want] of [
+		[['exec', 'b', '--bogus', '--', 'true'], /--bogus\n.*--help/],
+		[['exec', 'b', '--no-session', '--session', 's', '--', 'true'], /--no-session/],
+		[['exec', 'a b', '--', 'true'], /'a b'/],
+		[['create', 'x', '--type', 'huge'], /must be one of lite, .*standard-4\n$/],
+		[['kill', 'never-made', '--all'], /'never-made' does not exist/],
+		[['kill', 'never-made', 'web'], /'never-made' does not exist/],
+		[['image', 'tag', 'x'], /^silt: usage:\n {2}silt image tag NAME OTHER\n$/],
+		[['image', 'build'], /^silt: usage:\n {2}silt image build -t .*\n {2}silt image build base.*\n$/],
+		[['image', 'bogus'], /silt image ls \| build .*\nTry: silt image --help\n$/],
+	]) {
+		const end = await silt(words);
+		assert.deepEqual([end.code, end.stdout], [125, ''], words.join(' '));
+		assert.match(end.stderr, want);
+	}
 });
