@@ -138,6 +138,11 @@ void silt_cli_print_json(const struct silt_json *value)
     (void)printf("%.*s\n", (int)out.len, out.data);
 }
 
+int silt_cli_widen(int least, silt_slice text)
+{
+    return text.len > (size_t)least && text.len <= SILT_CLI_COLUMN_MAX ? (int)text.len : least;
+}
+
 const char *silt_cli_size(int64_t bytes, char out[SILT_CLI_SIZE_TEXT])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -43,6 +43,10 @@ void silt_cli_print_json(const struct silt_json *value);                  /* on 
 /* Text from the daemon on stdout; control characters, which a terminal might obey, become '?'. */
 void silt_cli_print(silt_slice text);
 
+/* How wide a column of a table has to be, but not less than `least`; one text of a great length does not count. */
+enum { SILT_CLI_COLUMN_MAX = 60 };
+int silt_cli_widen(int least, silt_slice text);
+
 /* 1.5 GiB */
 enum { SILT_CLI_SIZE_TEXT = 16 };
 const char *silt_cli_size(int64_t bytes, char out[SILT_CLI_SIZE_TEXT]);

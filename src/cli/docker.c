@@ -516,8 +516,8 @@ static int run(struct docker *d, int argc, char **argv, struct silt_error *e)
         return silt_docker_build(&d->client, argc - 1, argv + 1, e);
     const struct verb *v = find_verb(argc, argv, &used);
     if (v == NULL)
-        return silt_fail(e, SILT_INVALID, "%s is none of: build pull tag image ps rm rmi kill stop inspect info version context login",
-                         argc > 0 ? argv[0] : "nothing");
+        return silt_fail(e, SILT_INVALID, "%s%s\nusage: silt-docker build | pull | tag | images | image ls, inspect, rm, tag, pull | ps | rm | rmi | kill | stop | inspect | info | version | context | login | logout",
+                         argc > 0 ? "no command " : "stands in for docker where wrangler calls it", argc > 0 ? argv[0] : "");
     spell_force(v->second != NULL ? v->second : v->name, argc - used, argv + used);
     if (parse(d, argc - used, argv + used, e) < 0)
         return -1;

@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { PATH_SIZE = 512, IMPORT_TIMEOUT_MS = 30 * 60 * 1000 };
+enum { PATH_SIZE = 512, IMPORT_TIMEOUT_MS = 30 * 60 * 1000, NAME_WIDTH = 20 };
 
-static void print_row(const struct silt_json *i)
+static void print_row(const struct silt_json *i, int width)
 {
     silt_slice name = silt_cli_text(i, "name"), kind = silt_cli_text(i, "kind");
     silt_slice digest = silt_cli_text(i, "digest"), created = silt_cli_text(i, "createdAt");
     char size[SILT_CLI_SIZE_TEXT];
-    (void)printf("%-20.*s %-5.*s %10s  %-19.*s  %.*s\n", (int)name.len, name.data, (int)kind.len,
+    (void)printf("%-*.*s %-5.*s %10s  %-19.*s  %.*s\n", width, (int)name.len, name.data, (int)kind.len,
                  kind.data, silt_cli_size(silt_cli_number(i, "sizeBytes"), size),
                  (int)(created.len < 19 ? created.len : 19), created.data,
                  (int)(digest.len < 19 ? digest.len : 19), digest.data);
@@ -31,6 +31,7 @@ static int list(const struct silt_cli *cli, struct silt_client *c, struct silt_e
 {
     silt_auto_arena a;
     const struct silt_json *answer;
+    int width = NAME_WIDTH;
     struct silt_client_request q = {.method = "GET", .path = "/v1/images", .file = -1};
     silt_arena_init(&a, SILT_CLI_ARENA_MAX);
     if (silt_client_call(c, &q, &a, &answer, e) < 0)
@@ -42,9 +43,11 @@ static int list(const struct silt_cli *cli, struct silt_client *c, struct silt_e
         silt_cli_print_json(images);
         return 0;
     }
-    (void)printf("%-20s %-5s %10s  %-19s  %s\n", "NAME", "KIND", "SIZE", "CREATED (UTC)", "DIGEST");
     for (const struct silt_json *i = images->items.first; i != NULL; i = i->next)
-        print_row(i);
+        width = silt_cli_widen(width, silt_cli_text(i, "name"));
+    (void)printf("%-*s %-5s %10s  %-19s  %s\n", width, "NAME", "KIND", "SIZE", "CREATED (UTC)", "DIGEST");
+    for (const struct silt_json *i = images->items.first; i != NULL; i = i->next)
+        print_row(i, width);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "cli/cli.h"
 
-enum { PAGE = 200, PATH_SIZE = 4096 };
+enum { PAGE = 200, PATH_SIZE = 4096, ID_WIDTH = 28, IMAGE_WIDTH = 12 };
 
 /* A table cell; what is longer than the cell stays whole. */
 static void print_cell(int width, silt_slice text)
@@ -17,13 +17,26 @@ static silt_slice to_seconds(silt_slice iso)
     return (silt_slice){iso.data, iso.len < 19 ? iso.len : 19};
 }
 
+struct listing {
+    struct silt_cli cli;
+    struct silt_words labels;
+    struct silt_buf json; /* with --json */
+    size_t count;
+    int id_width, image_width;
+};
+
+static silt_slice image_of(const struct silt_json *s)
+{
+    return silt_cli_text(silt_json_get(s, SILT_LIT("image")), "name");
+}
+
 /* Usage is not in a list: the daemon would have to ask for each. */
-static void print_row(const struct silt_json *s)
+static void print_row(const struct listing *l, const struct silt_json *s)
 {
     silt_slice type = silt_cli_text(s, "type");
-    print_cell(28, silt_cli_text(s, "id"));
+    print_cell(l->id_width, silt_cli_text(s, "id"));
     print_cell(8, silt_cli_text(s, "state"));
-    print_cell(12, silt_cli_text(silt_json_get(s, SILT_LIT("image")), "name"));
+    print_cell(l->image_width, image_of(s));
     print_cell(11, type.len > 0 ? type : SILT_LIT("own limits"));
     print_cell(20, to_seconds(silt_cli_text(s, "createdAt")));
     silt_slice used = to_seconds(silt_cli_text(s, "lastUsedAt"));
@@ -49,13 +62,6 @@ static int page_path(char out[PATH_SIZE], const struct silt_words *labels, silt_
     return silt_slice_to_cstr(silt_buf_slice(&b), out, PATH_SIZE, e);
 }
 
-struct listing {
-    struct silt_cli cli;
-    struct silt_words labels;
-    struct silt_buf json; /* with --json */
-    size_t count;
-};
-
 /* Who is behind a container of the engine socket: its id tells nobody anything. */
 static void print_container(const struct silt_json *s)
 {
@@ -74,18 +80,29 @@ static void print_container(const struct silt_json *s)
     (void)putchar('\n');
 }
 
+static void measure(struct listing *l, const struct silt_json *sandboxes)
+{
+    l->id_width = l->id_width > 0 ? l->id_width : ID_WIDTH;
+    l->image_width = l->image_width > 0 ? l->image_width : IMAGE_WIDTH;
+    for (const struct silt_json *s = sandboxes->items.first; s != NULL; s = s->next) {
+        l->id_width = silt_cli_widen(l->id_width, silt_cli_text(s, "id"));
+        l->image_width = silt_cli_widen(l->image_width, image_of(s));
+    }
+}
+
 static void show_page(struct listing *l, const struct silt_json *sandboxes)
 {
     if (sandboxes == NULL || sandboxes->type != SILT_JSON_ARRAY)
         return;
+    measure(l, sandboxes);
     for (const struct silt_json *s = sandboxes->items.first; s != NULL; s = s->next) {
         if (!l->cli.json && l->count == 0)
-            (void)printf("%-28s %-8s %-12s %-11s %-20s %s\n", "ID", "STATE", "IMAGE", "TYPE",
+            (void)printf("%-*s %-8s %-*s %-11s %-20s %s\n", l->id_width, "ID", "STATE", l->image_width, "IMAGE", "TYPE",
                          "CREATED (UTC)", "LAST USED (UTC)");
         if (l->cli.json)
             silt_cli_write(&l->json, s);
         else
-            print_row(s);
+            print_row(l, s);
         if (!l->cli.json)
             print_container(s);
         l->count++;
