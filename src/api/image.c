@@ -83,9 +83,14 @@ struct silt_image *silt_api_image_find(struct silt_http_request *r, silt_slice r
 {
     silt_slice name;
     struct silt_image *i = NULL;
-    if (silt_query_decode(r, raw, &name))
+    struct silt_error e;
+    char known[SILT_IMAGE_NAME_SIZE];
+    bool decoded = silt_query_decode(r, raw, &name);
+    if (decoded)
         i = silt_image_find(silt_api_of(r)->registry, name, NULL);
-    if (i == NULL)
+    if (i == NULL && decoded && silt_reference_read(name, known, &e) == 0)
+        silt_api_refuse(r, SILT_API_IMAGE_NOT_FOUND, (silt_slice){NULL, 0}, "image '%s' does not exist", known);
+    else if (i == NULL)
         silt_api_refuse(r, SILT_API_IMAGE_NOT_FOUND, (silt_slice){NULL, 0}, "there is no such image");
     return i;
 }
