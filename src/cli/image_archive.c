@@ -118,11 +118,15 @@ static int receive(struct silt_client *c, const struct silt_image_archive *a, in
         return -1;
     struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
     c->timeout_ms = TIMEOUT_MS;
-    if (silt_client_ask(c, &q, e) < 0)
+    silt_progress_start(&progress, a->name, 0);
+    silt_progress_tell(&progress, "being hashed");
+    int asked = silt_client_ask(c, &q, e);
+    silt_progress_tell(&progress, NULL);
+    if (asked < 0)
         return -1;
     if (c->head.status != 200)
         return silt_client_fail(c, e);
-    silt_progress_start(&progress, a->name, 0);
+    silt_progress_start(&progress, a->name, 0); /* its time begins with the first byte */
     while ((got = silt_client_read(c, &piece, e)) > 0 && (got = silt_fd_write_all(out, piece, e)) == 0)
         silt_progress_add(&progress, piece.len);
     silt_progress_end(&progress);

@@ -107,6 +107,17 @@ void silt_progress_start(struct silt_progress *p, const char *name, uint64_t tot
             *c = '?';
 }
 
+void silt_progress_tell(const struct silt_progress *p, const char *what)
+{
+    if (!p->live)
+        return;
+    if (what != NULL)
+        (void)fprintf(stderr, "\r%s: %s\033[K", p->name, what);
+    else
+        (void)fputs("\r\033[K", stderr);
+    (void)fflush(stderr);
+}
+
 void silt_progress_add(struct silt_progress *p, uint64_t bytes)
 {
     p->done += bytes;

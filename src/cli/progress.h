@@ -17,6 +17,8 @@ struct silt_progress {
 };
 
 void silt_progress_start(struct silt_progress *p, const char *name, uint64_t total);
+/* What happens before the first byte, until that comes or the end; NULL: takes it away. */
+void silt_progress_tell(const struct silt_progress *p, const char *what);
 void silt_progress_add(struct silt_progress *p, uint64_t bytes);
 /* Leaves the last line where it is, as the summary. */
 void silt_progress_end(struct silt_progress *p);
