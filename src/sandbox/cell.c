@@ -5,7 +5,11 @@
 
 #include <stdlib.h>
 
-enum { LINE_SIZE_MAX = 112 << 20 }; /* code, each byte of it escaped, and a little more */
+enum {
+    LINE_SIZE_MAX = 112 << 20, /* code, each byte of it escaped, and a little more */
+    HELD_MAX = 256,
+    HELD_MS = 10,
+};
 
 struct silt_cell {
     struct silt_link link;
@@ -18,6 +22,12 @@ struct silt_cell {
     uint64_t output_bytes;
     enum silt_cell_cause cause;
     bool asked;
+    /* Output that ends within a line waits a moment for the rest: Python's print writes a line break by itself, and
+     * whoever reads would get it as a piece of its own. */
+    char held[HELD_MAX];
+    size_t held_len;
+    int held_stream;
+    struct silt_timer held_timer;
     struct silt_grave grave;
 };
 
@@ -34,6 +44,26 @@ static struct silt_cell *current(struct silt_context *c)
                                             : NULL;
 }
 
+/* After an interrupt everything is read, for the sake of its end: then it is not kept for slow readers. */
+static bool hears(const struct silt_context *c, struct silt_cell *x)
+{
+    return x->sink != NULL && !(c->interrupted && x->sink->full(x->sink));
+}
+
+static void tell_held(struct silt_cell *x)
+{
+    silt_slice bytes = {x->held, x->held_len};
+    silt_loop_cancel(x->context->sandbox->registry->loop, &x->held_timer);
+    x->held_len = 0;
+    if (bytes.len > 0 && hears(x->context, x))
+        x->sink->output(x->sink, x->held_stream, bytes);
+}
+
+static void on_held_time(struct silt_timer *t)
+{
+    tell_held(silt_container_of(t, struct silt_cell, held_timer));
+}
+
 /* Out of the queue; the caller tells the sink. */
 static struct silt_cell_sink *finish(struct silt_cell *x)
 {
@@ -41,6 +71,7 @@ static struct silt_cell_sink *finish(struct silt_cell *x)
     struct silt_cell_sink *sink = x->sink;
     x->sink = NULL;
     x->context = NULL;
+    silt_loop_cancel(c->sandbox->registry->loop, &x->held_timer);
     silt_list_remove(&x->link);
     c->cell_count--;
     c->sandbox->registry->unstarted_bytes -= x->code_len;
@@ -58,6 +89,9 @@ static uint64_t limit_of(const struct silt_cell *x)
 
 static void end(struct silt_cell *x, uint32_t count, const struct silt_death *death)
 {
+    tell_held(x);
+    if (x->context == NULL)
+        return; /* by whoever was told */
     struct silt_cell_end how = {
         .cause = x->cause, .count = count, .death = death, .limit = limit_of(x)};
     struct silt_cell_sink *sink = finish(x);
@@ -102,6 +136,7 @@ int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms
                             .code = copy,
                             .code_len = code.len,
                             .timeout_ms = timeout_ms > 0 ? timeout_ms : c->row.timeout_ms,
+                            .held_timer = {.on_time = on_held_time},
                             .grave = {.free = free_cell}};
     c->sandbox->registry->unstarted_bytes += code.len;
     silt_list_append(&c->cells, &x->link);
@@ -187,10 +222,29 @@ bool silt_cell_answer_in(struct silt_context *c, silt_slice text)
 
 /* ---- what the kernel tells ---- */
 
-/* After an interrupt everything is read, for the sake of its end: then it is not kept for slow readers. */
-static bool hears(const struct silt_context *c, struct silt_cell *x)
+static void hold(struct silt_cell *x, int stream, silt_slice bytes)
 {
-    return x->sink != NULL && !(c->interrupted && x->sink->full(x->sink));
+    memcpy(x->held + x->held_len, bytes.data, bytes.len);
+    if (x->held_len == 0)
+        silt_loop_after(x->context->sandbox->registry->loop, &x->held_timer, HELD_MS);
+    x->held_len += bytes.len;
+    x->held_stream = stream;
+}
+
+static void tell_output(struct silt_cell *x, int stream, silt_slice bytes)
+{
+    if (stream != x->held_stream || bytes.len > HELD_MAX - x->held_len)
+        tell_held(x);
+    if (x->context == NULL)
+        return;
+    bool whole = bytes.data[bytes.len - 1] == '\n';
+    if (bytes.len <= HELD_MAX && (!whole || x->held_len > 0)) {
+        hold(x, stream, bytes);
+        if (whole)
+            tell_held(x);
+    } else if (hears(x->context, x)) {
+        x->sink->output(x->sink, stream, bytes);
+    }
 }
 
 void silt_cell_on_output(struct silt_context *c, int stream, silt_slice bytes)
@@ -203,8 +257,8 @@ void silt_cell_on_output(struct silt_context *c, int stream, silt_slice bytes)
     silt_slice told = {bytes.data, bytes.len < room ? bytes.len : (size_t)room};
     x->output_bytes += told.len;
     c->sandbox->registry->counts.out_bytes += told.len;
-    if (hears(c, x) && told.len > 0)
-        x->sink->output(x->sink, stream, told);
+    if (told.len > 0)
+        tell_output(x, stream, told);
     if (told.len == bytes.len || x->context == NULL || x->cause != SILT_CELL_FINE)
         return; /* what was ended for another reason is being ended */
     x->cause = SILT_CELL_FLOOD;
@@ -252,6 +306,9 @@ void silt_cell_on_line(struct silt_context *c, const struct silt_kernel_said *sa
         answer(c, said->id, (silt_slice){NULL, 0}); /* who could answer is gone with a former siltd */
     if (x == NULL || said->id != x->id)
         return; /* of an earlier one: a thread that it left behind */
+    tell_held(x);
+    if (x->context == NULL)
+        return;
     switch (said->word) {
     case SILT_KERNEL_RESULT:
         if (hears(c, x))
@@ -308,6 +365,7 @@ void silt_cell_forget_all(struct silt_context *c)
     {
         struct silt_cell *x = silt_container_of(it, struct silt_cell, link);
         c->sandbox->registry->unstarted_bytes -= x->code_len;
+        silt_loop_cancel(c->sandbox->registry->loop, &x->held_timer);
         free_cell(&x->grave);
     }
 }

@@ -73,6 +73,15 @@ test('output leaves while the code runs', async () => {
 	assert.equal(seen.join(''), '.end\nexecution_complete');
 });
 
+test('what print writes comes with its line break, not as two pieces', async () => {
+	const pieces = [];
+	for (let i = 0; i < 10; i++)
+		pieces.push(...(await run(box, shared, 'for i in range(10): print(i)')).events.filter(e => e.type === 'stdout').map(e => e.text));
+	assert.equal(pieces.join(''), '0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n'.repeat(10));
+	const cut = pieces.filter(text => !text.endsWith('\n')).length;
+	assert.ok(cut < 20, `${cut} of ${pieces.length} pieces end within a line`); // a busy machine may part some
+});
+
 test('no context named: one per language, made on first use', async t => {
 	const box = await daemon.box(t);
 	assert.equal((await run(box, null, 'z = 3; z')).results[0].text, '3');
