@@ -87,6 +87,17 @@ test('nothing of the machine and of silt-priv is in a forked context', async t =
 	assert.match(written.error.ename, /OSError|PermissionError/);
 });
 
+test('a forked context has the names and the modules of one that was started', async t => {
+	const box = await daemon.box(t);
+	const names = 'sorted(vars(__import__("sys").modules["__main__"]))';
+	const forked = await context(box);
+	assert.ok(await isForked(box, forked));
+	const started = await context(box, { env_vars: { LANG: 'C.UTF-8' } }); // no warm one has that
+	assert.equal(await isForked(box, started), false);
+	assert.deepEqual(await value(box, forked, names), await value(box, started, names));
+	assert.deepEqual(await value(box, forked, 'import multiprocessing\nwith multiprocessing.get_context("spawn").Pool(1) as p: found = p.map(abs, [-1, -2])\nfound'), [1, 2]);
+});
+
 test('two contexts have different random numbers', async t => {
 	const box = await daemon.box(t);
 	const code = 'import random, numpy as np, tempfile, uuid\n[random.random(), float(np.random.rand()), tempfile.mktemp(), str(uuid.uuid4())]';
@@ -111,6 +122,8 @@ test('how a forked context ends is told', async t => {
 		const answer = await run(box, id, code);
 		assert.match(answer.error.evalue, end);
 	}
+	const left = await run(box, await context(box), 'exit(5)');
+	assert.deepEqual([left.error.exitCode, left.stderr], [5, '']);
 	const id = await context(box);
 	const stopped = await run(box, id, 'while True: pass', { timeout_ms: 200 });
 	assert.equal(stopped.error.ename, 'TimeoutError');

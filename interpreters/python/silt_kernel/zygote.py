@@ -8,6 +8,7 @@ import faulthandler
 import gc
 import importlib
 import os
+import shutil
 import sys
 import tempfile
 
@@ -57,6 +58,7 @@ def prepare(warm):
         rehearse(shell)
         close_devnull()
         close_fonts()
+        atexit.unregister(shutil.rmtree)  # of matplotlib's folder: in a child it is not there
         blas.find()
         stamps.remember()
     ready = Prepared(shell, streams, warm)
@@ -85,6 +87,7 @@ def rehearse(shell):
     from . import bundle, figures
 
     shell.sink = lambda data, main: bundle.result_line(data, 0, main, 1 << 20)
+    module = {name: value for name, value in shell.user_ns.items() if name.startswith("__")}
     out, err = sys.stdout, sys.stderr
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         sys.stdout = sys.stderr = nowhere
@@ -95,7 +98,7 @@ def rehearse(shell):
     sys.stdout, sys.stderr = out, err
     shell.sink = None
     shell.reset(new_session=True)
-    shell.user_ns.update(dict.fromkeys(("_", "__", "___"), ""))  # as at the start: reset() leaves them out
+    shell.user_ns.update(module, _="", __="", ___="")  # as at the start: reset() leaves them out
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)
