@@ -111,6 +111,9 @@ class Lines(FigureCase):
         chart = self.chart("plt.stackplot([1, 2, 3], [1, 1, 1], [2, 2, 2], labels=['a', 'b'])")
         self.assertEqual(self.points(chart), {"a": [[1, 1], [2, 1], [3, 1]], "b": [[1, 3], [2, 3], [3, 3]]})
 
+        chart = self.chart("pd.DataFrame({'a': [1, 2], 'b': [3, 4]}).plot.area()")
+        self.assertEqual(self.points(chart), {"a": [[0, 1], [1, 2]], "b": [[0, 4], [1, 6]]})
+
     def test_polar_lines(self):
         self.assertEqual(self.chart("plt.polar([0, 1], [1, 2])")["type"], "line")
 
@@ -178,7 +181,9 @@ class Bars(FigureCase):
 
     def test_histogram(self):
         chart = self.chart("plt.hist([1, 1, 2, 3], bins=2, label='h')")
-        self.assertEqual(chart["type"], "histogram")
+        self.assertEqual((chart["type"], {e["group"] for e in chart["elements"]}), ("histogram", {"h"}))
+        stacked = self.chart("plt.hist([[1, 1], [2, 3]], bins=2, stacked=True, label=['h', 'i'])")
+        self.assertEqual([e["group"] for e in stacked["elements"]], ["h", "h", "i", "i"])
         self.assertEqual([(e["bin"], e["value"]) for e in chart["elements"]], [([1, 2], 2), ([2, 3], 2)])
 
     def test_histograms_lying_stepped_and_of_frames(self):

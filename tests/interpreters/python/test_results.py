@@ -133,6 +133,8 @@ class Tables(ContextCase):
 
     def test_columns_may_share_names_and_have_many(self):
         self.assertEqual(self.good("import pandas as pd\npd.DataFrame([[1, 2]], columns=['a', 'a'])").main["data"], {"a": [1], "a.1": [2]})
+        self.assertEqual(self.good("pd.DataFrame([range(6)], columns=['a', 'a', 'a.1', 'a', 'a', 'b'])").main["data"],
+                         {"a": [0], "a.2": [1], "a.1": [2], "a.3": [3], "a.4": [4], "b": [5]})
         self.assertEqual(self.good("pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([('a', 'b')]))").main["data"], {"('a', 'b')": [1]})
         self.assertEqual(self.good("pd.DataFrame()").main["data"], {})
 
@@ -151,6 +153,10 @@ class Tables(ContextCase):
         main = self.good("import pandas as pd\npd.DataFrame({'a': range(300_000)})").main
         self.assertEqual(len(main["data"]["a"]), 200_000)
         self.assertEqual(main["truncated"], ["data"])
+
+    def test_very_wide_frames_are_cut_and_told(self):
+        main = self.good("import pandas as pd, numpy as np\npd.DataFrame(np.ones((3, 300_000)))").main
+        self.assertEqual((len(main["data"]), main["data"]["1999"], main["truncated"]), (2_000, [1, 1, 1], ["data"]))
 
     def test_styled_frames_are_html(self):
         self.assertIn("<table", self.good("import pandas as pd\npd.DataFrame({'a': [1]}).style").main["html"])

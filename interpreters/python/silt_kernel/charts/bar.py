@@ -17,6 +17,11 @@ class Bars:
             return [(r.get_y(), r.get_y() + r.get_height(), r.get_width()) for r in self.container]
         return [(r.get_x(), r.get_x() + r.get_width(), r.get_height()) for r in self.container]
 
+    def name_of_first(self):
+        """hist() names the first bar instead of the container; bar() with a list of names names all of them."""
+        first, *others = [label_or(bar, None) for bar in self.container]
+        return None if any(others) else first
+
     def touch(self):
         spans = self.spans()
         slack = 1e-6 * max(abs(to - start) for start, to, _ in spans)
@@ -38,7 +43,7 @@ def fill_bars(ax, chart, containers, lines):
     if all(group.touch() for group in groups) and not axis.has_own_labels() and not axis.is_date:
         chart["type"] = "histogram"
     for i, group in enumerate(groups):
-        name = label_or(group.container, f"Group {i}")
+        name = label_or(group.container, group.name_of_first() or f"Group {i}")
         chart["elements"] += elements(group, name, axis, chart["type"] == "histogram")
     over = [line for line in lines if not is_whisker(line, horizontal)]
     if over:

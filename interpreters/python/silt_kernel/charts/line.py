@@ -22,8 +22,15 @@ def label_or(artist, default):
 
 def line_series(lines, plane):
     names = legend_names(plane.ax)
-    return [series(label_or(line, names.get(look(line), f"Line {i}")), plane, line.get_xdata(), line.get_ydata())
+    below = area_names(plane.ax, len(lines))
+    return [series(label_or(line, names.get(look(line), below[i] or f"Line {i}")), plane, line.get_xdata(), line.get_ydata())
             for i, line in enumerate(lines)]
+
+
+def area_names(ax, count):
+    """Pandas draws an area as a line without a name, and fills what is below under its name."""
+    names = [label_or(area, None) for area in ax.collections]
+    return names if len(names) == count else [None] * count
 
 
 def look(line):
