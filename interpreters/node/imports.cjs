@@ -182,4 +182,4 @@ function rewrite(code, isTypeScript) {
 	return state.cuts.length ? state.front + apply(code, state.cuts) : code;
 }
 
-module.exports = { rewrite, importFrom, metaOf };
+module.exports = { rewrite, importFrom, metaOf, parse, apply };

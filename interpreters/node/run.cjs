@@ -150,8 +150,16 @@ function start(message) {
 	}
 }
 
-function go(run, expression) {
-	const onRefused = details => failWith(run, trouble().refused(details, run));
+/* What V8 refuses has not begun: it may be said in another way. */
+function go(run, expression, redeclare = null) {
+	const onRefused = details => {
+		redeclare ??= require('./redeclare.cjs').redeclarer(expression);
+		const other = redeclare(details);
+		if (other === null)
+			failWith(run, trouble().refused(details, run));
+		else
+			go(run, other, redeclare);
+	};
 	if (evaluate(expression, continuing(run, value => settle(run, value)), error => fail(run, error), onRefused) === STOPPED)
 		stop(run);
 }

@@ -35,6 +35,18 @@ test('let, const, class and function can be declared again and are kept', async 
 		[undefined, undefined, "'2,2,2,2'"]);
 });
 
+test('a name may be declared again in another way', async t => {
+	for (const language of ['javascript', 'typescript']) {
+		const ways = ['var a = 1, n', 'let a = 2', 'function a() { return 3 }; a = a()', 'const [{ q: a }] = [{ q: 4 }]', 'class a { static v = 5 }; a = a.v', 'import { sep as a } from "path"',
+			'async function a() { return 7 }; a = await a()', 'var { ...a } = { b: 8 }; a = a.b', 'var n = 1; let a = 9', 'function a() {}; a = 10; class n {}'];
+		const cells = ways.flatMap(way => [way, 'a']);
+		const shown = await texts(t, cells, { language });
+		assert.deepEqual(shown.filter((_, i) => i % 2), ['1', '2', '3', '4', '5', "'/'", '7', '8', '9', '10'], `${language}: ${shown}`);
+	}
+	assert.deepEqual(await texts(t, ['function f() {}', '\nconst f = () => {\n\tthrow new TypeError("line 3")\n}; f()', 'let b = 1; let b = 2', 'f.name']),
+		[undefined, 'TypeError: line 3', "SyntaxError: Identifier 'b' has already been declared", "'f'"]);
+});
+
 test('await works at the top, and a promise as last value is awaited', async t => {
 	assert.deepEqual(await texts(t, ['const v = await new Promise(r => setTimeout(r, 2, 5)); v', 'Promise.resolve(7)', '(async () => { await 1; return "a" })()', '({ then(r) { r(8) } })', 'for await (const x of [1, 2]) x']),
 		['5', '7', "'a'", '8', '2']);
