@@ -351,7 +351,7 @@ void silt_cell_end_all(struct silt_context *c, const struct silt_error *e)
 {
     struct silt_cell *x = current(c);
     if (x != NULL)
-        end(x, 0, &c->death);
+        end(x, ++c->row.count, &c->death); /* it counts, too */
     while ((x = silt_list_first(&c->cells, struct silt_cell, link)) != NULL) {
         struct silt_cell_sink *sink = finish(x);
         if (sink != NULL)

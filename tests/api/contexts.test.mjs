@@ -127,7 +127,9 @@ test('the end of the interpreter ends its context only, and says why', async t =
 	await run(box, other, 'kept = 1');
 	const why = async code => {
 		const id = await context(box);
-		const { error } = await run(box, id, code);
+		await run(box, id, '1');
+		const { error, count } = await run(box, id, code);
+		assert.equal(count, 2, 'it counts');
 		const next = await box.api('POST', '/api/execute/code', { context_id: id, code: '1' });
 		envelope(next, 500, 'INTERNAL_ERROR');
 		assert.match(next.body.message, /recreate the context/i);
