@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions as `error` messages: bounded, without colours, whatever the exception's own methods do."""
+import builtins
 import re
 import traceback
 
 LINES_MAX = 400
 LINE_MAX = 4000
 VALUE_MAX = 1 << 16
+INNER_MAX = 15  # exceptions of a group
+GROUPS = getattr(builtins, "BaseExceptionGroup", ())  # since Python 3.11
 ANSI = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
@@ -45,6 +48,20 @@ def plain_traceback(exc):
         return [f"{name_of(exc)}: {value_of(exc)}"]
 
 
+def left_out(exc, shown):
+    """What IPython does not show before its later versions: notes, and the exceptions of a group."""
+    try:
+        lines = [str(note) for note in getattr(exc, "__notes__", None) or ()]
+        lines = [line for line in tidy(lines) if line not in shown]
+        group = exc.exceptions if isinstance(exc, GROUPS) else ()
+        if not any(f"{name_of(inner)}: " in line for inner in group[:1] for line in shown):
+            for i, inner in enumerate(group[:INNER_MAX], 1):
+                lines += [f"{i} of {len(group)}:", "".join(plain_traceback(inner)).rstrip()]
+        return tidy(lines)
+    except Exception:
+        return []
+
+
 def line_of(exc, cell_name):
     """The line of the cell in which it happened, if it did."""
     if isinstance(exc, SyntaxError) and exc.filename == cell_name:
@@ -59,8 +76,8 @@ def line_of(exc, cell_name):
 
 
 def message(exc, run, lines, cell_name):
-    made = {"t": "error", "id": run, "ename": name_of(exc), "evalue": value_of(exc),
-            "traceback": tidy(lines if lines is not None else plain_traceback(exc))}
+    shown = tidy(lines if lines is not None else plain_traceback(exc))
+    made = {"t": "error", "id": run, "ename": name_of(exc), "evalue": value_of(exc), "traceback": shown + left_out(exc, shown)}
     line = line_of(exc, cell_name)
     if isinstance(line, int):
         made["line"] = line

@@ -7,8 +7,11 @@ the run is done. The other way round, an interrupt that comes too late never hit
 What must not stop half-way (a line on the control socket) is done inside `with interrupts.held():`; an
 interrupt that comes meanwhile is raised at its end.
 """
+import os
 import threading
 from _signal import SIGINT, signal  # without the enums of the module above it
+
+HERE = os.path.dirname(__file__) + os.sep
 
 
 class Again(BaseException):
@@ -41,6 +44,16 @@ class Interrupts:
             self.pending = True
         else:
             raise self.kind
+
+    def leave_traceback(self, exc):
+        """It is raised where the cell was, and not in here. (IPython hides no last frame.)"""
+        theirs, tb = None, exc.__traceback__
+        while tb is not None:
+            if not tb.tb_frame.f_code.co_filename.startswith(HERE):
+                theirs = tb
+            tb = tb.tb_next
+        if theirs is not None:
+            theirs.tb_next = None
 
     def begin(self):
         self.kind = KeyboardInterrupt

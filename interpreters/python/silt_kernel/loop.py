@@ -18,6 +18,7 @@ class Loop:
 
     def run(self, coroutine):
         """Top-level await. An interrupt cancels the cell's task instead of leaving it behind."""
+        __tracebackhide__ = True  # for IPython: the frame tells the user nothing
         loop = self.get()
         task = loop.create_task(coroutine)
         try:

@@ -118,11 +118,18 @@ class Shell(InteractiveShell):
             return super().showtraceback(*args, **options)
         try:
             self.interrupts.kind = Again
-            super().showtraceback(*args, **options)
+            if not self.interrupts.came or self._is_told(sys.exc_info()[1]):
+                super().showtraceback(*args, **options)
         except Again:
             pass
         finally:
             self.interrupts.kind = KeyboardInterrupt
+
+    def _is_told(self, exc):
+        """After an interrupt: that is told, and not what became of the task that it ended."""
+        if isinstance(exc, KeyboardInterrupt):
+            self.interrupts.leave_traceback(exc)
+        return type(exc).__name__ != "CancelledError"
 
     def _showtraceback(self, etype, evalue, stb):
         if self.held_traceback is not None and self.held_traceback[0] is not evalue:

@@ -16,20 +16,22 @@ from .plain import plain
 READ_SIZE = 1 << 16
 # Out of the way of programs that close "all" descriptors, or expect the next file to be 3.
 HIGH_FD = 200
+# As they are now: user code may put others into the module, with other ways to be called.
+to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+from_json = json.loads
 
 
 def encode(value):
     """One line without its end. Whatever the value holds, the bytes are JSON and UTF-8."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = to_json(value)
     except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = to_json(plain(value))
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         # Read again: two names that differed in surrogates only are one now.
-        value = json.loads(without_surrogates(text))
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+        return to_json(from_json(without_surrogates(text))).encode("utf-8")
 
 
 def without_surrogates(text):
@@ -132,7 +134,7 @@ class Control:
 
 def decode(line):
     try:
-        message = json.loads(line)
+        message = from_json(line)
     except ValueError:
         return None
     return message if isinstance(message, dict) else None

@@ -33,6 +33,11 @@ class Cells(ContextCase):
         run = self.good("display('a', 1)\n2")
         self.assertEqual([(r["main"], r["text"]) for r in run.results], [(False, "'a'"), (False, "1"), (True, "2")])
 
+    def test_cells_may_replace_functions_of_modules(self):
+        self.good("import json; kept = dict(vars(json)); json.dumps = json.loads = json.JSONEncoder = None")
+        self.assertEqual(self.good("{'a': '\\ud800'}").main["json"], {"a": "\ufffd"})
+        self.good("vars(json).update(kept)")
+
     def test_line_and_cell_magics_work(self):
         self.assertIn("Wall time", self.good("%time sum(range(10))").stdout)
         self.assertEqual(self.good("%%bash\necho from bash").stdout, "from bash\n")

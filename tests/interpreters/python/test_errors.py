@@ -43,6 +43,11 @@ class Errors(ContextCase):
         error = self.failing("try:\n    1/0\nexcept Exception as e:\n    raise RuntimeError('outer') from e")
         self.assertEqual(error["ename"], "RuntimeError")
         self.assertTrue(any("ZeroDivisionError" in line for line in error["traceback"]))
+        error = self.failing("e = ExceptionGroup('all', [ValueError('one'), ExceptionGroup('some', [TypeError('two')])]); e.add_note('a hint'); raise e")
+        self.assertEqual((error["ename"], error["evalue"]), ("ExceptionGroup", "all (2 sub-exceptions)"))
+        for words in ("ValueError: one", "TypeError: two", "a hint"):
+            self.assertEqual(sum(line.endswith(words) for line in error["traceback"]), 1, error)
+        self.assertLess(len(self.failing("raise ExceptionGroup('many', [ValueError(i) for i in range(5000)])")["traceback"]), 402)
 
     def test_unknown_magics_and_names_are_errors(self):
         self.assertEqual(self.failing("%nope")["ename"], "UsageError")
