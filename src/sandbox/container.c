@@ -142,6 +142,7 @@ void silt_container_end(struct silt_container *c, int32_t code)
     silt_process_unwatch(&c->watch);
     silt_waiter_leave(&c->waiter);
     c->process = NULL;
+    c->leaving = false;
     c->row.exit_code = code;
     c->row.status = c->condemned ? SILT_CONTAINER_GOING : SILT_CONTAINER_EXITED;
     c->row.ended_ms = silt_clock_wall_ms();

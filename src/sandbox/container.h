@@ -54,6 +54,7 @@ struct silt_container {
     bool condemned;                /* its files go with it, whoever finishes that; saved */
     bool unwatched;                /* it ran when siltd began, and nobody has waited for its end since */
     bool clearing;                 /* files of an earlier one are going */
+    bool leaving;                  /* its program was told to end, and is waited for */
     struct silt_waiter waiter;     /* for its sandbox */
     struct silt_process_watch watch;
     struct silt_process *process;  /* borrowed: its program, or what makes it ready; NULL: none runs */

@@ -12,6 +12,8 @@
 
 #define PROGRAM_ID "/program" /* of the process: nobody can choose it, and no list shows it */
 
+enum { FAREWELL_MS = 70 }; /* for a program beside our control server: all has to be over within a tenth of a second */
+
 /* Signals */
 
 static bool is_deadly(int signal)
@@ -20,11 +22,23 @@ static bool is_deadly(int signal)
            && signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU;
 }
 
-/* Our own control server has no process: it ends as the official one does. */
+/* The program is told, and has a moment to put its things in order. */
+static void take_leave(struct silt_container *c, int signal)
+{
+    silt_exec_signal(c->process->exec, signal);
+    if (!c->leaving)
+        silt_loop_after(silt_container_loop(c), &c->stop, FAREWELL_MS);
+    c->leaving = true;
+}
+
+/* Our own control server has no process: it ends as the official one does, and passes on what that passes on. */
 static void signal_builtin(struct silt_container *c, int signal)
 {
-    if (is_deadly(signal))
-        silt_container_end(c, signal == SIGTERM || signal == SIGINT ? 0 : 128 + signal);
+    bool polite = signal == SIGTERM || signal == SIGINT;
+    if (polite && c->process != NULL && c->process->exec != NULL)
+        take_leave(c, signal);
+    else if (is_deadly(signal))
+        silt_container_end(c, polite ? 0 : 128 + signal);
 }
 
 int silt_container_kill(struct silt_container *c, int signal, struct silt_error *e)
@@ -46,14 +60,14 @@ void silt_container_on_stop(struct silt_timer *t)
     if (c->state == SILT_CONTAINER_IS_STARTING)
         silt_container_was_not_answered(c);
     else
-        silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
+        silt_container_end(c, c->leaving ? 0 : SILT_CONTAINER_KILLED_CODE);
 }
 
 int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e)
 {
     if (silt_container_kill(c, SIGTERM, e) < 0)
         return -1;
-    if (c->state == SILT_CONTAINER_IS_RUNNING)
+    if (c->state == SILT_CONTAINER_IS_RUNNING && !c->leaving)
         silt_loop_after(silt_container_loop(c), &c->stop, (int64_t)after_s * 1000);
     return 0;
 }
@@ -155,8 +169,8 @@ static void on_program_ended(struct silt_container *c, const struct silt_process
 {
     int32_t code = p->row.exit_code >= 0 ? p->row.exit_code : SILT_CONTAINER_KILLED_CODE;
     c->process = NULL;
-    if (!c->builtin || code != 0)
-        silt_container_end(c, code);
+    if (!c->builtin || code != 0 || c->leaving)
+        silt_container_end(c, c->leaving ? 0 : code);
 }
 
 static void on_program(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
