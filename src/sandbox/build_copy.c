@@ -21,7 +21,7 @@ struct silt_build_copy {
 };
 
 /* Patterns become names, and nothing outside of the root is one. Each folder is packed with what is in it, each file by its
- * name. `hash`: only what it would be. */
+ * name. What is mounted in a sandbox is none of its image. `hash`: only what it would be. */
 static const char pack_script[] =
     "set -o pipefail; shopt -s dotglob; root=$1 owner=$2 group=$3 mode=$4 add=$5 what=$6; shift 6; IFS=\n"
     "cd -- \"$root\" || exit 3; top=$(realpath .); top=${top%/}; items=() names=()\n"
@@ -33,7 +33,9 @@ static const char pack_script[] =
     "opts=(--numeric-owner --sort=name); own=(--owner=silt:$owner --group=silt:$group); [ -z \"$mode\" ] || own+=(--mode=$mode)\n"
     "[ $what = pack ] || opts+=(--mtime=@0)\n"
     "is_archive() { [ $add = 1 ] && [ -s \"$1\" ] && tar -tf \"$1\" >/dev/null 2>&1; }\n"
-    "folder() { (cd -- \"$1\" && shift && find . -mindepth 1 -maxdepth 1 -print0 | LC_ALL=C sort -z | tar \"$@\" --null -T - -cf -); }\n"
+    "folder() { (cd -- \"$1\" || exit; skip=(); case $1 in /) skip=(--exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*');;\n"
+    "/proc|/sys|/dev) skip=(--exclude='./*');; esac; shift\n"
+    "find . -mindepth 1 -maxdepth 1 -print0 | LC_ALL=C sort -z | tar \"${skip[@]}\" \"$@\" --null -T - -cf -); }\n"
     "emit() { for i in \"${!items[@]}\"; do r=${items[i]} n=${names[i]}\n"
     "if [ -d \"$r\" ]; then folder \"$r\" \"${opts[@]}\" \"${own[@]}\" || return\n"
     "else t=$(mktemp -d -p / .silt-XXXXXX) || return\n"
@@ -51,6 +53,7 @@ static const char unpack_script[] =
     "d=$(dirname -- \"$dest\"); mkdir -p -- \"$d\" && t=$(mktemp -d -p \"$d\" .silt-XXXXXX) && tar -C \"$t\" \"${x[@]}\" \\\n"
     "&& mv -fT -- \"$t\"/* \"$dest\" && rmdir -- \"$t\"\n"
     "else if [ ! -d \"$dest\" ]; then mkdir -p -- \"$dest\" && chown $owner:$group -- \"$dest\" || exit; fi\n"
+    "if [ \"$(cd -- \"$dest\" && pwd -P)\" = / ]; then x+=(--exclude=./proc --exclude=./sys --exclude=./dev); fi\n"
     "tar -C \"$dest\" \"${x[@]}\"; fi\n";
 
 /* Numbers of the image's own users and groups. */

@@ -90,6 +90,14 @@ COPY --from=base /etc/passwd /theirs`,
 	await nothingLeft();
 });
 
+test('all of an image is copied without what is mounted in its sandbox, also over another', async t => {
+	const lean = 'rm -rf /usr/local /usr/share /usr/include /usr/lib/gcc /usr/lib/python3* && find /usr/lib /usr/bin -type f -size +400k ! -name "lib[cm].so*" ! -name "libcrypto*" ! -name "libpcre2*" ! -name bash ! -name tar -delete';
+	const Dockerfile = `FROM base AS one\nRUN ${lean}; mkdir -p /data/proc; echo one > /data/proc/x; echo hi > /hi\nFROM base\nCOPY --from=one / /all\nCOPY --from=one / /\nCOPY --from=one /sys /none\n`;
+	const { text } = await output(t, { Dockerfile }, 'cat /all/hi /hi /all/data/proc/x /data/proc/x; ls -d /all/proc /all/dev; ls -A /all/proc /all/dev /all/sys /none | grep -v :');
+	assert.equal(text.trim(), 'hi\nhi\none\none\n/all/dev\n/all/proc');
+	await nothingLeft();
+});
+
 test('ARG has scopes, defaults and values that are given', async t => {
 	const { text, result } = await output(t, {
 		Dockerfile: `ARG A=global
