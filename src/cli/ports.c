@@ -76,6 +76,8 @@ static int expose(const struct silt_cli *cli, const struct wanted *w, struct sil
         silt_cli_print_json(answer);
     else
         print_url(answer);
+    if (!cli->json && silt_cli_true(answer, "private"))
+        (void)fprintf(stderr, "silt: only signed URLs lead to it; silt open %s %s makes one\n", cli->plain.items[0], cli->plain.items[1]);
     return 0;
 }
 

@@ -96,6 +96,20 @@ static int follow(struct watch *w, struct silt_client *c, struct silt_error *e)
     return got < 0 ? -1 : silt_fail(e, SILT_GONE, "the daemon ended the watch");
 }
 
+/* The daemon takes any word, as clients expect, and would watch for all. */
+static int check_events(const struct silt_words *events, struct silt_error *e)
+{
+    static const char *const known[] = {"create", "modify", "delete", "move_from", "move_to", "attrib"};
+    for (size_t i = 0; i < events->count; i++) {
+        size_t k = 0;
+        while (k < SILT_COUNT(known) && strcmp(known[k], events->items[i]) != 0)
+            k++;
+        if (k == SILT_COUNT(known))
+            return silt_fail(e, SILT_INVALID, "--event %s: must be create, modify, delete, move_from, move_to or attrib", events->items[i]);
+    }
+    return 0;
+}
+
 int silt_cli_watch(int argc, char **argv)
 {
     static struct watch w;
@@ -111,7 +125,7 @@ int silt_cli_watch(int argc, char **argv)
     if (w.cli.plain.count != 2)
         return silt_cli_usage(
             "silt watch ID PATH [--include GLOB]... [--exclude GLOB]... [--event TYPE]... [--flat] [--json]");
-    if (silt_client_init(&client, w.cli.server, w.cli.token_file, &e) < 0
+    if (check_events(&w.events, &e) < 0 || silt_client_init(&client, w.cli.server, w.cli.token_file, &e) < 0
         || silt_wait_catch_interrupt(&e) < 0)
         return silt_cli_fail(&e);
     (void)follow(&w, &client, &e); /* it ends only by Ctrl-C or an error */

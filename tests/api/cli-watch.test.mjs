@@ -75,4 +75,5 @@ test('watch says that a path is not there, and when a watched one goes', async t
 	assert.equal(gone.code, 125);
 	assert.match(gone.stderr, /watch of src ended/);
 	assert.match((await silt(['watch', box.id])).stderr, /usage/);
+	assert.match((await silt(['watch', box.id, '/tmp', '--event', 'rename'])).stderr, /--event rename: must be create,/);
 });
