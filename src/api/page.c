@@ -45,6 +45,20 @@ static silt_slice typed_token(struct silt_http_request *r)
     return (silt_slice){NULL, 0};
 }
 
+/* The login with a sentence above its field. */
+static void send_wrong(struct silt_http_request *r)
+{
+    silt_slice page = text_of(silt_web_login, silt_web_login_size), field = SILT_LIT("\t<label");
+    const char *at = memmem(page.data, page.len, field.data, field.len);
+    size_t before = at != NULL ? (size_t)(at - page.data) : page.len;
+    silt_auto_buf b;
+    silt_buf_init(&b, page.len + 256);
+    silt_buf_add(&b, (silt_slice){page.data, before});
+    silt_buf_add(&b, SILT_LIT("\t<p role=\"alert\">That is not this server's token.</p>\n"));
+    silt_buf_add(&b, (silt_slice){page.data + before, page.len - before});
+    send_page(r, 401, silt_buf_slice(&b));
+}
+
 static void on_form(struct silt_http_request *r)
 {
     struct silt_api *api = silt_api_of(r);
@@ -52,7 +66,7 @@ static void on_form(struct silt_http_request *r)
     silt_auto_buf fields;
     silt_buf_init(&fields, SILT_HTTP_HEAD_MAX + 4096);
     if (!silt_slice_eq_secret(typed_token(r), api->token)) {
-        send_page(r, 401, text_of(silt_web_login, silt_web_login_size));
+        send_wrong(r);
         return;
     }
     silt_login_field(api, r, cookie);

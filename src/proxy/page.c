@@ -68,15 +68,18 @@ static void put_plain(struct silt_buf *out, const char *text)
 
 static void put_html(struct silt_buf *b, const struct silt_page *p, int status, const char *text)
 {
+    const char *title = words[p->kind].title;
     silt_buf_addf(b,
                   "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
                   "content=\"width=device-width\"><title>%d %s</title><style>body{font:16px/1.5 system-ui,sans-serif;"
                   "max-width:40rem;margin:15vh auto;padding:0 1rem;color:#222;background:#fff}h1{font-size:1.4rem}"
                   "code{background:#eee;padding:.1rem .3rem}@media(prefers-color-scheme:dark){body{color:#ddd;"
                   "background:#181818}code{background:#333}}</style></head><body><h1>%s</h1><p>",
-                  status, reason_of(status), words[p->kind].title);
-    put_plain(b, text);
-    silt_buf_add(b, SILT_LIT("</p><p>"));
+                  status, reason_of(status), title);
+    if (strncmp(text, title, strlen(title)) != 0 || strcmp(text + strlen(title), ".") != 0) { /* says more than the title */
+        put_plain(b, text);
+        silt_buf_add(b, SILT_LIT("</p><p>"));
+    }
     put_plain(b, words[p->kind].hint);
     silt_buf_addf(b, "</p><p><code>%s</code></p></body></html>\n", words[p->kind].code);
 }

@@ -63,7 +63,9 @@ test('a login needs the token, and our own page', async t => {
 		const answer = await post(box, token);
 		assert.equal(answer.status, 401);
 		assert.equal(answer.headers['set-cookie'], undefined);
+		assert.match(answer.raw.toString(), /not this server's token.*<input /s);
 	}
+	assert.doesNotMatch((await daemon.api('GET', `/sandboxes/${box.id}/terminal`, undefined, { token: false })).raw.toString(), /role="alert"/);
 	for (const headers of [{}, { origin: 'null' }, { origin: 'http://evil.example' }, { origin: `http://${daemon.address}.evil.example` }]) {
 		const answer = await post(box, daemon.token, headers);
 		assert.equal(answer.status, 403);
