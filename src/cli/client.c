@@ -72,7 +72,8 @@ static int connect_unix(struct silt_client *c, struct silt_error *e)
         return -1;
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&at, sizeof(at)) < 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) < 0)
-        return silt_fail_errno(e, "connect to %s (is the daemon running?)", c->address);
+        return silt_fail_errno(e, errno == EACCES ? "connect to %s (settings engine.group and engine.mode say who may)" : "connect to %s (is the daemon running?)",
+                               c->address);
     return 0;
 }
 
@@ -388,6 +389,9 @@ int silt_client_fail(struct silt_client *c, struct silt_error *e)
     (void)silt_slice_to_cstr(text_of(answer, SILT_LIT("code")), c->code, sizeof(c->code), e);
     if (strcmp(c->code, "VALIDATION_FAILED") == 0)
         advice = SILT_LIT(""); /* "correct the request" says nothing that the message does not */
+    if (strcmp(c->code, "UNAUTHORIZED") == 0) /* who types a command sends no fields */
+        advice = c->token[0] == 0 ? SILT_LIT("The file with it is root's: try sudo, or set SILT_TOKEN.")
+                                  : SILT_LIT("SILT_TOKEN or --token-file gives another one than the daemon's.");
     if (message.len == 0)
         return silt_fail(e, SILT_PROTOCOL, "%s answered %d", c->address, c->head.status);
     return silt_fail(e, c->head.status == 404 ? SILT_NOT_FOUND : SILT_INVALID, "%.*s%s%.*s",

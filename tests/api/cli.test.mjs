@@ -144,7 +144,10 @@ test('errors name the object and the way out', async () => {
 	assert.match(wrong.stderr, /^silt: /);
 	const token = await silt(['ls'], { env: { SILT_TOKEN: 'wrong-token-of-enough-length' } });
 	assert.equal(token.code, 125);
-	assert.match(token.stderr, /token/i);
+	assert.match(token.stderr, /no valid API token\nSILT_TOKEN/);
+	const none = await silt(['ls'], { env: { SILT_TOKEN: '', SILT_TOKEN_FILE: '/no/such/file' } });
+	assert.equal(none.code, 125);
+	assert.match(none.stderr, /no valid API token\n.*try sudo/);
 	const unreachable = await silt(['ls'], { env: { SILT_SERVER: '127.0.0.1:1' } });
 	assert.equal(unreachable.code, 125);
 	assert.match(unreachable.stderr, /127\.0\.0\.1:1/);
