@@ -109,6 +109,7 @@ static int make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid, stru
     return 0;
 }
 
+/* Images hold setuid programs of strangers, whose owner owns all images: no other user may reach them. */
 int silt_place_folders(const struct silt_config *c, uid_t uid, gid_t gid, struct silt_error *e)
 {
     char db[PATH_MAX];
@@ -116,7 +117,7 @@ int silt_place_folders(const struct silt_config *c, uid_t uid, gid_t gid, struct
     if (n < 0 || (size_t)n >= sizeof(db))
         return silt_fail(e, SILT_INVALID, "setting state: path too long");
     if (make_folder(c->state, 0711, 0, 0, e) < 0 || make_folder(db, 0700, uid, gid, e) < 0
-        || make_folder(c->images, 0711, 0, 0, e) < 0 || make_folder(c->run, 0755, 0, 0, e) < 0)
+        || make_folder(c->images, 0700, 0, 0, e) < 0 || make_folder(c->run, 0755, 0, 0, e) < 0)
         return -1;
     return make_folder(locks, 0755, 0, 0, e);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Archives of images that no honest program writes: refused with a sentence, or confined; nothing stays behind and nothing outside is touched.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -122,6 +123,15 @@ test('setuid bits and owners of a layer mean ids of nobody on the host', async t
 	assert.ok(su.uid >= 65_536 && su.uid === top.uid);
 	assert.equal(ann.uid, su.uid + 1000);
 	assert.equal(ann.gid, su.uid + 65_535);
+});
+
+test('a program in an image is none that other users of the machine can run, setuid or not', async t => {
+	const answer = await put(upon([{ name: 'opt/su', data: '#!/bin/sh\necho ran\n', mode: 0o6755 }]));
+	t.after(() => daemon.api('DELETE', '/v1/images/hostile'));
+	const file = path.join(daemon.state, 'images', answer.body.digest.replace('sha256:', ''), 'opt/su');
+	assert.ok(fs.existsSync(file));
+	const tried = spawnSync('/bin/sh', ['-c', '"$0"; test -e "$0" && echo seen; ls "$1"', file, path.join(daemon.state, 'images')], { uid: 12_345, gid: 12_345, encoding: 'utf8' });
+	assert.equal(tried.stdout, '', tried.stderr);
 });
 
 test('a sparse file of petabytes is refused before it is written', async () => {
