@@ -9,9 +9,13 @@
 #include "fetch/manifest.h"
 #include "fetch/place.h"
 
+#include <ftw.h>
 #include <openssl/evp.h>
 
-enum { INDEXES_MAX = 4 /* inside of each other */ };
+enum {
+    INDEXES_MAX = 4, /* inside of each other */
+    WALK_FILES = 16, /* open at the same time */
+};
 
 struct unpack {
     const struct silt_spool *spool; /* borrowed */
@@ -122,6 +126,24 @@ static int apply(struct unpack *u, const struct silt_archive_limits *limits,
     return 0;
 }
 
+static uint64_t files_bytes; /* nftw passes nothing on */
+
+static int add_file(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)path;
+    (void)at;
+    if (type == FTW_F && S_ISREG(st->st_mode))
+        files_bytes += (uint64_t)st->st_size / (st->st_nlink > 0 ? st->st_nlink : 1);
+    return type == FTW_DNR || type == FTW_NS;
+}
+
+/* What layers have replaced or taken away is not in the image. A tree with folders that cannot be read keeps the larger number. */
+static void count_bytes(const struct unpack *u, struct silt_fetch_result *ret)
+{
+    if (u->config.count > 1 && nftw(".", add_file, WALK_FILES, FTW_PHYS) == 0)
+        ret->bytes = files_bytes;
+}
+
 /* Not the same as that of any tar: a root's tar has no whiteouts. */
 static int hash(const struct unpack *u, uint8_t ret[SILT_DIGEST_SIZE], struct silt_error *e)
 {
@@ -145,6 +167,7 @@ static int unpack(struct unpack *u, const struct silt_fetch_order *order,
     if (read_manifest(u, order, e) < 0 || read_config(u, said, e) < 0 || apply(u, limits, ret, e) < 0
         || hash(u, ret->digest, e) < 0)
         return -1;
+    count_bytes(u, ret);
     ret->config_size = (uint32_t)said->len;
     for (size_t i = 0; i < u->manifest.name_count; i++)
         silt_buf_addf(said, "%s\n", u->manifest.names[i]);

@@ -61,6 +61,14 @@ for (const [name, make] of Object.entries(FORMS))
 		assert.equal(await box.out(LOOK), SEEN);
 	});
 
+test('what layers replace or take away does not count as size', async t => {
+	const large = Buffer.alloc(1_000_000, 'x');
+	const before = await put(t, 'small', layout({ layers: [SKELETON, [FILE('opt/a', 'a'), FILE('opt/b', Buffer.alloc(500_000, 'b'))]] }));
+	const after = await put(t, 'once-large', layout({ layers: [[...SKELETON, FILE('opt/a', large), FILE('opt/gone', large), FILE('opt/b', Buffer.alloc(500_000, 'b')), { name: 'opt/c', type: 'hardlink', target: 'opt/b' }], [FILE('opt/a', 'a'), FILE('opt/.wh.gone', '')]] }));
+	assert.ok(before.sizeBytes >= 500_000, `${before.sizeBytes}`);
+	assert.ok(Math.abs(after.sizeBytes - before.sizeBytes) < 10, `${before.sizeBytes} and ${after.sizeBytes}`);
+});
+
 test('the same layers are the same files, whatever they came in', async t => {
 	const digests = new Set();
 	for (const make of Object.values(FORMS))
