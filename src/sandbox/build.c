@@ -131,10 +131,12 @@ static ssize_t find_stage(const struct silt_build *b, silt_slice name, size_t un
     return -1;
 }
 
-struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name)
+struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name, bool *ret_mapped)
 {
     struct silt_error e;
     bool mapped = false;
+    if (ret_mapped != NULL)
+        *ret_mapped = false;
     ssize_t stage = find_stage(b, name, b->stage);
     if (stage >= 0 && b->images[stage] != NULL)
         return b->images[stage];
@@ -150,6 +152,8 @@ struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name)
         char title[SILT_IMAGE_NAME_SIZE];
         silt_image_title(i, title);
         silt_build_notice(b, "%.*s: image '%s' stands in for it", (int)name.len, name.data, title);
+        if (ret_mapped != NULL)
+            *ret_mapped = true;
     }
     return i;
 }
@@ -277,7 +281,8 @@ static void start_stage(struct silt_build *b)
     if (!check_platform(b, silt_build_step_of(b)))
         return;
     silt_slice name = silt_build_expand_global(b, g->image);
-    struct silt_image *i = name.data != NULL ? silt_build_find_image(b, name) : NULL;
+    bool mapped = false;
+    struct silt_image *i = name.data != NULL ? silt_build_find_image(b, name, &mapped) : NULL;
     if (i == NULL)
         return;
     silt_image_hold(i);
@@ -289,7 +294,8 @@ static void start_stage(struct silt_build *b)
         silt_build_fail(b, &e);
         return;
     }
-    silt_build_next_step(b);
+    if (!mapped || silt_build_take_version(b, name))
+        silt_build_next_step(b);
 }
 
 static void next_stage(struct silt_build *b)

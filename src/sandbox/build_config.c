@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of a Dockerfile that change what an image says, and the variables that all of them see. */
 #include "base/id.h"
+#include "base/reference.h"
 #include "sandbox/build_own.h"
 #include "sandbox/start.h"
 
@@ -107,6 +108,28 @@ static bool set(struct silt_build *b, silt_slice *env, silt_slice name, silt_sli
     char *copy = silt_build_dup(b, silt_buf_slice(&all));
     *env = (silt_slice){copy, all.len};
     return copy != NULL;
+}
+
+/* 1.2.3 of 1.2.3-python; empty: the tag is no version. */
+static silt_slice version_of(silt_slice tag)
+{
+    size_t len = 0, dots = 0;
+    for (; len < tag.len && (tag.data[len] == '.' || (tag.data[len] >= '0' && tag.data[len] <= '9')); len++)
+        dots += tag.data[len] == '.';
+    bool whole = len == tag.len || tag.data[len] == '-';
+    return (silt_slice){tag.data, dots == 2 && whole ? len : 0};
+}
+
+bool silt_build_take_version(struct silt_build *b, silt_slice name)
+{
+    char spelled[SILT_REFERENCE_SIZE];
+    struct silt_error e;
+    if (silt_reference_read(name, spelled, &e) < 0)
+        return fail(b, &e);
+    silt_slice all = silt_slice_of(spelled);
+    size_t tag = silt_reference_tag(all);
+    silt_slice version = version_of((silt_slice){all.data + tag, all.len - tag});
+    return version.len == 0 || set(b, &b->config.env, SILT_LIT("SANDBOX_VERSION"), version);
 }
 
 static silt_slice given(struct silt_build *b, silt_slice name)

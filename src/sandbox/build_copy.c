@@ -160,7 +160,7 @@ static bool find_source(struct silt_build *b, struct silt_build_copy *c)
     c->source = &b->context;
     if (from.data == NULL)
         return true;
-    c->image = silt_build_find_image(b, from);
+    c->image = silt_build_find_image(b, from, NULL);
     if (c->image == NULL)
         return false;
     memcpy(c->digest, c->image->row.digest, sizeof(c->digest));

@@ -86,8 +86,8 @@ void silt_build_fail(struct silt_build *b, const struct silt_error *e);
 void silt_build_notice(struct silt_build *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void silt_build_next_step(struct silt_build *b); /* the one under way is done */
 char *silt_build_dup(struct silt_build *b, silt_slice s); /* NULL: it has failed */
-/* Of a stage or by name; NULL: it has failed. */
-struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name);
+/* Of a stage or by name; NULL: it has failed. *ret_mapped (may be NULL): it stands in for one that is not here. */
+struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name, bool *ret_mapped);
 const struct silt_docker_step *silt_build_step_of(const struct silt_build *b);
 /* The config in its one spelling, in the arena; NULL: it has failed. */
 const char *silt_build_config_text(struct silt_build *b);
@@ -99,6 +99,8 @@ silt_slice silt_build_expand(struct silt_build *b, silt_slice word);
 silt_slice silt_build_expand_heredoc(struct silt_build *b, const struct silt_docker_heredoc *h);
 silt_slice silt_build_expand_global(struct silt_build *b, silt_slice word); /* for FROM */
 bool silt_build_declare(struct silt_build *b, const struct silt_docker_step *s, bool global); /* ARG */
+/* SANDBOX_VERSION, as the official image of this name has it: clients look at it. */
+bool silt_build_take_version(struct silt_build *b, silt_slice name);
 /* A path of the image, absolute, without . and ..; in the arena. */
 silt_slice silt_build_path(struct silt_build *b, silt_slice path);
 

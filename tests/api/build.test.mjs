@@ -272,11 +272,19 @@ test('without a Dockerfile, or with bad options, there is an answer, too', async
 	refused(await daemon.api('GET', `/v1/images/${nameless.done.id}`), 404, 'IMAGE_NOT_FOUND');
 });
 
-test('names of the official images stand for base, and that is told', async () => {
-	for (const name of ['docker.io/cloudflare/sandbox:0.12.10', 'cloudflare/sandbox:0.12.10-python', 'ghostwriternr/cloudflare-sandbox:0.0.5']) {
-		const { notices, done } = await built(daemon, { Dockerfile: `FROM ${name}\nENV A=1` }, { names: ['official'] });
+test('names of the official images stand for base, and that is told; the version in their tag is what clients hear', async t => {
+	for (const [name, version] of [['docker.io/cloudflare/sandbox:0.12.10', '0.12.10'], ['cloudflare/sandbox:0.12.9-python', '0.12.9'], ['ghostwriternr/cloudflare-sandbox:0.0.5', '0.0.5'], ['cloudflare/sandbox:latest'], ['cloudflare/sandbox:1.2.3x']]) {
+		const { notices, done } = await built(daemon, { Dockerfile: `FROM ${name} AS first\nFROM first\nENV A=1` }, { names: ['official'] });
 		assert.ok(notices.some(n => n.includes('base')), notices.join());
 		assert.ok(done);
+		const { Env } = (await daemon.api('GET', '/v1/images/official')).body.config;
+		assert.deepEqual(Env, [...(version ? [`SANDBOX_VERSION=${version}`] : []), 'A=1']);
+		const box = await daemon.box(t, { image: 'official' });
+		const told = (await box.api('GET', '/api/version')).body.version;
+		assert.equal(await box.out('echo $SANDBOX_VERSION'), `${told}\n`);
+		if (version)
+			assert.equal(told, version);
+		await box.destroy();
 	}
 	assert.equal((await daemon.api('GET', '/v1/images/official')).body.config.Labels['silt.control'], 'builtin');
 	await remove('official');
