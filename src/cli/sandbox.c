@@ -149,8 +149,11 @@ int silt_cli_ls(int argc, char **argv)
     struct silt_error e;
     const struct silt_option own[] = {{.name = "label", .words = &l.labels}};
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
-    if (silt_cli_parse(&l.cli, &options, argc, argv, &e) < 0
-        || silt_client_init(&client, l.cli.server, l.cli.token_file, &e) < 0)
+    if (silt_cli_parse(&l.cli, &options, argc, argv, &e) < 0)
+        return silt_cli_fail(&e);
+    if (l.cli.plain.count > 0)
+        return silt_cli_usage("silt ls [--label K=V]... [--json]");
+    if (silt_client_init(&client, l.cli.server, l.cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     int got = list(&l, &client, &e);
     silt_buf_fini(&l.json);

@@ -35,6 +35,8 @@ static int fail_unknown(silt_slice name, struct silt_error *e)
     for (size_t i = 1; i < SILT_ROW_COUNT; i++)
         if (distance(silt_rows[i].name, name) < distance(nearest->name, name))
             nearest = &silt_rows[i];
+    if (distance(nearest->name, name) > name.len / 2)
+        return silt_fail(e, SILT_INVALID, "unknown setting %s; silt-super --help lists them", silt_log_quote(name, quoted));
     return silt_fail(e, SILT_INVALID, "unknown setting %s; did you mean %s?",
                      silt_log_quote(name, quoted), nearest->name);
 }

@@ -94,7 +94,7 @@ void silt_config_reference(FILE *out)
                   "the environment\n"
                   "over the file. `--config=FILE` or `SILT_CONFIG` names another file. An unknown "
                   "name is an\n"
-                  "error. Settings are read once, at the start.\n\n"
+                  "error, in the environment it has no effect. Settings are read once, at the start.\n\n"
                   "`silt-super --help` prints the same rows; this page is made from them\n"
                   "(`silt-super --reference`).\n\n"
                   "| name | default | allowed | what it does |\n| --- | --- | --- | --- |\n",

@@ -156,6 +156,7 @@ test('errors name the object and the way out', async () => {
 		[['exec', 'b', '--bogus', '--', 'true'], /--bogus\n.*--help/],
 		[['exec', 'b', '--no-session', '--session', 's', '--', 'true'], /--no-session/],
 		[['exec', 'a b', '--', 'true'], /'a b'/],
+		[['ls', 'b'], /usage: silt ls /],
 		[['create', 'x', '--type', 'huge'], /must be one of lite, .*standard-4\n$/],
 		[['kill', 'never-made', '--all'], /'never-made' does not exist/],
 		[['kill', 'never-made', 'web'], /'never-made' does not exist/],

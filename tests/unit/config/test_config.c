@@ -101,6 +101,8 @@ TEST(an_unknown_name_tells_the_nearest)
     assert_int_equal(load_text("\nworker = 2\n"), -1);
     assert_says("line 2");
     assert_says("did you mean workers?");
+    assert_int_equal(LOAD("--bogus=1"), -1);
+    assert_says("bogus; silt-super --help");
     assert_int_equal(LOAD("listen=1"), -1);
     assert_says("--name=value");
 }
