@@ -43,11 +43,14 @@ static silt_slice look(struct silt_build *b, silt_slice env, silt_slice name)
     return b->looked <= LOOKED_MAX ? find_in(env, name) : (silt_slice){NULL, 0};
 }
 
+/* An image need not say where its commands are found; `ENV PATH=/more:$PATH` means what they have then. */
 static silt_slice find_in_stage(void *context, silt_slice name)
 {
     struct silt_build *b = context;
     silt_slice found = look(b, b->config.env, name);
-    return found.data != NULL ? found : look(b, b->args, name);
+    if (found.data == NULL)
+        found = look(b, b->args, name);
+    return found.data == NULL && silt_slice_eq(name, SILT_LIT("PATH")) ? SILT_LIT(SILT_USUAL_PATH) : found;
 }
 
 static silt_slice find_global(void *context, silt_slice name)

@@ -63,7 +63,7 @@ bool silt_env_names(silt_slice env, const char *const *beginnings)
 
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root)
 {
-    silt_env_merge(b, SILT_LIT("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"));
+    silt_env_merge(b, SILT_LIT("PATH=" SILT_USUAL_PATH "\0"));
     if (is_root)
         silt_env_merge(b, SILT_LIT("HOME=/root\0USER=root\0LOGNAME=root\0"));
     silt_env_merge(b, SILT_LIT("SHELL=/bin/bash\0SANDBOX_VERSION=" SILT_VERSION "\0"));

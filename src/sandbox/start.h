@@ -18,6 +18,8 @@ struct silt_start {
 int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const struct silt_start *p,
                     struct silt_error *e);
 
+/* Of commands for which neither their image nor their caller names one. */
+#define SILT_USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* What every command sees: ours, then the image's, then the sandbox's own. Whoever is not root gets HOME, USER and LOGNAME
  * from the agent, who can read /etc/passwd. */
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root);

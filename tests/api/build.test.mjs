@@ -163,6 +163,22 @@ ENTRYPOINT echo entry
 	await nothingLeft();
 });
 
+test('PATH is there to be lengthened, also where the image says nothing about it', async t => {
+	const { text, image } = await output(t, { Dockerfile: 'FROM base\nENV PATH="/opt/tools/bin:$PATH"\nCOPY --chmod=755 tool /opt/tools/bin/\nRUN tool && ls / > /dev/null\nENV PATH=/first:${PATH}\n', tool: '#!/bin/sh\necho tool\n' }, 'tool; ls -d /usr; echo $PATH');
+	const path = '/first:/opt/tools/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+	assert.equal(text, `tool\n/usr\n${path}\n`);
+	assert.deepEqual(image.config.Env, [`PATH=${path}`]);
+	await nothingLeft();
+});
+
+test('an image that is pinned by the digest of a registry is what is here under its name, and that is told', async t => {
+	const digest = `sha256:${'0'.repeat(64)}`;
+	const { result } = await output(t, { Dockerfile: `FROM base@${digest}\nCOPY --from=base:latest@${digest} /etc/passwd /theirs\n` }, 'cmp /theirs /etc/passwd');
+	assert.equal(result.notices.filter(n => n.includes(digest)).length, 2, result.notices.join());
+	assert.match((await failed(daemon, { Dockerfile: 'FROM base@nonsense' })).error.message, /not here/);
+	await nothingLeft();
+});
+
 test('COPY and ADD find files as they do elsewhere', async t => {
 	const files = {
 		Dockerfile: `FROM base
@@ -273,7 +289,8 @@ test('without a Dockerfile, or with bad options, there is an answer, too', async
 });
 
 test('names of the official images stand for base, and that is told; the version in their tag is what clients hear', async t => {
-	for (const [name, version] of [['docker.io/cloudflare/sandbox:0.12.10', '0.12.10'], ['cloudflare/sandbox:0.12.9-python', '0.12.9'], ['ghostwriternr/cloudflare-sandbox:0.0.5', '0.0.5'], ['cloudflare/sandbox:latest'], ['cloudflare/sandbox:1.2.3x']]) {
+	for (const [name, version] of [['docker.io/cloudflare/sandbox:0.12.10', '0.12.10'], ['cloudflare/sandbox:0.12.9-python', '0.12.9'], ['ghostwriternr/cloudflare-sandbox:0.0.5', '0.0.5'], ['cloudflare/sandbox:latest'], ['cloudflare/sandbox:1.2.3x'],
+		[`cloudflare/sandbox:0.12.8@sha256:${'0'.repeat(64)}`, '0.12.8'], [`cloudflare/sandbox@sha256:${'0'.repeat(64)}`]]) {
 		const { notices, done } = await built(daemon, { Dockerfile: `FROM ${name} AS first\nFROM first\nENV A=1` }, { names: ['official'] });
 		assert.ok(notices.some(n => n.includes('base')), notices.join());
 		assert.ok(done);
