@@ -11,7 +11,8 @@
 
 enum {
     SAID_MAX = SILT_DOCKERFILE_MAX + 1,
-    ERRORS_MAX = 400, /* of a message */
+    ERRORS_MAX = 400, /* kept */
+    TOLD_MAX = 320,   /* of it, in a message */
     PIECE_MAX = 32 << 10,
     CPU_MILLI_MIN = 2000,
 };
@@ -303,10 +304,20 @@ static silt_slice trim_lines(silt_slice s)
     return s;
 }
 
+/* An error has not much room, and its end says most: the last lines, and those whole. */
+static silt_slice last_lines(silt_slice s)
+{
+    if (s.len <= TOLD_MAX)
+        return s;
+    silt_slice end = {s.data + s.len - TOLD_MAX, TOLD_MAX};
+    const char *line = memchr(end.data, '\n', end.len);
+    return line != NULL ? (silt_slice){line + 1, (size_t)(end.data + end.len - line - 1)} : end;
+}
+
 void silt_build_say_failed(struct silt_build *b, const char *what, int code)
 {
     struct silt_error e;
-    silt_slice why = trim_lines(silt_buf_slice(&b->errors));
+    silt_slice why = last_lines(trim_lines(silt_buf_slice(&b->errors)));
     (void)silt_fail(&e, SILT_INVALID, "%s ended with code %d%s%.*s", what, code, why.len > 0 ? ": " : "", (int)why.len,
                     why.len > 0 ? why.data : "");
     silt_build_fail(b, &e);
@@ -366,10 +377,13 @@ static void end_leftovers(struct silt_build *b)
 
 static void on_run(struct silt_build *b)
 {
-    if (b->run.code != 0)
-        silt_build_say_failed(b, "the command", b->run.code);
-    else
+    if (b->run.code == 0) {
         end_leftovers(b);
+        return;
+    }
+    if (b->registry->without_network)
+        silt_build_notice(b, "Commands of builds have no network on this machine; silt doctor says why");
+    silt_build_say_failed(b, "the command", b->run.code);
 }
 
 /* In the arena: variables of ARG below those of ENV. */

@@ -250,6 +250,13 @@ test('a command that fails ends the build, with its code and what it said, and n
 	await nothingLeft();
 });
 
+test('of many complaints the last are told, by whole lines; that there is no network, too', async () => {
+	const result = await failed(daemon, { Dockerfile: 'FROM base\nRUN for i in $(seq 100 199); do echo "complaint number $i" >&2; done; exit 3' });
+	assert.match(result.error.message, /code 3: complaint number 1\d\d\n(complaint number 1\d\d\n)+complaint number 199$/);
+	assert.ok(result.error.message.length < 400);
+	assert.ok(result.notices.some(text => /no network/.test(text)), JSON.stringify(result.notices));
+});
+
 const WRONG = {
 	'no FROM': ['RUN true', /FROM/],
 	'an unknown instruction': ['FROM base\nFLY away', /line 2.*FLY/],
