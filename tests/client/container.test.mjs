@@ -55,7 +55,7 @@ test('a workerd that is killed finds its container again', async () => {
 	assert.equal(await call(workerd, '/object/lasting/leave'), 0);
 	await workerd.stop('SIGKILL');
 	workerd = await startWorkerd(scope, daemon, { ...worker, home: workerd.home, port: workerd.port });
-	assert.equal(await call(workerd, '/object/lasting/find'), 'here\n');
+	assert.deepEqual(await call(workerd, '/object/lasting/find'), { mark: 'here\n', served: '/in', caught: 'caught GET http://11.22.33.44/out\n', refused: true });
 	await call(workerd, '/object/lasting/destroy');
 });
 

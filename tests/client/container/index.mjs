@@ -229,18 +229,25 @@ export class Box extends DurableObject {
 		}
 	}
 
-	/** Starts a container that stays, and leaves a mark in it. */
+	/** Starts a container that stays and serves, and leaves a mark in it. */
 	async leave() {
-		this.ctx.container.start({ entrypoint: ['sleep', '1000'] });
+		this.ctx.container.start({ entrypoint: ['node', '-e', SERVER], enableInternet: false });
 		return (await this.ctx.container.exec(['sh', '-c', 'echo here > /tmp/mark'])).exitCode;
 	}
 
-	/** What an earlier Worker has left. */
+	/** What an earlier Worker has left, and whether the ways in and out lead to this one. */
 	async find() {
-		if (!this.ctx.container.running)
+		const { container } = this.ctx;
+		if (!container.running)
 			return 'not running';
-		const { stdout } = await (await this.ctx.container.exec(['cat', '/tmp/mark'])).output();
-		return new TextDecoder().decode(stdout);
+		await container.interceptOutboundHttp('11.22.33.44', this.env.WORLD);
+		const served = await until('the service', () => container.getTcpPort(8080).fetch('http://x/in').catch(() => undefined));
+		return {
+			mark: (await run(container, 'cat', '/tmp/mark')).text,
+			served: (await served.json()).url,
+			caught: (await run(container, 'curl', '-sS', '--max-time', '20', 'http://11.22.33.44/out')).text,
+			refused: (await run(container, 'curl', '-sS', '--max-time', '20', 'http://11.22.33.55/')).exitCode !== 0,
+		};
 	}
 
 	/** What curl says when nothing can leave the container. */
