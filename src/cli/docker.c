@@ -488,14 +488,30 @@ static int parse(struct docker *d, int argc, char **argv, struct silt_error *e)
     return silt_options_parse(&o, argc, argv, &d->plain, &rest, e);
 }
 
-/* `rm -f` and `rmi -f` force, elsewhere -f filters. */
-static void spell_force(const char *verb, int argc, char **argv)
+/* `rm -f` and `rmi -f` force, `info -f X` formats, elsewhere -f filters. */
+static void spell_f(const char *verb, int argc, char **argv)
 {
-    static char force[] = "--force";
-    bool forces = strcmp(verb, "rm") == 0 || strcmp(verb, "rmi") == 0;
-    for (int i = 0; forces && i < argc; i++)
+    static char force[] = "--force", format[] = "--format";
+    static const char *const forces[] = {"rm", "rmi"}, *const formats[] = {"info", "version", "inspect"};
+    char *meant = NULL;
+    for (size_t i = 0; i < SILT_COUNT(forces); i++)
+        meant = strcmp(verb, forces[i]) == 0 ? force : meant;
+    for (size_t i = 0; i < SILT_COUNT(formats); i++)
+        meant = strcmp(verb, formats[i]) == 0 ? format : meant;
+    for (int i = 0; meant != NULL && i < argc; i++)
         if (strcmp(argv[i], "-f") == 0)
-            argv[i] = force;
+            argv[i] = meant;
+}
+
+#define USAGE                                                                                                          \
+    "usage: silt-docker build | pull | tag | images | image ls, inspect, rm, tag, pull | ps | rm | rmi | kill | stop | inspect | info | version | context | login | logout"
+
+static bool is_asked_for(const char *what, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], what) == 0)
+            return true;
+    return false;
 }
 
 static int run(struct docker *d, int argc, char **argv, struct silt_error *e)
@@ -503,6 +519,10 @@ static int run(struct docker *d, int argc, char **argv, struct silt_error *e)
     int used = 0, at = skip_globals(d, argc, argv);
     silt_buf_init(&d->client.in, OUTPUT_MAX);
     d->client.fd = -1;
+    if (is_asked_for("--help", argc, argv) || is_asked_for("--version", at, argv) || is_asked_for("-v", at, argv)) {
+        (void)puts("silt-docker " SILT_VERSION " stands in for docker where wrangler calls it\n" USAGE);
+        return 0;
+    }
     d->client.timeout_ms = 120000;
     if (silt_docker_find_socket(d->host, d->client.address, e) < 0)
         return -1;
@@ -516,9 +536,9 @@ static int run(struct docker *d, int argc, char **argv, struct silt_error *e)
         return silt_docker_build(&d->client, argc - 1, argv + 1, e);
     const struct verb *v = find_verb(argc, argv, &used);
     if (v == NULL)
-        return silt_fail(e, SILT_INVALID, "%s%s\nusage: silt-docker build | pull | tag | images | image ls, inspect, rm, tag, pull | ps | rm | rmi | kill | stop | inspect | info | version | context | login | logout",
+        return silt_fail(e, SILT_INVALID, "%s%s\n" USAGE,
                          argc > 0 ? "no command " : "stands in for docker where wrangler calls it", argc > 0 ? argv[0] : "");
-    spell_force(v->second != NULL ? v->second : v->name, argc - used, argv + used);
+    spell_f(v->second != NULL ? v->second : v->name, argc - used, argv + used);
     if (parse(d, argc - used, argv + used, e) < 0)
         return -1;
     return v->run(d, e);

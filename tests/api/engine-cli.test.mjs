@@ -42,6 +42,9 @@ test('info, version and the security options are told', async () => {
 	assert.match(await good(['version', '--format', '{{.Server.ApiVersion}}']), /^1\.47\n$/);
 	assert.equal((await run(['info'], { more: { WRANGLER_DOCKER_HOST: 'unix:///nowhere.sock' } })).code, 1);
 	assert.equal((await run(['nonsense'])).code, 1);
+	assert.match(await good(['info', '-f', '{{.OperatingSystem}}']), /^Silt\n$/);
+	for (const words of [['--help'], ['build', '--help'], ['--version'], ['-v']])
+		assert.match(await good(words, { more: { WRANGLER_DOCKER_HOST: 'unix:///nowhere.sock' } }), /^silt-docker \d[\s\S]*usage: /, words.join(' '));
 });
 
 test('pull, tag, look at, and remove an image', async () => {
