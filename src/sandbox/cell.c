@@ -247,10 +247,20 @@ static void tell_output(struct silt_cell *x, int stream, silt_slice bytes)
     }
 }
 
+/* A run of a former siltd may print as much as any other: somebody may wait for its end. */
+static void count_lost(struct silt_context *c, size_t len)
+{
+    c->lost_bytes += len;
+    if (c->lost_bytes > c->sandbox->registry->settings.output_max && !c->interrupted)
+        (void)silt_context_interrupt(c);
+}
+
 void silt_cell_on_output(struct silt_context *c, int stream, silt_slice bytes)
 {
     struct silt_cell *x = current(c);
     uint64_t max = c->sandbox->registry->settings.output_max;
+    if (c->state == SILT_CONTEXT_UNSURE)
+        count_lost(c, bytes.len);
     if (x == NULL || x->cause == SILT_CELL_FLOOD)
         return;
     uint64_t room = max - x->output_bytes;

@@ -62,6 +62,7 @@ struct silt_context {
     struct silt_timer deadline; /* of its start, of the run, of an interrupt */
     struct silt_death death;    /* why it is dead */
     uint64_t ping;              /* UNSURE, SETTLING: what it was asked; 0: nothing yet */
+    uint64_t lost_bytes;        /* UNSURE: what a run that nobody hears has printed */
     bool interrupted;           /* the run was, and has not ended yet */
     int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */

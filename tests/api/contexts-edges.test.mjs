@@ -129,6 +129,23 @@ test('a new siltd goes by the run that is under way, not by the one before, and 
 	assert.equal((await run(box, free, 'y')).results[0].text, '12');
 });
 
+test('code of a former siltd that prints without end is stopped, too', async t => {
+	const box = await daemon.box(t);
+	const flooding = { python: 'x = 5\nwhile True: print("y" * 1000)', javascript: 'var x = 5; for (;;) console.log("y".repeat(1000))' };
+	const ids = await Promise.all(Object.keys(flooding).map(language => context(box, { language })));
+	for (const [i, code] of Object.values(flooding).entries()) { // who does not read holds the code back
+		const lost = await open(box, ids[i], code);
+		lost.on('error', () => {});
+		await new Promise(resolve => lost.once('readable', resolve));
+	}
+	const pid = daemon.siltd();
+	process.kill(pid, 'SIGKILL');
+	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid), 15_000);
+	await daemon.healthy();
+	for (const id of ids)
+		assert.equal((await run(box, id, 'x')).results[0].text, '5');
+});
+
 for (const [language, first, second] of [
 	['python', 'print("on", flush=True)\nimport time\ntime.sleep(0.3)', 'time.sleep(0.5)\n"fine"'],
 	['javascript', 'process.stdout.write("on"); await new Promise(done => setTimeout(done, 300))', 'for (const end = Date.now() + 500; Date.now() < end;); "fine"'],
