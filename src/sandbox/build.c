@@ -131,13 +131,6 @@ static ssize_t find_stage(const struct silt_build *b, silt_slice name, size_t un
     return -1;
 }
 
-/* "name:tag@sha256:…": the digest is a registry's. */
-static silt_slice without_digest(silt_slice name)
-{
-    silt_slice rest = name, plain;
-    return silt_slice_split(&rest, '@', &plain) && silt_slice_starts(rest, SILT_LIT("sha256:")) ? plain : name;
-}
-
 struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name, bool *ret_mapped)
 {
     struct silt_error e;
@@ -147,7 +140,7 @@ struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name, 
     ssize_t stage = find_stage(b, name, b->stage);
     if (stage >= 0 && b->images[stage] != NULL)
         return b->images[stage];
-    struct silt_image *i = silt_image_find(b->registry, without_digest(name), &mapped);
+    struct silt_image *i = silt_image_find(b->registry, silt_build_without_digest(name), &mapped);
     if (i == NULL) {
         (void)silt_fail(&e, SILT_NOT_FOUND, "Dockerfile line %u: image '%.*s' is not here; fetch it with: silt image pull %.*s",
                         silt_build_step_of(b)->line, name.len > 200 ? 200 : (int)name.len, name.data,
@@ -161,7 +154,7 @@ struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name, 
         silt_build_notice(b, "%.*s: image '%s' stands in for it", (int)name.len, name.data, title);
         if (ret_mapped != NULL)
             *ret_mapped = true;
-    } else if (without_digest(name).len < name.len) {
+    } else if (silt_build_without_digest(name).len < name.len) {
         silt_build_notice(b, "%.*s: what is here under this name is taken, whatever its digest in a registry is",
                           name.len > 200 ? 200 : (int)name.len, name.data);
     }
@@ -304,7 +297,7 @@ static void start_stage(struct silt_build *b)
         silt_build_fail(b, &e);
         return;
     }
-    if (!mapped || silt_build_take_version(b, without_digest(name)))
+    if (!mapped || silt_build_take_version(b, name))
         silt_build_next_step(b);
 }
 

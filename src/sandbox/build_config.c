@@ -123,11 +123,17 @@ static silt_slice version_of(silt_slice tag)
     return (silt_slice){tag.data, dots == 2 && whole ? len : 0};
 }
 
+silt_slice silt_build_without_digest(silt_slice name)
+{
+    silt_slice rest = name, plain;
+    return silt_slice_split(&rest, '@', &plain) && silt_slice_starts(rest, SILT_LIT("sha256:")) ? plain : name;
+}
+
 bool silt_build_take_version(struct silt_build *b, silt_slice name)
 {
     char spelled[SILT_REFERENCE_SIZE];
     struct silt_error e;
-    if (silt_reference_read(name, spelled, &e) < 0)
+    if (silt_reference_read(silt_build_without_digest(name), spelled, &e) < 0)
         return fail(b, &e);
     silt_slice all = silt_slice_of(spelled);
     size_t tag = silt_reference_tag(all);
@@ -259,6 +265,11 @@ static bool set_label(struct silt_build *b, silt_slice name, silt_slice value)
     c->labels = more;
     c->label_count = at;
     return true;
+}
+
+bool silt_build_be_builtin(struct silt_build *b)
+{
+    return set_label(b, SILT_LIT("silt.control"), SILT_LIT("builtin"));
 }
 
 static bool set_pairs(struct silt_build *b, const struct silt_docker_step *s)

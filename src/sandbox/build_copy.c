@@ -56,6 +56,10 @@ static const char unpack_script[] =
     "if [ \"$(cd -- \"$dest\" && pwd -P)\" = / ]; then x+=(--exclude=./proc --exclude=./sys --exclude=./dev); fi\n"
     "tar -C \"$dest\" \"${x[@]}\"; fi\n";
 
+/* The official server, copied into an image of one's own: siltd is that server, and what its arguments name runs beside it. */
+static const char server_path[] = "/container-server/sandbox";
+static const char server_script[] = "#!/bin/sh\n# Silt itself answers on port 3000 of this image.\n[ $# -eq 0 ] || exec \"$@\"\n";
+
 /* Numbers of the image's own users and groups. */
 static const char owner_script[] =
     "u=$1 g=$2; case $u in *[!0-9]*) u=$(id -u -- \"$u\") && [ -n \"$g\" ] || g=${g:-$(id -g -- \"$1\")} ;; esac\n"
@@ -154,15 +158,43 @@ static bool read_paths(struct silt_build *b, struct silt_build_copy *c)
     return c->dest.data != NULL;
 }
 
+static bool is_of_server(const struct silt_build_copy *c)
+{
+    return c->count == 1 && silt_slice_eq(c->sources[0], silt_slice_of(server_path))
+           && silt_image_config_is_builtin(&c->image->config);
+}
+
+/* A script is written in its place, and the image is one like those that it comes from. */
+static bool write_server(struct silt_build *b, struct silt_build_copy *c, silt_slice from, bool mapped)
+{
+    struct silt_docker_step *step = silt_arena_alloc(&b->arena, sizeof(*step));
+    struct silt_docker_heredoc *file = silt_arena_alloc(&b->arena, sizeof(*file));
+    if (step == NULL || file == NULL)
+        return refuse(b, "the build needs too much memory");
+    *file = (struct silt_docker_heredoc){.name = SILT_LIT("sandbox"), .body = silt_slice_of(server_script)};
+    *step = *c->step;
+    step->heredocs = file;
+    step->heredoc_count = 1;
+    c->step = step;
+    c->image = NULL;
+    if (c->mode.data == NULL)
+        c->mode = SILT_LIT("755");
+    silt_build_notice(b, "line %u: Silt itself is the server that is copied here", step->line);
+    return silt_build_be_builtin(b) && (!mapped || silt_build_take_version(b, from));
+}
+
 static bool find_source(struct silt_build *b, struct silt_build_copy *c)
 {
     silt_slice from = silt_docker_flag(c->step, SILT_LIT("from"));
+    bool mapped;
     c->source = &b->context;
     if (from.data == NULL)
         return true;
-    c->image = silt_build_find_image(b, from, NULL);
+    c->image = silt_build_find_image(b, from, &mapped);
     if (c->image == NULL)
         return false;
+    if (is_of_server(c))
+        return write_server(b, c, from, mapped);
     memcpy(c->digest, c->image->row.digest, sizeof(c->digest));
     for (size_t i = 0; i < SILT_BUILD_SOURCES_MAX; i++) {
         c->source = &b->sources[i];

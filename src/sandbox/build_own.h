@@ -101,6 +101,8 @@ silt_slice silt_build_expand_global(struct silt_build *b, silt_slice word); /* f
 bool silt_build_declare(struct silt_build *b, const struct silt_docker_step *s, bool global); /* ARG */
 /* SANDBOX_VERSION, as the official image of this name has it: clients look at it. */
 bool silt_build_take_version(struct silt_build *b, silt_slice name);
+bool silt_build_be_builtin(struct silt_build *b); /* port 3000 of its containers is served by us */
+silt_slice silt_build_without_digest(silt_slice name); /* "name:tag@sha256:…": that is a registry's */
 /* A path of the image, absolute, without . and ..; in the arena. */
 silt_slice silt_build_path(struct silt_build *b, silt_slice path);
 

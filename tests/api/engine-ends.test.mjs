@@ -109,6 +109,23 @@ http.server.HTTPServer(('127.0.0.1', 3000), H).serve_forever()`;
 	assert.equal(await execute(builtin.port, 'echo $WHO'), 'image\n');
 });
 
+test('an image of one\'s own into which the official server is copied is served by us, and its command runs beside', async t => {
+	const names = ['direct', 'stage'].map(name => `${name}-${newName().slice(-12)}`);
+	t.after(() => Promise.all(names.map(name => engine.ask('DELETE', `/images/${name}`))));
+	const plain = 'FROM base\nLABEL silt.control=guest\n';
+	const tail = ' /container-server/sandbox /sandbox\nENTRYPOINT ["/sandbox"]\nCMD ["sh", "-c", "echo $SANDBOX_STARTED > /tmp/ready; exec sleep 1000"]\n';
+	const { notices } = await built(daemon, { Dockerfile: `${plain}COPY --from=docker.io/cloudflare/sandbox:0.12.10${tail}` }, { names: [names[0]] });
+	assert.ok(notices.some(n => n.includes('server')), notices.join());
+	await built(daemon, { Dockerfile: `FROM cloudflare/sandbox:0.12.10 AS official\n${plain}COPY --from=official${tail}` }, { names: [names[1]] });
+	for (const image of names) {
+		const app = await engine.app(t, { image });
+		await until('its command', async () => await execute(app.port, 'cat /tmp/ready 2>/dev/null') === 'true\n', 30_000);
+		assert.equal((await end(app, 'SIGTERM')).code, 0);
+	}
+	const bare = await engine.app(t, { image: names[0], cmd: [] });
+	assert.equal(await execute(bare.port, 'echo $SANDBOX_VERSION'), '0.12.10\n');
+});
+
 test('who made a sidecar is let in, others of the socket\'s group are not', async t => {
 	const name = newName();
 	t.after(() => Promise.all([name, `${name}-proxy`].map(one => engine.ask('DELETE', `/containers/${one}?force=true`))));
