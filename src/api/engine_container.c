@@ -325,13 +325,19 @@ static void on_made(struct silt_container_ask *a, const struct silt_error *e)
         silt_engine_refuse_error(d->request, e);
 }
 
+/* U+0080 to U+009F: what terminals obey as they do escape sequences. */
+static bool ends_control(silt_slice name, size_t i)
+{
+    return i > 0 && name.data[i - 1] == '\xc2' && (unsigned char)name.data[i] >= 0x80 && (unsigned char)name.data[i] < 0xa0;
+}
+
 static bool is_good_name(silt_slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.data[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         /* workerd's names hold what its users chose: more than Docker's grammar, nothing that could hurt */
-        if (c >= 0 && (c < ' ' || c == 0x7f || c == '/' || (i == 0 && !letter)))
+        if ((c >= 0 && (c < ' ' || c == 0x7f || c == '/' || (i == 0 && !letter))) || ends_control(name, i))
             return false;
     }
     return name.len <= SILT_CONTAINER_NAME_MAX;
@@ -347,7 +353,7 @@ SILT_HANDLER(silt_engine_container_create)
     if (name.len > 0 && name.data[0] == '/')
         name = (silt_slice){name.data + 1, name.len - 1};
     if (!is_good_name(name)) {
-        silt_engine_refuse(r, 400, "Invalid container name: it has to begin with a letter or a digit, of at most %d bytes",
+        silt_engine_refuse(r, 400, "Invalid container name: it has to begin with a letter or a digit, without control characters, of at most %d bytes",
                            SILT_CONTAINER_NAME_MAX);
         return;
     }
