@@ -288,11 +288,17 @@ int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
     return result;
 }
 
+bool silt_volumes_are_crowded(const struct silt_volumes *v)
+{
+    enum { PART = 8 };
+    static const uint64_t enough = 16ULL << 30; /* also where a whole disk is the pool */
+    struct statfs s;
+    return fstatfs(v->trash, &s) == 0 && s.f_bavail < s.f_blocks / PART && s.f_bavail * (uint64_t)s.f_bsize < enough;
+}
+
 bool silt_volumes_hurry(const struct silt_volumes *v)
 {
-    enum { FULL = 16 }; /* less than one part in so many is free */
-    struct statfs s;
-    if (!v->btrfs || fstatfs(v->trash, &s) < 0 || s.f_bavail >= s.f_blocks / FULL)
+    if (!v->btrfs || !silt_volumes_are_crowded(v))
         return false;
     (void)ioctl(v->trash, BTRFS_IOC_SYNC); /* it wakes the kernel's cleaner, too */
     return true;

@@ -46,6 +46,8 @@ int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
 /* What was deleted is room again after some commits, which come by themselves every half minute: on a
  * full pool one comes now. True: it is full. Waits for the disk. */
 bool silt_volumes_hurry(const struct silt_volumes *v);
+/* Less than an eighth is left, and less than 16 GiB: about as much as one sandbox may write. */
+bool silt_volumes_are_crowded(const struct silt_volumes *v);
 
 /* The pid of the sandbox's first process, as the machine counts. 0: none is noted. */
 int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e);

@@ -310,7 +310,11 @@ static int run_seal(struct silt_priv_unit *u, struct silt_priv_job *job, struct 
                                    .ids = silt_priv_unit_ids(u, job->request.slot),
                                    .digest = q->digest,
                                    .parent = q->parent};
-    return silt_layer_seal(&u->volumes, u->images, &seal, &job->answer.body.bytes, e);
+    struct silt_priv_sealed *answer = &job->answer.body.sealed;
+    if (silt_layer_seal(&u->volumes, u->images, &seal, &answer->bytes, e) < 0)
+        return -1;
+    answer->crowded = silt_volumes_are_crowded(&u->volumes);
+    return 0;
 }
 
 static const struct op {

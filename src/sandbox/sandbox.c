@@ -9,6 +9,7 @@
 #include "sandbox/image.h"
 #include "sandbox/record.h"
 #include "sandbox/spare.h"
+#include "sandbox/step_cache.h"
 #include "sandbox/visit.h"
 #include "sandbox/watch.h"
 
@@ -221,6 +222,8 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
 {
     struct silt_registry *r = s->registry;
     silt_log(SILT_LOG_ERROR, "sandbox.start", "sandbox=%s error=%s", name_of(s), e->text);
+    if (e->code == SILT_NO_SPACE)
+        silt_step_cache_make_room(r);
     if (s->row.id[0] == 0) {
         r->pool_failed = true;
         silt_loop_after(r->loop, &r->refill, REFILL_AFTER_FAILURE_MS);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "sandbox/image_own.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/step_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static int finish(struct silt_seal *s, const struct silt_priv_answer *a, struct 
         *e = a->body.error;
         return -1;
     }
-    i->row.bytes = a->body.bytes;
+    i->row.bytes = a->body.sealed.bytes;
     if (silt_store_put_image(i->registry->store, &i->row, e) < 0)
         return -1;
     for (size_t n = 0; n < s->name_count; n++)
@@ -46,6 +47,8 @@ static void on_answer(void *context, const struct silt_priv_answer *a, int *fds,
     (void)fds;
     (void)nfds;
     bool good = finish(s, a, &e) == 0;
+    if (good ? a->body.sealed.crowded != 0 : e.code == SILT_NO_SPACE)
+        silt_step_cache_make_room(r);
     silt_sandbox_on_sealed(s->sandbox); /* may be gone now */
     if (s->on_sealed != NULL)
         s->on_sealed(s->context, good ? s->image : NULL, &e);

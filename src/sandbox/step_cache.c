@@ -94,6 +94,24 @@ size_t silt_step_cache_clear(struct silt_registry *r)
     return count;
 }
 
+static bool is_result(const struct step *s)
+{
+    return memcmp(s->row.key, s->row.digest, SILT_DIGEST_SIZE) == 0;
+}
+
+void silt_step_cache_make_room(struct silt_registry *r)
+{
+    size_t before = r->steps_by_key.used;
+    silt_list_each(it, &r->steps)
+    {
+        struct step *s = silt_container_of(it, struct step, link);
+        if (!is_result(s))
+            remove_step(r, s);
+    }
+    if (r->steps_by_key.used < before)
+        silt_log(SILT_LOG_WARN, "build.forgot", "steps=%zu error=\"the disk is full\"", before - r->steps_by_key.used);
+}
+
 struct loader {
     struct silt_registry *registry; /* borrowed */
     struct silt_buf lost;           /* rows whose image is gone */

@@ -165,6 +165,11 @@ struct silt_priv_request {
     } body;
 };
 
+struct silt_priv_sealed {
+    uint64_t bytes;   /* of the layer */
+    uint32_t crowded; /* the pool has little room left */
+};
+
 struct silt_priv_answer {
     uint64_t seq;
     uint32_t ok;
@@ -175,7 +180,7 @@ struct silt_priv_answer {
         struct silt_priv_stat stat;
         struct silt_priv_netstat netstat;
         struct silt_priv_context_answer context;
-        uint64_t bytes; /* SEAL: of the layer */
+        struct silt_priv_sealed sealed;
     } body;
 };
 

@@ -369,6 +369,19 @@ test('a Dockerfile with variables without end holds nobody up', async () => {
 	await nothingLeft();
 });
 
+test('steps that are remembered go before the disk of all sandboxes is full', async () => {
+	const small = await startDaemon({ flags: { 'disk.pool': '512M' } });
+	try {
+		for (let i = 0; i < 14; i++) // what was removed is room again a moment later
+			await until(`build ${i}`, async () => (await build(small, { Dockerfile: `FROM base\nRUN head -c 40000000 /dev/urandom > /big && echo ${i}\n` }, { names: ['big'] })).done, 30_000);
+		const box = await small.box(undefined, { image: 'big' });
+		assert.equal(await box.out('stat -c %s /big'), '40000000\n');
+		await box.destroy();
+	} finally {
+		await small.stop();
+	}
+});
+
 test('a client that leaves ends its build', async () => {
 	const raw = await daemon.client.raw();
 	const body = context({ Dockerfile: 'FROM base\nRUN echo started; sleep 1000.77' });
