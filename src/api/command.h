@@ -9,6 +9,7 @@ struct silt_command {
     struct silt_exec_request request; /* slices live as long as the HTTP request */
     struct silt_choice choice;
     bool background;
+    bool bytes; /* of a streamed one: output that is no text is told as base64, too */
     bool blank; /* nothing but white space */
 };
 

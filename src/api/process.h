@@ -51,5 +51,7 @@ void silt_process_stream(struct silt_call *c, struct silt_process *p, bool nativ
 void silt_process_raw_logs(struct silt_call *c, struct silt_process *p);
 /* ?name= as a number of at most `max`; absent: stays as it is; false: refused. */
 bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret);
+/* "base64" of an event whose "data" cannot be the bytes. */
+void silt_process_base64(struct silt_buf *b, silt_slice bytes);
 /* "timestamp" of an event: what the log says, if it can be a time. */
 void silt_process_time(struct silt_buf *b, int64_t time_ms);

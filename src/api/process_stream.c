@@ -114,7 +114,7 @@ static void on_opened(struct silt_follow_sink *sink, const struct silt_log_head 
         on_gap(sink, head->dropped[0] + head->dropped[1], SILT_GAP_OVERWRITTEN, head->tail);
 }
 
-static void add_base64(struct silt_buf *b, silt_slice bytes)
+void silt_process_base64(struct silt_buf *b, silt_slice bytes)
 {
     struct silt_base64 x = {0};
     silt_json_key(b, SILT_LIT("base64"));
@@ -142,7 +142,7 @@ static void send_output(struct stream *t, const struct silt_log_piece *piece, bo
         return; /* only part of a character, or nothing but NUL */
     silt_buf_add_byte(&b, '"');
     if (raw)
-        add_base64(&b, piece->bytes);
+        silt_process_base64(&b, piece->bytes);
     add_process(&b, t);
     send_event(t, &b, piece->time_ms);
 }

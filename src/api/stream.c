@@ -18,6 +18,7 @@ struct stream {
     struct silt_command command;
     struct silt_sandbox *sandbox; /* borrowed, held */
     struct silt_json_escape escape[2];
+    bool bytes; /* those that are no text are wanted, too */
 };
 
 static struct silt_http_request *let_go(struct stream *t)
@@ -74,12 +75,15 @@ static void send_output(struct stream *t, const struct silt_log_piece *piece, bo
     silt_json_key(&b, SILT_LIT("data"));
     silt_buf_add_byte(&b, '"');
     size_t before = b.len;
+    bool raw = t->bytes && (x->part_len > 0 || !silt_slice_is_utf8(piece->bytes)); /* data will not be the bytes */
     silt_json_escape(x, &b, piece->bytes);
     if (end)
         silt_json_escape_end(x, &b);
-    if (b.len == before)
+    if (b.len == before && !raw)
         return; /* only part of a character, or nothing but NUL */
     silt_buf_add_byte(&b, '"');
+    if (raw)
+        silt_process_base64(&b, piece->bytes);
     if (!end) {
         silt_json_key(&b, SILT_LIT("cursor"));
         silt_json_u64(&b, piece->after);
@@ -203,6 +207,7 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p, enum 
 
 static void start(struct silt_call *c, const struct silt_command *m, struct silt_session *session)
 {
+    bool text = !m->bytes;
     struct silt_error e;
     struct stream *t = calloc(1, sizeof(*t));
     if (t == NULL)
@@ -210,7 +215,8 @@ static void start(struct silt_call *c, const struct silt_command *m, struct silt
     *t = (struct stream){.watch = {.on_event = on_event},
                          .command = *m,
                          .sandbox = c->sandbox,
-                         .escape = {{.drop_nul = true}, {.drop_nul = true}}};
+                         .bytes = m->bytes,
+                         .escape = {{.drop_nul = text}, {.drop_nul = text}}};
     struct silt_process_request q = {.exec = m->request, .session = m->choice.plain ? SILT_LIT("") : m->choice.name};
     q.exec.flags |= SILT_START_HOLD;
     silt_list_init(&t->watch.link);
@@ -235,7 +241,7 @@ static void parse(struct silt_call *c)
     struct silt_command *m = silt_arena_alloc(c->request->arena, sizeof(*m));
     if (m == NULL)
         abort();
-    if (!silt_command_read(c, m) || !silt_command_is_whole(c, m))
+    if (!silt_command_read(c, m) || !silt_body_bool(c, "bytes", &m->bytes) || !silt_command_is_whole(c, m))
         return;
     c->own = m;
     silt_call_use(c, run);

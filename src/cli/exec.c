@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/events.h"
+#include "cli/process.h"
 #include "cli/wait.h"
 
 enum { PATH_SIZE = 1024 };
@@ -23,6 +24,8 @@ static int write_body(const struct order *o, struct silt_buf *b, struct silt_err
     silt_json_open(b, '{');
     silt_command_add_text(b, "sessionId", o->no_session ? "__DISABLE_SESSION__" : o->session);
     silt_command_add_text(b, "cwd", o->cwd);
+    silt_json_key(b, SILT_LIT("bytes"));
+    silt_json_bool(b, true);
     if (silt_command_add_time(b, "timeoutMs", o->timeout, e) < 0
         || silt_command_add_env(b, &o->env, e) < 0
         || silt_command_add_words(b, &o->cli.rest, e) < 0)
@@ -35,9 +38,9 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
 {
     silt_slice type = silt_cli_text(event, "type");
     if (silt_slice_eq(type, SILT_LIT("stdout")))
-        return silt_fd_write_all(STDOUT_FILENO, silt_cli_text(event, "data"), e);
+        return silt_tail_write(event, STDOUT_FILENO, e);
     if (silt_slice_eq(type, SILT_LIT("stderr")))
-        return silt_fd_write_all(STDERR_FILENO, silt_cli_text(event, "data"), e);
+        return silt_tail_write(event, STDERR_FILENO, e);
     if (silt_slice_eq(type, SILT_LIT("error"))) {
         silt_slice why = silt_cli_text(event, "error");
         return silt_fail(e, SILT_GONE, "%.*s", (int)why.len, why.data);

@@ -21,5 +21,7 @@ struct silt_tail {
     char cursor[64]; /* where the next reader goes on; "" : at the beginning */
     int status;      /* the process's exit status, as ours */
 };
+/* The bytes of an event with output. */
+int silt_tail_write(const struct silt_json *event, int fd, struct silt_error *e);
 /* Writes output as it comes until the process ends; over a restart of the daemon too. */
 int silt_tail_follow(struct silt_tail *t, struct silt_client *c, struct silt_error *e);

@@ -39,10 +39,8 @@ static int write_bytes(silt_slice text, int fd, struct silt_error *e)
     return 0;
 }
 
-static int take_output(const struct silt_json *event, bool unwanted, int fd, struct silt_error *e)
+int silt_tail_write(const struct silt_json *event, int fd, struct silt_error *e)
 {
-    if (unwanted)
-        return 0;
     if (silt_json_get(event, SILT_LIT("base64")) != NULL)
         return write_bytes(silt_cli_text(event, "base64"), fd, e);
     return silt_fd_write_all(fd, silt_cli_text(event, "data"), e);
@@ -54,9 +52,9 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
     silt_slice type = silt_cli_text(event, "type");
     int got = 0;
     if (silt_slice_eq(type, SILT_LIT("stdout")))
-        got = take_output(event, t->no_stdout, STDOUT_FILENO, e);
+        got = t->no_stdout ? 0 : silt_tail_write(event, STDOUT_FILENO, e);
     else if (silt_slice_eq(type, SILT_LIT("stderr")))
-        got = take_output(event, t->no_stderr, STDERR_FILENO, e);
+        got = t->no_stderr ? 0 : silt_tail_write(event, STDERR_FILENO, e);
     else if (silt_slice_eq(type, SILT_LIT("gap")))
         (void)fprintf(stderr, "silt: %lld bytes of older output are no longer kept\n",
                       (long long)silt_cli_number(event, "droppedBytes"));

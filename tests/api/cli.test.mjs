@@ -22,6 +22,14 @@ test('exec prints stdout and stderr apart and passes the exit code on', async t 
 	assert.deepEqual([end.stdout, end.stderr, end.code], ['out\n', 'err\n', 7]);
 });
 
+test('exec passes bytes of any kind on as they are', async t => {
+	const box = await daemon.box(t);
+	const end = await silt(['exec', box.id, '--', "printf 'gr\\303'; printf '\\274n\\0\\377\\n'; printf 'e\\200' >&2; head -c 3000000 /dev/urandom | tee /tmp/random; printf '\\303'"]);
+	assert.equal(end.code, 0, end.stderr);
+	const { raw } = await daemon.api('GET', `/v1/sandboxes/${box.id}/files?path=/tmp/random`);
+	assert.ok(end.raw.equals(Buffer.concat([Buffer.from('gr\u00fcn\0', 'utf8'), Buffer.from([0xff, 0x0a]), raw, Buffer.from([0xc3])])), `${end.raw.length} bytes`);
+});
+
 test('exec quotes several words for the shell', async t => {
 	const box = await daemon.box(t);
 	const end = await silt(['exec', box.id, '--', 'printf', '%s|', 'a b', "it's", '$HOME', '*']);
