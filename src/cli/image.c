@@ -316,6 +316,22 @@ static int export_archive(const struct wishes *x, const char *name, struct silt_
     return silt_image_export(c, &a, e);
 }
 
+/* One that cannot go does not keep the others. */
+static int forget_all(const struct silt_words *w, struct silt_client *c, struct silt_error *e)
+{
+    struct silt_error why;
+    int got = 0;
+    for (size_t i = 1; i < w->count; i++) {
+        if (forget(w->items[i], c, &why) == 0)
+            continue;
+        if (got < 0)
+            (void)silt_cli_fail(e);
+        got = -1;
+        *e = why; /* the last one is for the caller to tell */
+    }
+    return got;
+}
+
 static const char *const usages[] = {
     "ls [--json]",
     "build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] [--no-cache] DIR",
@@ -326,7 +342,7 @@ static const char *const usages[] = {
     "tag NAME OTHER",
     "commit ID NAME",
     "prune",
-    "rm NAME",
+    "rm NAME...",
 };
 
 static int refuse(const struct silt_words *w, struct silt_error *e)
@@ -364,8 +380,8 @@ static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct s
         return commit(w->items[1], w->items[2], c, e);
     if (w->count == 1 && strcmp(w->items[0], "prune") == 0)
         return prune(c, e);
-    if (w->count == 2 && strcmp(w->items[0], "rm") == 0)
-        return forget(w->items[1], c, e);
+    if (w->count >= 2 && strcmp(w->items[0], "rm") == 0)
+        return forget_all(w, c, e);
     return refuse(w, e);
 }
 

@@ -77,7 +77,7 @@ static const struct command {
      silt_cli_open},
     {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},
     {"image", "ls [--json] | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] [--no-cache] DIR"
-              " | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | pull REF [--name NAME] [--user U --password-stdin] | tag NAME OTHER | commit ID NAME | prune | rm NAME",
+              " | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | pull REF [--name NAME] [--user U --password-stdin] | tag NAME OTHER | commit ID NAME | prune | rm NAME...",
      "images; build makes one from a Dockerfile, or base or host from its recipe (as root); pull fetches one from a registry; import reads an OCI layout, a docker-save archive or a "
      "tar of a root, export writes one", silt_cli_image},
     {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, name it in the settings, and tell how to trust it (as root)", silt_cli_tls},

@@ -71,8 +71,9 @@ static int serve(struct daemon *d, struct silt_error *e)
         return -1;
     struct silt_super_note note = {.type = SILT_SUPER_READY};
     struct silt_parcel p = {.data = &note, .len = sizeof(note)};
-    silt_log(SILT_LOG_INFO, "serving", "sandboxes=%zu images=%d", d->registry.by_id.used,
-             !silt_list_empty(&d->registry.images));
+    size_t images = 0;
+    silt_list_each(it, &d->registry.images) images++;
+    silt_log(SILT_LOG_INFO, "serving", "sandboxes=%zu images=%zu", d->registry.by_id.used, images);
     return silt_fd_send(d->super.fd, &p, e);
 }
 

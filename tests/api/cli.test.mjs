@@ -117,6 +117,14 @@ test('image ls lists what can be used', async () => {
 	assert.match((await silt(['image', 'ls'])).stdout, /^base\b/m);
 });
 
+test('image rm takes several names; one that is not there keeps none of the others', async () => {
+	await silt(['image', 'tag', 'base', 'rm-a']);
+	await silt(['image', 'tag', 'base', 'rm-b']);
+	const end = await silt(['image', 'rm', 'rm-a', 'rm-none', 'rm-never', 'rm-b']);
+	assert.deepEqual([end.stdout, end.stderr, end.code], ['rm-a\nrm-b\n', 'silt: no image rm-none\nsilt: no image rm-never\n', 125]);
+	assert.doesNotMatch((await silt(['image', 'ls'])).stdout, /^rm-/m);
+});
+
 test('token, version, help and doctor answer', async () => {
 	assert.equal((await silt(['token'])).stdout.trim(), daemon.token);
 	assert.match((await silt(['version'])).stdout, /\d+\.\d+\.\d+/);
