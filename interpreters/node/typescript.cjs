@@ -17,6 +17,9 @@ const OPTIONS = {
 	helpers: { mode: 'External' },
 };
 
+/* What oxc makes of an enum that is the first of its name in a cell. */
+const ENUM = /^(var (\S+) = \/\* @__PURE__ \*\/ function\(\2\) \{\n(?:\t.*\n)*\})\(\2 \|\| \{\}\);$/gm;
+
 const maps = new Map();
 let oxc; // null where it cannot be loaded
 
@@ -78,7 +81,7 @@ function withBinding(code, name, asObject) {
 	if (transformed.helpersUsed && !('babelHelpers' in globalThis))
 		define(globalThis, 'babelHelpers', { configurable: true, enumerable: false, value: helpers });
 	remember(name, transformed.map);
-	return transformed.code;
+	return replace(transformed.code, ENUM, '$1({});'); // one of an earlier cell is not added to
 }
 
 function withNode(code) {

@@ -38,6 +38,11 @@ test('declarations are kept and can be made again', async t => {
 	await kernel.run('const a: number = 1; enum E { A }; class C { constructor(public v: number) {} }');
 	await kernel.run('const a: string = "2"; class C { constructor(public v: string) {} }');
 	assert.equal((await kernel.run('a + new C("3").v + E.A')).result.text, "'230'");
+	const members = async code => (await kernel.run(`${code}\nObject.keys(E).join()`)).result?.text;
+	assert.equal(await members('enum E { B = "b" }'), "'B'", 'nothing of the former one');
+	assert.equal(await members('enum E { C = "c" }\nenum E { D = "d" }'), "'C,D'", 'but of the same cell');
+	assert.equal(await members('const E = { F: 1 }'), "'F'");
+	assert.equal(await members('enum E { G = "g" }'), "'G'");
 });
 
 test('imports of types go, imports of values stay for later cells', async t => {
