@@ -135,7 +135,7 @@ void silt_context_die(struct silt_context *c, const struct silt_error *why)
         return;
     }
     silt_context_tell(&c->starters, NULL, e);
-    if (c->removing || !born)
+    if (c->removing || (!born && !c->known))
         silt_context_be_gone(c);
 }
 

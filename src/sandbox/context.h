@@ -66,6 +66,7 @@ struct silt_context {
     bool interrupted;           /* the run was, and has not ended yet */
     int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */
+    bool known;                 /* it was ready once: somebody has its id */
     bool silent;                /* its control socket is closed */
     struct silt_warm warm;      /* what silt-priv is asked about its process */
     struct silt_agent_end end;  /* of its process; while its last words are heard, and silt-priv is asked how it ended */

@@ -14,6 +14,7 @@ enum {
 void silt_context_be_ready(struct silt_context *c)
 {
     c->interrupted = false;
+    c->known = true;
     silt_context_enter(c, SILT_CONTEXT_IDLE);
     silt_context_tell(&c->starters, c, NULL);
     silt_cell_begin_next(c);

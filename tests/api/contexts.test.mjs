@@ -171,6 +171,26 @@ test('restart gives a context a new process under the same id', async t => {
 	assert.equal((await run(box, id, '1')).count, 1);
 });
 
+test('a context that cannot be restarted is dead, and can be when what it lacked is there', async t => {
+	const box = await daemon.box(t);
+	for (const language of ['python', 'javascript']) {
+		await box.out('mkdir /tmp/here');
+		const id = await context(box, { language, cwd: '/tmp/here' });
+		await box.out('rmdir /tmp/here');
+		const path = `/v1/sandboxes/${box.id}/contexts/${id}`;
+		const restart = () => daemon.api('POST', `${path}/restart`, undefined, { deadline: 60_000 });
+		envelope(await restart(), 400, 'VALIDATION_FAILED');
+		await until('its end', async () => (await daemon.api('GET', path)).body.state === 'dead');
+		const refused = await box.api('POST', '/api/execute/code', { context_id: id, code: '1' });
+		envelope(refused, 500, 'INTERNAL_ERROR');
+		assert.match(refused.body.message, /\/tmp\/here/);
+		await box.out('mkdir /tmp/here');
+		assert.equal((await restart()).status, 200);
+		assert.equal((await run(box, id, '1')).count, 1);
+		await box.out('rmdir /tmp/here');
+	}
+});
+
 test('input() is answered where somebody said so, and is at its end elsewhere', async () => {
 	const id = shared;
 	assert.equal((await run(box, id, 'input("? ")')).error.ename, 'EOFError');
