@@ -27,12 +27,17 @@ static char peek(const struct expander *x)
     return x->text.data[x->at];
 }
 
+/* Each byte is looked at once: names may be long, and many. */
+static bool continues_name(char c, bool first)
+{
+    const char name[] = {'_', c};
+    return silt_id_is_env_name(first ? (silt_slice){name + 1, 1} : (silt_slice){name, 2});
+}
+
 static silt_slice read_name(struct expander *x)
 {
     size_t begin = x->at;
-    while (more(x)
-           && silt_id_is_env_name((silt_slice){x->text.data + begin, x->at - begin + 1})
-           && x->at - begin < 255)
+    while (more(x) && continues_name(peek(x), x->at == begin) && x->at - begin < 255)
         x->at++;
     return (silt_slice){x->text.data + begin, x->at - begin};
 }
