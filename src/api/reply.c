@@ -26,7 +26,7 @@ static const struct {
     [SILT_API_IMAGE_NOT_FOUND] = {"IMAGE_NOT_FOUND", 404, "`silt image ls` lists the images."},
     [SILT_API_IMAGE_IN_USE] = {"RESOURCE_BUSY", 409, "Destroy the sandboxes of the image first."},
     [SILT_API_LIMIT_REACHED] = {"LIMIT_REACHED", 429, "Destroy what is not needed, or raise the limit."},
-    [SILT_API_NO_SPACE] = {"NO_SPACE", 507, "Delete files in the sandbox or create one with a larger disk."},
+    [SILT_API_NO_SPACE] = {"NO_SPACE", 507, "Delete files in the sandbox or create one with a larger disk; where none can be made, remove sandboxes and images that nobody needs."},
     [SILT_API_INTERRUPTED] = {"OPERATION_INTERRUPTED", 409, "The daemon was restarted meanwhile: look, then try again."},
     [SILT_API_TIMEOUT] = {"INTERNAL_ERROR", 500, "Try again; `silt doctor` checks the machine."},
     [SILT_API_INTERNAL] = {"INTERNAL_ERROR", 500, NULL},
