@@ -4,6 +4,7 @@
 #include "api/spool.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "sandbox/start.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -335,6 +336,16 @@ static void answer_blank(struct silt_call *c, const struct silt_command *m)
     silt_api_answer(c->request, 200, &b);
 }
 
+/* Of commands that bring none: their session's, else what the variable says, which an image or a sandbox may set. */
+static uint32_t usual_timeout(const struct silt_sandbox *s, const struct silt_session *session)
+{
+    struct silt_error e;
+    uint64_t ms = 0;
+    if (session->timeout_ms > 0)
+        return session->timeout_ms;
+    return silt_slice_to_u64(silt_env_given(s, SILT_LIT("COMMAND_TIMEOUT_MS")), 0, INT32_MAX, &ms, &e) == 0 ? (uint32_t)ms : 0;
+}
+
 static void start(struct silt_call *c, const struct silt_command *m, struct silt_session *session)
 {
     struct silt_error e;
@@ -355,7 +366,7 @@ static void start(struct silt_call *c, const struct silt_command *m, struct silt
     c->request->owner = k;
     c->request->on_gone = on_gone;
     if (session != NULL && k->command.request.timeout_ms == 0)
-        k->command.request.timeout_ms = session->timeout_ms;
+        k->command.request.timeout_ms = usual_timeout(c->sandbox, session);
     if (silt_exec_start(k->sandbox, session, &k->command.request, &k->exec_sink, &k->exec, &e) < 0)
         on_failed(&k->exec_sink, &e);
 }

@@ -30,27 +30,21 @@ static void reply_ping(struct silt_call *c)
 }
 
 /* Clients compare it with their own, and warn where the two differ: an image may say which it suits. */
-static silt_slice find_version(const struct silt_sandbox *s, struct silt_buf *env)
+static silt_slice find_version(const struct silt_sandbox *s)
 {
-    silt_slice all, one, name, found = SILT_LIT("unknown");
-    silt_env_base(env, s, true);
-    all = silt_buf_slice(env);
-    while (all.len > 0 && silt_slice_split(&all, 0, &one))
-        if (silt_slice_split(&one, '=', &name) && silt_slice_eq(name, SILT_LIT("SANDBOX_VERSION")) && one.len > 0 && one.len <= VERSION_MAX)
-            found = one;
-    return found;
+    silt_slice given = silt_env_given(s, SILT_LIT("SANDBOX_VERSION"));
+    return given.len > 0 && given.len <= VERSION_MAX ? given : SILT_LIT(SILT_VERSION);
 }
 
 static void reply_version(struct silt_call *c)
 {
-    silt_auto_buf b, env;
+    silt_auto_buf b;
     silt_buf_init(&b, 1024);
-    silt_buf_init(&env, SILT_START_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
     silt_json_bool(&b, true);
     silt_json_key(&b, SILT_LIT("version"));
-    silt_json_string(&b, find_version(c->sandbox, &env));
+    silt_json_string(&b, find_version(c->sandbox));
     silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(c->request, 200, &b);

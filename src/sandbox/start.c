@@ -61,6 +61,22 @@ bool silt_env_names(silt_slice env, const char *const *beginnings)
     return false;
 }
 
+static silt_slice find(silt_slice env, silt_slice name)
+{
+    silt_slice one, key, found = {NULL, 0};
+    while (env.len > 0 && silt_slice_split(&env, 0, &one))
+        if (silt_slice_split(&one, '=', &key) && silt_slice_eq(key, name) && one.data != NULL)
+            found = one;
+    return found;
+}
+
+silt_slice silt_env_given(const struct silt_sandbox *s, silt_slice name)
+{
+    const struct silt_image *image = silt_image_of(s);
+    silt_slice found = find((silt_slice){s->row.env, s->row.env_len}, name);
+    return found.data == NULL && image != NULL ? find(image->config.env, name) : found;
+}
+
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root)
 {
     silt_env_merge(b, SILT_LIT("PATH=" SILT_USUAL_PATH "\0"));

@@ -23,6 +23,8 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
 /* What every command sees: ours, then the image's, then the sandbox's own. Whoever is not root gets HOME, USER and LOGNAME
  * from the agent, who can read /etc/passwd. */
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root);
+/* What the sandbox, else its image, gives a variable; data NULL: nothing. */
+silt_slice silt_env_given(const struct silt_sandbox *s, silt_slice name);
 /* Adds each variable of `env`, in place of one of the same name. Each has its terminator; a name is in it
  * once. */
 void silt_env_merge(struct silt_buf *b, silt_slice env);

@@ -53,6 +53,19 @@ for (const [name, command] of Object.entries(COMMANDS)) {
 	});
 }
 
+test('COMMAND_TIMEOUT_MS of the sandbox bounds commands that bring no timeout, in sessions that have none', async t => {
+	const box = await daemon.box(t, { env: { COMMAND_TIMEOUT_MS: '300' } });
+	assert.match((await box.exec('sleep 1000')).body.message, /Command timeout after 300ms/);
+	assert.equal(await box.out('sleep 1; echo own', { timeoutMs: 60_000 }), 'own\n');
+	assert.equal((await box.api('POST', '/api/session/create', { id: 'patient', commandTimeoutMs: 60_000 })).status, 200);
+	assert.equal(await box.out('sleep 1; echo patient', { sessionId: 'patient' }), 'patient\n');
+	for (const nonsense of ['0', '', 'soon', '-1']) {
+		const other = await daemon.box(t, { env: { COMMAND_TIMEOUT_MS: nonsense } });
+		assert.equal(await other.out('sleep 0.5; echo through'), 'through\n', nonsense);
+		await other.destroy();
+	}
+});
+
 test('traps that were set before the command survive a timeout', async t => {
 	const box = await daemon.box(t);
 	await box.out('trap "echo mine" USR1; trap "" INT');
