@@ -2,6 +2,7 @@
 #include "sandbox/cell.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "sandbox/start.h"
 
 #include <stdlib.h>
 
@@ -119,6 +120,17 @@ static int check(const struct silt_context *c, silt_slice code, struct silt_erro
     return 0;
 }
 
+/* Of runs that bring none: their context's, else what the variable says, which an image or a sandbox may set. */
+static uint32_t usual_timeout(const struct silt_context *c)
+{
+    struct silt_error e;
+    uint64_t ms = 0;
+    if (c->row.timeout_ms > 0)
+        return c->row.timeout_ms;
+    silt_slice given = silt_env_given(c->sandbox, SILT_LIT("INTERPRETER_EXECUTION_TIMEOUT_MS"));
+    return silt_slice_to_u64(given, 0, INT32_MAX, &ms, &e) == 0 ? (uint32_t)ms : 0;
+}
+
 int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms,
                     struct silt_cell_sink *sink, struct silt_cell **ret, struct silt_error *e)
 {
@@ -135,7 +147,7 @@ int silt_cell_start(struct silt_context *c, silt_slice code, uint32_t timeout_ms
                             .id = c->sandbox->registry->next_cell++,
                             .code = copy,
                             .code_len = code.len,
-                            .timeout_ms = timeout_ms > 0 ? timeout_ms : c->row.timeout_ms,
+                            .timeout_ms = timeout_ms > 0 ? timeout_ms : usual_timeout(c),
                             .held_timer = {.on_time = on_held_time},
                             .grave = {.free = free_cell}};
     c->sandbox->registry->unstarted_bytes += code.len;

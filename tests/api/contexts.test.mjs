@@ -39,6 +39,15 @@ test('a context keeps its variables, counts its runs and knows its times', async
 	assert.ok(Date.parse(one.lastUsed) >= Date.parse(one.createdAt));
 });
 
+test('INTERPRETER_EXECUTION_TIMEOUT_MS of the sandbox bounds runs that name no timeout, in contexts that have none', async t => {
+	const box = await daemon.box(t, { env: { INTERPRETER_EXECUTION_TIMEOUT_MS: '2000' } });
+	const id = await context(box, { language: 'python' });
+	assert.equal((await run(box, id, 'import time; time.sleep(1000)')).error.ename, 'TimeoutError');
+	assert.equal((await run(box, id, 'time.sleep(3); 7', { timeout_ms: 60_000 })).results[0].text, '7');
+	const patient = await context(box, { language: 'python', timeout: 60_000 });
+	assert.equal((await run(box, patient, 'import time; time.sleep(3); 8')).results[0].text, '8');
+});
+
 test('directory, environment and timeout of a context are honoured', async t => {
 	const box = await daemon.box(t, { env: { FROM: 'sandbox', BOTH: 'sandbox' } });
 	const id = await context(box, { language: 'python', cwd: '/tmp', env_vars: { BOTH: 'context', ODD: 'a\nb"c' }, timeout: 2_500 });
