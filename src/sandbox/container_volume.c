@@ -2,6 +2,7 @@
 #include "sandbox/container_volume.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "sandbox/container_own.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/transfer.h"
 
@@ -108,18 +109,25 @@ static void is_gone(struct silt_volume *v)
     silt_list_remove(&v->link);
     all->volume_count--;
     silt_loop_bury(all->registry->loop, &v->grave);
-    while (!silt_list_empty(&v->removers)) {
-        struct silt_container_ask *a = silt_list_first(&v->removers, struct silt_container_ask, link);
-        silt_list_remove(&a->link);
-        a->on_done(a, NULL);
-    }
+    silt_container_tell_asks(&v->removers, NULL);
+}
+
+/* Were it gone, the next of its name would get the files. */
+static void could_not_go(struct silt_volume *v, const struct silt_error *e)
+{
+    silt_log(SILT_LOG_ERROR, "volume.remove", "volume=%s sandbox=%s error=\"%s\"", v->row.name, v->sandbox, e->text);
+    v->stuck = true;
+    silt_container_tell_asks(&v->removers, e);
 }
 
 static void on_destroyed(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
 {
+    struct silt_volume *v = silt_container_of(w, struct silt_volume, waiter);
     (void)s;
-    (void)e;
-    is_gone(silt_container_of(w, struct silt_volume, waiter));
+    if (e != NULL)
+        could_not_go(v, e);
+    else
+        is_gone(v);
 }
 
 static bool is_used(const struct silt_volume *v)
@@ -141,9 +149,10 @@ int silt_volume_remove(struct silt_volume *v, struct silt_container_ask *a, stru
         return silt_fail(e, SILT_CONFLICT, "remove %s: volume is in use", v->row.name);
     silt_list_init(&a->link);
     silt_list_append(&v->removers, &a->link);
-    if (v->going)
+    if (v->going && !v->stuck)
         return 0;
     v->going = true;
+    v->stuck = false;
     v->waiter.on_ready = on_destroyed;
     if (s != NULL)
         silt_sandbox_destroy(s, &v->waiter);

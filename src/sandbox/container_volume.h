@@ -16,6 +16,7 @@ struct silt_volume {
     struct silt_waiter waiter; /* for its end */
     struct silt_link removers; /* struct silt_container_ask */
     bool going;
+    bool stuck; /* it did not go: it is there to be removed again, and for nothing else */
     struct silt_grave grave;
 };
 

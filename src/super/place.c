@@ -13,7 +13,7 @@ enum {
     PROXY_UID = 64997,
 }; /* in Debian's range for local allocation that adduser leaves alone */
 
-static const char locks[] = "/run/lock/silt";
+static const char locks[] = "/run/silt-locks"; /* where root alone makes folders: /run/lock is everybody's */
 
 /* Who may not be siltd: its ids would be those of a sandbox. */
 static bool is_ours(const struct silt_config *c, uint64_t id)
@@ -84,19 +84,13 @@ static int make_parents(const char *path, struct silt_error *e)
     return 0;
 }
 
-/* Its folder is everybody's: a link there is somebody else's, and leads wherever he likes. */
-static int follows(const char *path)
-{
-    return path == locks ? O_NOFOLLOW : 0;
-}
-
 static int make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid, struct silt_error *e)
 {
     if (make_parents(path, e) < 0)
         return -1;
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return silt_fail_errno(e, "make folder %s", path);
-    silt_auto_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follows(path));
+    silt_auto_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
         return silt_fail_errno(e, "open folder %s", path);

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -11,6 +12,7 @@ import { promisify } from 'node:util';
 import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, raw, talk } from '../lib/engine.mjs';
 import * as host from '../lib/host.mjs';
+import { tar } from '../lib/tar.mjs';
 import { until, within } from '../lib/wait.mjs';
 
 const MANY = 400; // sidecars: more notes than the channel between silt-super and siltd holds at once
@@ -300,6 +302,35 @@ test('a container whose files could not be removed stays, cannot be started, and
 	}
 	await engine.expect(204, 'DELETE', `/containers/${id}`);
 	assert.equal(await again(name, 'cat /root/old || echo none'), 'none\n');
+});
+
+test('a volume whose files could not be removed stays, can only be removed again, and goes with its files', async t => {
+	const volume = `v-${randomUUID()}`;
+	const see = async (path, status) => {
+		const helper = await engine.expect(201, 'POST', '/containers/create', { Image: 'base', HostConfig: { Binds: [`${volume}:/mnt`] } });
+		t.after(() => engine.ask('DELETE', `/containers/${helper.Id}?force=true`));
+		if (status === undefined)
+			assert.equal((await engine.ask('PUT', `/containers/${helper.Id}/archive?path=/mnt`, tar([{ name: 'old', type: 'dir' }]), { headers: { 'content-type': 'application/x-tar' } })).status, 200);
+		else
+			assert.equal((await engine.ask('GET', `/containers/${helper.Id}/archive?path=${path}`)).status, status);
+		await engine.expect(204, 'DELETE', `/containers/${helper.Id}?force=true`);
+	};
+	await engine.expect(201, 'POST', '/volumes/create', { Name: volume });
+	await see('/mnt');
+	await see('/mnt/old', 200);
+	const trash = path.join(`/proc/${daemon.pid}/root`, daemon.state, 'pool/trash');
+	seal(trash, true);
+	try {
+		assert.equal((await engine.ask('DELETE', `/volumes/${volume}`)).status, 500);
+		assert.equal((await engine.ask('DELETE', `/volumes/${volume}`)).status, 500, 'as often as it is tried');
+		assert.equal((await engine.ask('POST', '/volumes/create', { Name: volume })).status, 409);
+	} finally {
+		seal(trash, false);
+	}
+	await engine.expect(204, 'DELETE', `/volumes/${volume}`);
+	await engine.expect(201, 'POST', '/volumes/create', { Name: volume });
+	await see('/mnt/old', 404);
+	await engine.expect(204, 'DELETE', `/volumes/${volume}`);
 });
 
 test('a connection to a container whose agent has not answered a new siltd yet waits for it', async t => {

@@ -54,11 +54,11 @@ static int run(const char *const *args)
 /* The locks are silt-super's own: no other instance of this machine has our ids. */
 static uint32_t lock_ids(void)
 {
-    (void)mkdir("/run/lock/silt", 0755);
+    (void)mkdir("/run/silt-locks", 0755);
     for (uint32_t block = FIRST_BLOCK; block <= LAST_BLOCK; block++) {
         char path[64];
-        (void)snprintf(path, sizeof(path), "/run/lock/silt/ids-%02x", block);
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        (void)snprintf(path, sizeof(path), "/run/silt-locks/ids-%02x", block);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
             return block * BLOCK_IDS;
         if (fd >= 0)
