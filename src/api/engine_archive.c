@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* …/archive?path=…: a folder of a container as a tar, or a tar into one; before its start, while it runs and after. What lies below a
+/* …/archive?path=…: a file or folder of a container as a tar, or a tar into a folder; before its start, while it runs and after. What lies below a
  * mount is the volume's. The handlers of /v1/sandboxes/{id}/files do the work. */
 #include "api/engine.h"
 #include "sandbox/container_volume.h"
@@ -40,9 +40,10 @@ static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct
     a->handle(r, args);
 }
 
-/* The last part may be `.`: the content. That is what is packed in any case. */
-static silt_slice folder_of(silt_slice path)
+/* The last part may be `.`: the content of a folder, without a name of its own. So is what has none. */
+static silt_slice place_of(silt_slice path, bool *ret_wrap)
 {
+    *ret_wrap = path.len > 1 && !(path.data[path.len - 1] == '.' && path.data[path.len - 2] == '/');
     while (path.len > 1 && (path.data[path.len - 1] == '/' || (path.data[path.len - 1] == '.' && path.data[path.len - 2] == '/')))
         path.len--;
     return path;
@@ -57,13 +58,16 @@ static void archive(struct silt_http_request *r, silt_slice name, struct archivi
     silt_buf_init(&query, 32768);
     if (c == NULL)
         return;
-    silt_slice asked = folder_of(silt_engine_query(r, "path"));
+    bool wrap;
+    silt_slice asked = place_of(silt_engine_query(r, "path"), &wrap);
     if (asked.len == 0 || asked.data[0] != '/' || silt_slice_has_byte(asked, 0) || c->spec.kind != SILT_CONTAINER_APP) {
         silt_engine_refuse(r, 400, "path must be absolute, of a container with files");
         return;
     }
     struct silt_volume *v = silt_container_volume_at(c, asked, &path);
-    silt_buf_add(&query, SILT_LIT("format=tar&path="));
+    if (v != NULL && memrchr(path.data, '/', path.len) == path.data)
+        wrap = false; /* all of a volume, whose name in its own sandbox is not the mount's */
+    silt_buf_addf(&query, "format=tar&wrap=%d&path=", wrap);
     add_escaped(&query, v != NULL ? silt_buf_slice(&path) : asked);
     char *text = query.broken || path.broken ? NULL : silt_arena_dup(r->arena, silt_buf_slice(&query));
     struct archiving *a = silt_arena_alloc(r->arena, sizeof(*a));

@@ -257,7 +257,7 @@ SILT_HANDLER(silt_api_file_raw)
     silt_file_go(&g->file);
 }
 
-/* A folder as a tar. */
+/* A folder, or whatever it is, as a tar. */
 
 struct packing {
     struct silt_file file;
@@ -303,10 +303,13 @@ static const struct silt_file_kind tar_kind = {
 
 static void get_tar(struct silt_http_request *r, silt_slice id, bool zstd)
 {
+    bool wrap = false;
+    if (!silt_native_flag(r, "wrap", &wrap))
+        return;
     struct packing *g = silt_native_new(r, id, &tar_kind, sizeof(*g));
     if (g == NULL)
         return;
-    g->file.ask.ask.flags = zstd ? SILT_WORKER_ZSTD : 0;
+    g->file.ask.ask.flags = (zstd ? SILT_WORKER_ZSTD : 0U) | (wrap ? SILT_WORKER_WRAP : 0U);
     silt_file_go(&g->file);
 }
 

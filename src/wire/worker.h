@@ -43,7 +43,7 @@ enum silt_worker_op {
     SILT_WORKER_READLINK, /* DATA: the target */
     SILT_WORKER_TRUNCATE, /* length. DONE */
     SILT_WORKER_SEARCH,   /* text: what to find; to: glob of names, or empty; limit: matches. MATCH…, DONE */
-    SILT_WORKER_TAR,      /* the folder as a tar stream made by the image's tar. DATA… */
+    SILT_WORKER_TAR,      /* what is in the folder as a tar stream made by the image's tar. DATA… */
     SILT_WORKER_UNTAR,    /* DATA follows: unpacked beside the folder, then moved into it. DONE */
     SILT_WORKER_WATCH,    /* RECURSIVE, events; text: patterns. EVENT…; ends only by a failure */
     SILT_WORKER_PORT,     /* mode: port; see silt_worker_port in `text`. DONE when it answers */
@@ -63,6 +63,7 @@ enum { /* silt_worker_ask.flags */
     SILT_WORKER_INCLUDE = 256,  /* WATCH: the patterns name what is told; without it what is not */
     SILT_WORKER_NEW = 512,      /* WRITE: fails when there is something */
     SILT_WORKER_FOLDED = 1024,  /* SEARCH: upper and lower case alike */
+    SILT_WORKER_WRAP = 2048,    /* TAR: the object itself, whatever it is, under its name */
 };
 
 /* Parts follow back to back, in this order: cwd, path, to, text. Paths have no NUL and at most

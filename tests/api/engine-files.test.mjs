@@ -52,6 +52,13 @@ test('a tar goes into a container before its start, with folders that it does no
 	assert.equal(content.status, 200);
 	assert.deepEqual(list(content.raw), { a: '1' });
 	assert.equal((await get(name, '/no/such/folder/.')).status, 404);
+	assert.deepEqual(list((await get(name, '/srv/new')).raw), { 'new/a': '1' }, 'the folder itself');
+	assert.deepEqual(list((await get(name, '/srv/new/a')).raw), { a: '1' }, 'a file');
+	assert.equal((await put(name, '/srv/new', tar([{ name: '--help', data: '2' }, { name: 'link', type: 'symlink', target: '/etc/passwd' }]))).status, 200);
+	assert.deepEqual(list((await get(name, '/srv/new/--help')).raw), { '--help': '2' });
+	assert.deepEqual(list((await get(name, '/srv/new/link')).raw), {}, 'a link is a link');
+	assert.equal((await get(name, '/srv/new/missing')).status, 404);
+	assert.equal((await get(name, '/srv/new/a/b')).status, 400);
 	for (const path of ['', 'relative', '../etc'])
 		assert.equal((await get(name, path)).status, 400, path);
 	assert.notEqual((await put(name, '/srv', Buffer.from('this is no tar'))).status, 200);
