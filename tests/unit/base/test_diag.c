@@ -89,6 +89,7 @@ TEST(a_connection_that_nobody_has_accepted_is_not_known)
     assert_false(silt_diag_peer(diag, client, &uid));
     assert_false(silt_diag_is_of(diag, client, getuid()));
     silt_auto_fd accepted = accept(server, NULL, NULL);
+    assert_true(accepted >= 0);
     assert_true(silt_diag_is_of(diag, client, getuid()));
 }
 
