@@ -15,6 +15,7 @@ import { until, within } from './wait.mjs';
 const START_MS = 20_000;
 const STOP_MS = 30_000;
 const TRIES = 8;
+const BLOCK = 2 ** 24; // ids: what silt-super locks
 const USER = 64_998; // siltd's uid in tests: no account is needed
 
 export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.meta.dirname, '../../build'));
@@ -72,8 +73,8 @@ export class Daemon {
 			run: this.run,
 			token_file: path.join(home, 'token'),
 			user: USER,
-			'ids.base': randomInt(0x40, 0x7e) * 2 ** 24,
-			'ids.count': 512,
+			'ids.base': freeBlock(home) * BLOCK,
+			'ids.count': 2 * BLOCK / 65_536,
 			'disk.pool': '8G',
 			'pool.sandboxes': 2,
 			'interpreter.zygotes': options.warm ? 2 : 0, // a second of processor time each, for those tests that use them
@@ -277,6 +278,16 @@ export class Daemon {
 function newInstance() {
 	const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
 	return `t${Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('')}`;
+}
+
+/** The first of two blocks of ids that no other instance has, nor one that is stopped and about to start again: their locks are free meanwhile. */
+function freeBlock(home) {
+	const others = fs.readdirSync(os.tmpdir()).filter(name => name.startsWith('silt-test-')).map(name => path.join(os.tmpdir(), name)).filter(folder => folder !== home);
+	const taken = new Set(others.map(folder => savedFlags(folder)['ids.base'] / BLOCK));
+	const all = Array.from({ length: 0x7e - 0x40 }, (_, i) => 0x40 + i);
+	const free = all.filter(block => ![block - 1, block, block + 1].some(one => taken.has(one)));
+	const choice = free.length > 0 ? free : all;
+	return choice[randomInt(choice.length)];
 }
 
 function savedFlags(home) {
