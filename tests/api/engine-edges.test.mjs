@@ -10,7 +10,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { startDaemon } from '../lib/daemon.mjs';
-import { connect, Engine, newName, raw, talk } from '../lib/engine.mjs';
+import { connect, Engine, execute, newName, raw } from '../lib/engine.mjs';
 import * as host from '../lib/host.mjs';
 import { tar } from '../lib/tar.mjs';
 import { until, within } from '../lib/wait.mjs';
@@ -49,16 +49,6 @@ async function killSiltd() {
 	await newSiltd(pid);
 	await serves();
 }
-
-const execute = async (port, command) => {
-	const { status, socket } = await connect(port);
-	assert.equal(status, 200);
-	try {
-		return (await talk(socket, 'POST', '/api/execute', { command })).json.stdout;
-	} finally {
-		socket.destroy();
-	}
-};
 
 const describeSidecar = { Cmd: ['--http-egress-port', '1', '--http-ingress-address', '0.0.0.0:39001'], Image: 'sidecar', HostConfig: { NetworkMode: 'bridge' } };
 

@@ -7,7 +7,7 @@ import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { built } from '../lib/build.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
-import { connect, Engine, newName, talk } from '../lib/engine.mjs';
+import { connect, Engine, execute, newName, talk } from '../lib/engine.mjs';
 import { until, within } from '../lib/wait.mjs';
 
 const GROUP = 43_211;
@@ -20,16 +20,6 @@ before(async () => {
 	engine = new Engine(daemon);
 });
 after(() => daemon.stop());
-
-const execute = async (port, command) => {
-	const { status, socket } = await connect(port);
-	assert.equal(status, 200);
-	try {
-		return (await talk(socket, 'POST', '/api/execute', { command })).json.stdout;
-	} finally {
-		socket.destroy();
-	}
-};
 
 /** Signals it: how it ended, and after how many ms. */
 async function end({ name, id }, signal, its = engine) {

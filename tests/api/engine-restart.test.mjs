@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
-import { connect, Engine, newName, talk } from '../lib/engine.mjs';
+import { connect, Engine, execute, newName, talk } from '../lib/engine.mjs';
 import * as host from '../lib/host.mjs';
 import { until, within } from '../lib/wait.mjs';
 
@@ -38,16 +38,6 @@ async function begin(t, method, url) {
 	await engine.expect(200, 'GET', '/_ping'); // served after it
 	return socket;
 }
-
-const execute = async (port, command) => {
-	const { status, socket } = await connect(port);
-	assert.equal(status, 200);
-	try {
-		return (await talk(socket, 'POST', '/api/execute', { command })).json.stdout;
-	} finally {
-		socket.destroy();
-	}
-};
 
 test('containers, their programs, sidecars and files are found again by a new siltd', async t => {
 	const server = await engine.app(t, { cmd: ['sh', '-c', 'echo begun >> /workspace/log; exec python3 -m http.server 8080'] });

@@ -166,3 +166,14 @@ export function talk(socket, method, url, body) {
 		socket.resume();
 	}));
 }
+
+/** A command through port 3000 of a built-in container, behind this sidecar: its output. */
+export async function execute(port, command) {
+	const { status, socket } = await connect(port);
+	assert.equal(status, 200);
+	try {
+		return (await talk(socket, 'POST', '/api/execute', { command })).json.stdout;
+	} finally {
+		socket.destroy();
+	}
+}
