@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused } from '../lib/expect.mjs';
-import { pids, processInfo } from '../lib/host.mjs';
+import { pids, processesOf } from '../lib/host.mjs';
 import { HOST, NETWORK } from '../lib/internet.mjs';
 import { notPulled, pulled } from '../lib/pull.mjs';
 import { image, LIAR, OPEN, Registries, root, USER } from '../lib/registries.mjs';
@@ -142,12 +142,13 @@ async function hang(start) {
 	return { running, id: await until('the sandbox', pulling, 30_000) };
 }
 
-const skopeo = () => pids().filter(pid => processInfo(pid)?.name === 'skopeo');
+const skopeo = () => processesOf(daemon.instance).filter(p => p.name === 'skopeo');
 
 test('who talks to the registry is nobody, sees an empty root and reaches nobody but the public; the password is seen nowhere', async () => {
 	let response;
-	const { id } = await hang(async () => { response = await daemon.client.open('POST', '/v1/images/pull', { ...x, ...USER }); });
-	const [pid] = await until('skopeo', () => { const found = skopeo(); return found.length > 0 && found; }, 30_000);
+	const user = { username: 'reader', password: `secret of this test $ "${randomBytes(8).toString('hex')}"` }; // other tests show theirs to the whole machine
+	const { id } = await hang(async () => { response = await daemon.client.open('POST', '/v1/images/pull', { ...x, ...user }); });
+	const { pid } = await until('skopeo', () => skopeo()[0], 30_000);
 	const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
 	const field = name => new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(status)[1];
 	assert.match(field('CapEff'), /^0+$/);
@@ -160,7 +161,7 @@ test('who talks to the registry is nobody, sees an empty root and reaches nobody
 	assert.deepEqual(fs.readdirSync(`/proc/${pid}/root/etc`).sort(), ['group', 'hosts', 'passwd', 'resolv.conf']);
 	const limits = (await daemon.api('GET', `/v1/sandboxes/${id}`)).body.limits;
 	assert.deepEqual(limits, { cpu: 2, memoryMiB: 1024, pids: 256, diskMiB: 64 });
-	const words = [USER.password, base64(`${USER.username}:${USER.password}`)];
+	const words = [user.password, base64(`${user.username}:${user.password}`)];
 	for (const other of pids())
 		for (const file of ['cmdline', 'environ']) {
 			let text = '';
