@@ -105,7 +105,7 @@ static void add_state(struct silt_buf *b, const struct silt_container *c)
 static void add_ports(struct silt_buf *b, const struct silt_container *c)
 {
     char port[8];
-    (void)snprintf(port, sizeof(port), "%u", c->port);
+    (void)snprintf(port, sizeof(port), "%u", c->row.port);
     silt_json_key(b, SILT_LIT("Ports"));
     silt_json_open(b, '{');
     if (c->spec.kind == SILT_CONTAINER_SIDECAR && silt_container_runs(c)) {

@@ -67,11 +67,52 @@ static void answer_ca(struct capture *c, const struct silt_error *e)
     }
 }
 
+static bool is_same(const struct silt_egress_authority *a, const struct silt_egress_authority *b)
+{
+    return silt_slice_eq((silt_slice){a->certificate, a->certificate_len}, (silt_slice){b->certificate, b->certificate_len});
+}
+
+static char *copy_of(const char *text, size_t len)
+{
+    char *copy = strndup(text, len);
+    if (copy == NULL)
+        abort();
+    return copy;
+}
+
+/* Whoever trusts it does so for longer than we run. */
+static void keep_authority(struct capture *c)
+{
+    const struct silt_egress_authority *a = &c->authority;
+    struct silt_error e;
+    free(c->row.certificate);
+    free(c->row.key);
+    c->row.certificate = copy_of(a->certificate, a->certificate_len);
+    c->row.key = copy_of(a->key, a->key_len);
+    if (silt_store_put_capture(c->all->registry->store, &c->row, &e) < 0)
+        silt_log(SILT_LOG_ERROR, "store.put", "capture=%" PRIu64 " error=\"%s\"", c->row.number, e.text);
+}
+
+static void take_authority(struct capture *c)
+{
+    struct silt_egress_authority *a = &c->authority;
+    size_t certificate = c->row.certificate != NULL ? strlen(c->row.certificate) : 0;
+    size_t key = c->row.key != NULL ? strlen(c->row.key) : 0;
+    if (certificate == 0 || certificate > sizeof(a->certificate) || key == 0 || key > sizeof(a->key))
+        return;
+    memcpy(a->certificate, c->row.certificate, certificate);
+    memcpy(a->key, c->row.key, key);
+    a->certificate_len = (uint32_t)certificate;
+    a->key_len = (uint32_t)key;
+}
+
 /* Where no silt-proxy is, nothing is signed either; but whoever starts a container wants a certificate. One that comes later gets it. */
 static void make_authority(struct capture *c)
 {
     struct silt_error e;
     int made = silt_mint_authority(&c->authority, &e);
+    if (made == 0)
+        keep_authority(c);
     answer_ca(c, made == 0 ? NULL : &e);
 }
 
@@ -90,9 +131,11 @@ void silt_captures_on_authority(struct silt_captures *all, uint64_t number,
     bool good = authority != NULL && authority->certificate_len > 0
                 && authority->certificate_len <= SILT_EGRESS_PEM_MAX && authority->key_len > 0
                 && authority->key_len <= SILT_EGRESS_PEM_MAX;
-    if (good)
+    if (good && !is_same(&c->authority, authority)) {
         c->authority = *authority;
-    else
+        keep_authority(c);
+    }
+    if (!good)
         (void)silt_fail(&e, SILT_INTERNAL, "silt-proxy has no certificate authority");
     answer_ca(c, good ? NULL : &e);
 }
@@ -124,7 +167,7 @@ void silt_captures_introduce(struct silt_captures *all)
 static void free_capture(struct silt_grave *g)
 {
     struct capture *c = silt_container_of(g, struct capture, grave);
-    free(c->row.hostnames);
+    silt_capture_row_fini(&c->row);
     free(c);
 }
 
@@ -142,7 +185,7 @@ static struct capture *add(struct silt_captures *all, const struct silt_capture_
 
 static void load(void *context, struct silt_capture_row *row)
 {
-    (void)add(context, row);
+    take_authority(add(context, row));
 }
 
 int silt_captures_open(struct silt_registry *r, struct silt_error *e)

@@ -2,7 +2,7 @@
 /* capture: where the way out of captive sandboxes (SILT_NET_CAPTIVE) leads. One capture is one sidecar of the engine socket: the port
  * of a program on 127.0.0.1 that every connection is offered to, which names resolve, and a certificate authority. It has a number,
  * the caller's choice and not 0, and is there before, after and while a sandbox belongs to it (silt_sandbox_options.capture). All of it
- * survives a restart of siltd or of silt-proxy; the authority goes when both end at once. */
+ * is kept in the store. */
 #pragma once
 
 #include "base/arena.h"

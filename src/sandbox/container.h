@@ -60,7 +60,8 @@ struct silt_container {
     struct silt_process *process;  /* borrowed: its program, or what makes it ready; NULL: none runs */
     void (*on_trusted)(struct silt_container *c, const struct silt_error *e); /* container_trust.c's */
     int listen;                    /* of a sidecar; the hooks' */
-    uint16_t port;                 /* of a sidecar, on 127.0.0.1 */
+    bool shut;                     /* a sidecar that ran before all of Silt ended: its port is to be opened again */
+    uint32_t refusals;             /* of such a one: how often that could not be done */
     uint32_t question;             /* of a sidecar: the newest LISTEN; only its answer counts */
     uint32_t unheard;              /* of a sidecar: how often nobody listened where its traffic goes */
     struct silt_link starters;     /* struct silt_container_ask */

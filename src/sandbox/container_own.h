@@ -44,6 +44,7 @@ bool silt_containers_is_of_wait(struct silt_containers *all, uint64_t number, in
 /* container_sidecar.c: its listening socket, which silt-super makes. */
 void silt_containers_tell_unlisten(struct silt_containers *all, uint64_t number);
 void silt_container_start_sidecar(struct silt_container *c);
+void silt_containers_reopen_next(struct silt_containers *all); /* of those that are shut */
 void silt_container_was_not_answered(struct silt_container *c);
 void silt_container_shut_door(struct silt_container *c);
 void silt_container_look_at_sidecar(struct silt_container *c);

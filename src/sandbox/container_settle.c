@@ -60,13 +60,16 @@ void silt_containers_settle(struct silt_containers *all)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
         struct silt_sandbox *s = silt_container_sandbox(c);
-        if (c->state == SILT_CONTAINER_IS_RUNNING && is_lost(c))
+        if (c->state == SILT_CONTAINER_IS_RUNNING && is_lost(c) && c->row.port != 0)
+            c->shut = true; /* workerd may have lived on, and takes it for where it was */
+        else if (c->state == SILT_CONTAINER_IS_RUNNING && is_lost(c))
             silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
         else if (c->condemned)
             silt_container_remove_now(c); /* siltd died while it did that */
         else if (c->state == SILT_CONTAINER_IS_CREATED && s != NULL && silt_container_is_of_another_image(c, s))
             silt_container_clear(c, s); /* siltd died while it did that */
     }
+    silt_containers_reopen_next(all);
     silt_loop_after(all->registry->loop, &all->upkeep, UPKEEP_MS);
 }
 
@@ -79,6 +82,7 @@ void silt_containers_on_upkeep(struct silt_timer *t)
         if (c->spec.kind == SILT_CONTAINER_SIDECAR)
             silt_container_look_at_sidecar(c);
     }
+    silt_containers_reopen_next(all);
     silt_containers_expire_files(all);
     silt_loop_after(all->registry->loop, t, UPKEEP_MS);
 }

@@ -9,6 +9,7 @@
 enum {
     UNHEARD_MAX = 2, /* looks in a row that found nobody: workerd is dead */
     LISTEN_MS = 10000, /* for silt-super, which does nothing else */
+    REFUSALS_MAX = 3,  /* a siltd whose silt-super was killed lets go of the ports before */
 };
 
 /* As silt_container_find has it, without a walk over all of them for each that names another. */
@@ -51,12 +52,33 @@ void silt_container_was_not_answered(struct silt_container *c)
     silt_container_could_not_start(c, &e);
 }
 
-void silt_container_start_sidecar(struct silt_container *c)
+static void ask(struct silt_container *c, uint16_t port)
 {
     c->question += c->question == UINT32_MAX ? 2 : 1; /* 0 is nobody's */
-    struct silt_super_note note = {.type = SILT_SUPER_LISTEN, .key = c->question, .number = c->row.number};
+    struct silt_super_note note = {.type = SILT_SUPER_LISTEN, .key = c->question, .number = c->row.number, .port = port};
     silt_registry_tell_super(c->all->registry, &note);
     silt_loop_after(silt_container_loop(c), &c->stop, LISTEN_MS);
+}
+
+void silt_container_start_sidecar(struct silt_container *c)
+{
+    ask(c, 0);
+}
+
+/* One after the other: the channel to silt-super holds few questions. */
+void silt_containers_reopen_next(struct silt_containers *all)
+{
+    silt_list_each(it, &all->list)
+    {
+        struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (!c->shut)
+            continue;
+        c->shut = false;
+        if (c->state != SILT_CONTAINER_IS_RUNNING)
+            continue;
+        ask(c, c->row.port);
+        return;
+    }
 }
 
 /* Of a question that was given up: silt-super was told so before the next one, and has closed its own. */
@@ -65,35 +87,53 @@ static bool is_late(const struct silt_container *c, uint32_t question)
     return c->listen >= 0 || (question != 0 && question != c->question);
 }
 
+static void has_no_socket(struct silt_container *c)
+{
+    struct silt_error e;
+    silt_containers_tell_unlisten(c->all, c->row.number);
+    if (c->state == SILT_CONTAINER_IS_RUNNING) { /* it had one, before all of Silt ended */
+        silt_loop_cancel(silt_container_loop(c), &c->stop);
+        if (++c->refusals >= REFUSALS_MAX)
+            silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
+        return;
+    }
+    (void)silt_fail(&e, SILT_UNAVAILABLE, "no listening socket could be made");
+    silt_container_could_not_start(c, &e);
+}
+
+static void has_socket(struct silt_container *c, int fd)
+{
+    struct sockaddr_in at = {0};
+    socklen_t len = sizeof(at);
+    (void)getsockname(fd, (struct sockaddr *)&at, &len);
+    c->row.port = ntohs(at.sin_port);
+    c->refusals = 0;
+    silt_loop_cancel(silt_container_loop(c), &c->stop);
+    c->all->hooks.listen(c->all->hooks.context, c, fd);
+    if (c->state == SILT_CONTAINER_IS_STARTING)
+        silt_container_be_running(c);
+}
+
 void silt_containers_on_listener(struct silt_containers *all, uint64_t number, uint32_t question, int fd)
 {
     silt_auto_fd own = fd;
+    if (question != 0)
+        silt_containers_reopen_next(all);
     if (silt_containers_is_of_wait(all, number, &own))
         return;
     silt_list_each(it, &all->list)
     {
         struct silt_container *c = silt_container_of(it, struct silt_container, link);
-        struct silt_error e;
         if (c->row.number != number || c->spec.kind != SILT_CONTAINER_SIDECAR)
             continue;
         if (is_late(c, question))
             return;
         if (c->state != SILT_CONTAINER_IS_STARTING && c->state != SILT_CONTAINER_IS_RUNNING)
             break;
-        if (own < 0) {
-            silt_containers_tell_unlisten(all, number);
-            (void)silt_fail(&e, SILT_UNAVAILABLE, "no listening socket could be made");
-            silt_container_could_not_start(c, &e);
-            return;
-        }
-        struct sockaddr_in at = {0};
-        socklen_t len = sizeof(at);
-        (void)getsockname(own, (struct sockaddr *)&at, &len);
-        c->port = ntohs(at.sin_port);
-        silt_loop_cancel(silt_container_loop(c), &c->stop);
-        all->hooks.listen(all->hooks.context, c, silt_take_fd(&own));
-        if (c->state == SILT_CONTAINER_IS_STARTING)
-            silt_container_be_running(c);
+        if (own < 0)
+            has_no_socket(c);
+        else
+            has_socket(c, silt_take_fd(&own));
         return;
     }
     silt_containers_tell_unlisten(all, number);
@@ -123,6 +163,7 @@ static bool is_needed(struct silt_container *sidecar)
 void silt_container_look_at_sidecar(struct silt_container *c)
 {
     uint16_t port = silt_container_egress_port(c);
+    c->shut |= c->refusals > 0 && c->listen < 0;
     if (c->state != SILT_CONTAINER_IS_RUNNING || c->all->diag < 0 || port == 0 || is_needed(c)
         || silt_diag_listens(c->all->diag, port)) {
         c->unheard = 0;

@@ -3,6 +3,14 @@
 
 #include <stdlib.h>
 
+void silt_capture_row_fini(struct silt_capture_row *r)
+{
+    free(r->hostnames);
+    free(r->certificate);
+    free(r->key);
+    r->hostnames = r->certificate = r->key = NULL;
+}
+
 int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *r, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_CAPTURE];
@@ -11,6 +19,8 @@ int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *
     (void)sqlite3_bind_int(st, i++, r->port);
     (void)sqlite3_bind_int(st, i++, r->internet);
     silt_db_bind_text(st, i++, r->hostnames);
+    silt_db_bind_text(st, i++, r->certificate);
+    silt_db_bind_text(st, i++, r->key);
     return silt_db_finish(s, st, e, "remember capture");
 }
 
@@ -32,6 +42,8 @@ int silt_store_each_capture(struct silt_store *s, void (*each)(void *, struct si
                                        .internet = sqlite3_column_int(st, 2) != 0};
         size_t len;
         row.hostnames = silt_db_column_dup(st, 3, &len);
+        row.certificate = silt_db_column_dup(st, 4, &len);
+        row.key = silt_db_column_dup(st, 5, &len);
         each(context, &row);
     }
     (void)sqlite3_reset(st);

@@ -7,8 +7,7 @@ void silt_container_row_fini(struct silt_container_row *r)
 {
     free(r->name);
     free(r->body);
-    free(r->extra);
-    r->name = r->body = r->extra = NULL;
+    r->name = r->body = NULL;
 }
 
 int silt_store_put_container(struct silt_store *s, const struct silt_container_row *r, struct silt_error *e)
@@ -26,7 +25,7 @@ int silt_store_put_container(struct silt_store *s, const struct silt_container_r
     (void)sqlite3_bind_int64(st, i++, r->ended_ms);
     (void)sqlite3_bind_blob(st, i++, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_text(st, i++, r->body, -1, SQLITE_STATIC);
-    silt_db_bind_text(st, i++, r->extra);
+    (void)sqlite3_bind_int(st, i++, r->port);
     return silt_db_finish(s, st, e, "remember container");
 }
 
@@ -60,7 +59,7 @@ static void read_container(sqlite3_stmt *st, struct silt_container_row *r)
         memcpy(r->digest, sqlite3_column_blob(st, i), SILT_DIGEST_SIZE);
     i++;
     r->body = text_of(st, i++);
-    r->extra = text_of(st, i++);
+    r->port = (uint16_t)sqlite3_column_int(st, i++);
 }
 
 int silt_store_each_container(struct silt_store *s, void (*each)(void *, struct silt_container_row *),

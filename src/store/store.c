@@ -62,6 +62,10 @@ static const char *const migrations[] = {
 
     /* What a step of a Dockerfile led to. */
     "CREATE TABLE build_step(key BLOB PRIMARY KEY, digest BLOB NOT NULL, used_ms INTEGER NOT NULL) WITHOUT ROWID;",
+
+    /* What a sidecar needs to be there again after the whole of Silt was away. */
+    "ALTER TABLE container DROP COLUMN extra; ALTER TABLE container ADD COLUMN port INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE capture ADD COLUMN certificate TEXT; ALTER TABLE capture ADD COLUMN key TEXT;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -85,7 +89,7 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_EACH_PORT] = "SELECT * FROM port ORDER BY slot, port",
     [SILT_DB_PUT_ALIAS] = "INSERT OR REPLACE INTO alias VALUES(?,?)",
     [SILT_DB_REMOVE_ALIAS] = "DELETE FROM alias WHERE slot=?",
-    [SILT_DB_PUT_CAPTURE] = "INSERT OR REPLACE INTO capture VALUES(?,?,?,?)",
+    [SILT_DB_PUT_CAPTURE] = "INSERT OR REPLACE INTO capture VALUES(?,?,?,?,?,?)",
     [SILT_DB_REMOVE_CAPTURE] = "DELETE FROM capture WHERE number=?",
     [SILT_DB_EACH_CAPTURE] = "SELECT * FROM capture",
     [SILT_DB_PUT_IMAGE] = "INSERT OR REPLACE INTO image_info VALUES(?,?,?,?,?,?,?)",

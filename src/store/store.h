@@ -127,7 +127,9 @@ struct silt_capture_row {
     uint16_t port; /* 0: not known */
     bool internet;
     char *hostnames; /* globs, one a line; owned, may be NULL */
+    char *certificate, *key; /* of its authority, PEM; owned; NULL: there is none yet */
 };
+void silt_capture_row_fini(struct silt_capture_row *r);
 
 struct silt_image_row {
     uint8_t digest[SILT_DIGEST_SIZE];
@@ -160,7 +162,7 @@ struct silt_container_row {
     int64_t created_ms, started_ms, ended_ms;
     uint8_t digest[SILT_DIGEST_SIZE]; /* of its image, when it was made */
     char *body;  /* what it was created with, JSON; owned */
-    char *extra; /* of a sidecar: its settings, JSON; owned, may be NULL */
+    uint16_t port; /* of a sidecar: of its listening socket, on 127.0.0.1; 0: it never had one */
 };
 void silt_container_row_fini(struct silt_container_row *r);
 
@@ -213,7 +215,7 @@ int silt_store_put_alias(struct silt_store *s, const struct silt_sandbox_row *ro
 /* A random text that is made once and never changes. */
 int silt_store_secret(struct silt_store *s, const char *name, char ret[SILT_SECRET_SIZE], struct silt_error *e);
 
-/* The row is the callee's: it frees or keeps its text. */
+/* The row is the callee's: it frees or keeps its texts. */
 int silt_store_each_capture(struct silt_store *s, void (*each)(void *context, struct silt_capture_row *row),
                             void *context, struct silt_error *e);
 int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *row, struct silt_error *e);

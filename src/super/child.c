@@ -143,17 +143,16 @@ static void on_drop(struct silt_super *s, const struct silt_super_note *note)
 }
 
 /* What siltd is not told now, because its channel is full, it never hears of: it asks for few. */
-static void on_listen(struct silt_super *s, uint64_t number, uint32_t question)
+static void on_listen(struct silt_super *s, const struct silt_super_note *asked)
 {
-    struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .key = question, .number = number};
+    struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .key = asked->key, .number = asked->number};
     struct silt_parcel fds = {.nfds = 0};
     struct silt_error e;
-    char text[SILT_LISTEN_TEXT];
     silt_auto_fd fd = -1;
-    if (silt_listen_open("127.0.0.1:0", false, &fd, text, &e) < 0)
+    if (silt_listen_loopback(asked->port, &fd, &e) < 0)
         silt_log(SILT_LOG_WARN, "listen.refused", "error=\"%s\"", e.text);
-    else if (!silt_keep_put_listener(&s->keep, number, fd))
-        silt_log(SILT_LOG_WARN, "listen.refused", "number=%llu", (unsigned long long)number);
+    else if (!silt_keep_put_listener(&s->keep, asked->number, fd))
+        silt_log(SILT_LOG_WARN, "listen.refused", "number=%llu", (unsigned long long)asked->number);
     else
         fds = (struct silt_parcel){.fds = {silt_take_fd(&fd)}, .nfds = 1};
     s->next_listener = s->keep.listener_count;
@@ -191,7 +190,7 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
         if (fds->nfds > 0)
             on_keep_connection(s, note->number, fds);
         else
-            on_listen(s, note->number, note->key);
+            on_listen(s, note);
         return;
     case SILT_SUPER_UNLISTEN:
         silt_keep_drop_listener(&s->keep, note->number);

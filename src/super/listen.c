@@ -109,6 +109,20 @@ int silt_listen_open(const char *address, bool encrypted, int *ret_fd, char ret_
     return 0;
 }
 
+int silt_listen_loopback(uint32_t port, int *ret_fd, struct silt_error *e)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int on = 1;
+    if (port != 0 && (port < IPPORT_RESERVED || port > UINT16_MAX))
+        return silt_fail(e, SILT_INVALID, "port %u is not one of 1024 to 65535", port);
+    silt_auto_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0
+        || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0)
+        return silt_fail_errno(e, "listen on port %u of 127.0.0.1", port);
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
 static int find_group(const char *name, gid_t *ret, struct silt_error *e)
 {
     uint64_t number;

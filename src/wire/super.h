@@ -53,7 +53,7 @@ enum silt_super_message {
     SILT_SUPER_READY,    /* siltd -> super: serving */
     SILT_SUPER_CERTIFICATE, /* super -> silt-proxy, preview: two files, certificate and key, at its birth and when they have changed. It
                                answers with a struct silt_super_told */
-    SILT_SUPER_LISTEN,   /* siltd -> super: number: make a listening socket on 127.0.0.1, on a free port; key: which question this is, not 0.
+    SILT_SUPER_LISTEN,   /* siltd -> super: number: make a listening socket on 127.0.0.1, on `port`; key: which question this is, not 0.
                             Answer: LISTENER with the same key. With a descriptor: keep that one in the same way, in place of
                             what is there; no answer */
     SILT_SUPER_UNLISTEN, /* siltd -> super: number: it goes */
@@ -73,6 +73,8 @@ struct silt_super_note {
     uint32_t type;
     uint32_t key;
     uint64_t number; /* of a context; 0: it is about the sandbox */
+    uint32_t port;   /* LISTEN: one that an unprivileged process may have; 0: a free one */
+    uint32_t unused;
 };
 
 /* What became of a certificate. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// siltd dies under the real workerd, which waits for the end of its container.
+// siltd dies under the real workerd, which waits for the end of its container; all of Silt ends and comes back.
 import './lib/fetched.mjs';
 import '../lib/inside.mjs';
 import assert from 'node:assert/strict';
@@ -57,3 +57,28 @@ for (const transport of ['http', 'websocket', 'rpc'])
 		assert.notEqual((await execute(transport, 'cat /workspace/file')).exitCode, 0);
 		assert.equal((await call(`/${transport}/destroy`)).status, 200);
 	});
+
+/** The sidecars that run, with what they answer to GET /ca. */
+async function sidecars() {
+	const found = (await engine.expect(200, 'GET', '/containers/json')).map(({ Names: [name] }) => name.slice(1)).filter(name => name.endsWith('-proxy')).sort();
+	return Promise.all(found.map(async name => {
+		const port = await engine.port(name);
+		return { name, port, ca: await (await fetch(`http://127.0.0.1:${port}/ca`)).text() };
+	}));
+}
+
+test('all of Silt ends and comes back under a workerd that lives on: sandboxes start again, with their files', async () => {
+	const transports = ['http', 'websocket', 'rpc'];
+	for (const transport of transports)
+		await execute(transport, 'echo kept > /workspace/file');
+	const before = await sidecars();
+	assert.equal(before.length, 3);
+	await daemon.stop({ keep: true });
+	daemon = await startDaemon({ ...NETWORK, home: daemon.home });
+	engine = new Engine(daemon);
+	for (const transport of transports)
+		assert.equal((await execute(transport, 'cat /workspace/file')).stdout, 'kept\n', transport);
+	assert.deepEqual(await sidecars(), before, 'and the same certificates');
+	for (const transport of transports)
+		assert.equal((await call(`/${transport}/destroy`)).status, 200);
+});

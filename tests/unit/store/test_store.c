@@ -11,6 +11,9 @@
 #include <cmocka.h>
 
 /* As they were before an image had several names. */
+#define OLD_CAPTURES                                                                                                   \
+    "DROP TABLE capture; CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL,"                      \
+    " internet INTEGER NOT NULL, hostnames TEXT);"
 #define OLD_IMAGES                                                                                                     \
     "DROP TABLE build_step; DROP TABLE image_info; DROP TABLE image; CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes"   \
     " INTEGER NOT NULL, created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;"
@@ -425,7 +428,7 @@ static void images_from_before_names_are_the_same_and_ours_say_so(void **state)
     run_sql(OLD_IMAGES "INSERT INTO image VALUES('base', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
                        "INSERT INTO image VALUES('a', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
                        "INSERT INTO image VALUES('other', CAST('oooooooooooooooooooooooooooooooo' AS BLOB), 8, 2, 0);"
-                       "DROP TABLE container; DROP TABLE volume; PRAGMA user_version=7");
+                       "DROP TABLE container; DROP TABLE volume;" OLD_CAPTURES "PRAGMA user_version=7");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     assert_int_equal(silt_store_each_image(s, keep_image, &seen, &e), 0);
     assert_int_equal(silt_store_each_image_name(s, keep_image_name, &seen, &e), 0);
@@ -434,6 +437,59 @@ static void images_from_before_names_are_the_same_and_ours_say_so(void **state)
     assert_string_equal(seen.config, "{\"Labels\":{\"silt.control\":\"builtin\"}}");
     assert_string_equal(seen.bytes, "7 1 0");
     silt_store_close(s);
+}
+
+static void keep_container(void *context, struct silt_container_row *row)
+{
+    struct silt_container_row *seen = context;
+    assert_null(seen->name);
+    *seen = *row;
+}
+
+static void keep_capture(void *context, struct silt_capture_row *row)
+{
+    struct silt_capture_row *seen = context;
+    assert_int_equal(seen->number, 0);
+    *seen = *row;
+}
+
+static void sidecars_from_before_they_kept_ports_and_certificates_get_them(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    struct silt_container_row container = {0};
+    struct silt_capture_row capture = {0};
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    silt_store_close(s);
+    run_sql(OLD_CAPTURES "INSERT INTO capture VALUES(5, 4000, 1, '*');"
+            "DROP TABLE container; CREATE TABLE container(id TEXT PRIMARY KEY, name TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
+            " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL,"
+            " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, extra TEXT) WITHOUT ROWID;"
+            "INSERT INTO container VALUES('ab', 'x-proxy', 0, 1, 0, 5, 1, 2, 0, '', '{}', NULL); PRAGMA user_version=10");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(silt_store_open(path, &s, &e), 0);
+        assert_int_equal(silt_store_each_container(s, keep_container, &container, &e), 0);
+        assert_int_equal(silt_store_each_capture(s, keep_capture, &capture, &e), 0);
+        assert_string_equal(container.name, "x-proxy");
+        assert_int_equal(container.port, i == 0 ? 0 : 65535);
+        assert_int_equal(capture.port, 4000);
+        if (i == 0) {
+            assert_null(capture.certificate);
+            capture.certificate = strdup("c");
+            capture.key = strdup("k");
+        }
+        assert_string_equal(capture.certificate, "c");
+        assert_string_equal(capture.key, "k");
+        container.port = 65535;
+        assert_int_equal(silt_store_put_container(s, &container, &e), 0);
+        assert_int_equal(silt_store_put_capture(s, &capture, &e), 0);
+        silt_container_row_fini(&container);
+        silt_capture_row_fini(&capture);
+        container = (struct silt_container_row){0};
+        capture = (struct silt_capture_row){0};
+        silt_store_close(s);
+    }
 }
 
 static void a_store_of_a_newer_version_is_left_alone(void **state)
@@ -509,6 +565,7 @@ int main(void)
         T(a_secret_is_made_once),
         T(a_store_from_before_contexts_is_brought_up_to_date),
         T(images_from_before_names_are_the_same_and_ours_say_so),
+        T(sidecars_from_before_they_kept_ports_and_certificates_get_them),
         T(a_store_of_a_newer_version_is_left_alone),
         T(a_language_that_is_not_known_is_no_other_memory),
         T(another_boot_is_noticed_once),
