@@ -322,6 +322,21 @@ static void need_named(struct silt_build *b, silt_slice name, size_t before)
         need(b, (size_t)stage);
 }
 
+/* COPY --from, and RUN --mount=type=bind,from=; what is wrong with a mount is said when its turn comes. */
+static void need_of_step(struct silt_build *b, const struct silt_docker_step *s, size_t stage)
+{
+    struct silt_docker_mount m;
+    struct silt_error e;
+    for (size_t i = 0; i < s->flag_count; i++) {
+        const struct silt_docker_flag *f = &s->flags[i];
+        if (silt_slice_eq(f->name, SILT_LIT("from")))
+            need_named(b, f->value, stage);
+        else if (silt_slice_eq(f->name, SILT_LIT("mount")) && silt_docker_mount_read(f->value, &m, &e) == 0
+                 && m.kind == SILT_DOCKER_BIND && m.from.len > 0)
+            need_named(b, m.from, stage);
+    }
+}
+
 static void need(struct silt_build *b, size_t stage)
 {
     const struct silt_docker_stage *g = &b->file.stages[stage];
@@ -333,11 +348,8 @@ static void need(struct silt_build *b, size_t stage)
     if (image.data == NULL)
         return;
     need_named(b, image, stage);
-    for (size_t i = g->first; i < g->end && !b->over; i++) {
-        silt_slice from = silt_docker_flag(&b->file.steps[i], SILT_LIT("from"));
-        if (from.data != NULL)
-            need_named(b, from, stage);
-    }
+    for (size_t i = g->first; i < g->end && !b->over; i++)
+        need_of_step(b, &b->file.steps[i], stage);
 }
 
 static void add_platform(struct silt_build *b)

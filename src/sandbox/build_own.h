@@ -12,6 +12,7 @@ enum {
     SILT_BUILD_SOURCES_MAX = 16, /* sandboxes that files are copied from, beside the context */
     SILT_BUILD_ID_SIZE = 40,
     SILT_BUILD_WORDS_MAX = 64,
+    SILT_BUILD_MOUNT_PARTS_MAX = SILT_DOCKER_FLAGS_MAX * 3,
 };
 
 typedef void silt_build_next(struct silt_build *b);
@@ -31,6 +32,21 @@ struct silt_build_run {
     bool to_text;           /* … or to b->said; else to the client */
     bool input;             /* it has standard input */
     int code;               /* of its end */
+};
+
+/* Files of the context or of an image, and where they go in the stage. */
+struct silt_build_files {
+    bool of_image;                    /* else of the context */
+    uint8_t digest[SILT_DIGEST_SIZE]; /* of the image, which may go meanwhile */
+    silt_slice sources[SILT_BUILD_WORDS_MAX / 2];
+    size_t count;
+    silt_slice user, group; /* numbers; empty: their own */
+    silt_slice mode;        /* empty: their own */
+    const char *how;        /* copy; add: archives are unpacked; mount: names are no patterns */
+    silt_slice dest;
+    bool slash; /* dest is a folder */
+    silt_slice kind, hash; /* what they are: F: one file; D: what goes into a folder */
+    silt_build_next *then;
 };
 
 enum { SILT_BUILD_WAITING_MAX = 2 << 20 }; /* held back from a quarter of it on */
@@ -76,6 +92,8 @@ struct silt_build {
     uint8_t step_key[SILT_DIGEST_SIZE]; /* of the step under way */
     uint64_t looked;                    /* bytes of variables that were searched or copied */
     silt_slice args, globals;           /* NAME=value\0… that ARG has made known: in this stage, before the first */
+    struct silt_build_files *files;     /* on their way */
+    struct silt_build_mounts *mounts;   /* of a RUN under way; in the arena */
     struct silt_build_copy *copy;       /* of a COPY or ADD under way; in the arena */
     struct silt_timer turn; /* to the next step */
     struct silt_grave grave;
@@ -127,6 +145,19 @@ void silt_build_drop(struct silt_build *b, struct silt_build_box *box);
 void silt_build_run_step(struct silt_build *b, const struct silt_docker_step *s);
 void silt_build_workdir(struct silt_build *b, const struct silt_docker_step *s);
 void silt_build_say_failed(struct silt_build *b, const char *what, int code);
+
+/* build_files.c; the files must outlive the step. Hashing fills in kind and hash. */
+void silt_build_take_from(struct silt_build_files *f, const struct silt_image *image);
+void silt_build_hash_files(struct silt_build *b, struct silt_build_files *f, silt_build_next *then);
+void silt_build_move_files(struct silt_build *b, struct silt_build_files *f, silt_build_next *then);
+size_t silt_build_script(silt_slice *argv, const char *text); /* for bash: how many words there are then */
+
+/* build_mount.c: of a RUN. */
+bool silt_build_read_mounts(struct silt_build *b, const struct silt_docker_step *s); /* false: failed */
+void silt_build_hash_mounts(struct silt_build *b, silt_build_next *then);
+size_t silt_build_mount_parts(const struct silt_build *b, silt_slice parts[SILT_BUILD_MOUNT_PARTS_MAX]); /* what they hold */
+void silt_build_mount(struct silt_build *b, silt_build_next *then); /* in the sandbox of the stage */
+void silt_build_unmount(struct silt_build *b, silt_build_next *then);
 
 /* build_copy.c */
 void silt_build_copy(struct silt_build *b, const struct silt_docker_step *s);

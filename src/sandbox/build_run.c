@@ -353,17 +353,22 @@ void silt_build_seal(struct silt_build *b)
 
 /* ---- RUN and WORKDIR ---- */
 
+static void unmount(struct silt_build *b)
+{
+    silt_build_unmount(b, silt_build_seal);
+}
+
 /* An image without a shell, or one that lets nothing more run: its sandbox is started anew. */
 static void on_quiet(struct silt_build *b)
 {
     struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(b->work.id));
     if (b->run.code == 0) {
-        silt_build_seal(b);
+        unmount(b);
         return;
     }
     if (s != NULL)
         silt_sandbox_stop(s, "exit", "a step of a build is over");
-    silt_build_need(b, &b->work, b->image, silt_build_network(b), silt_build_seal);
+    silt_build_need(b, &b->work, b->image, silt_build_network(b), unmount);
 }
 
 /* What the command has left running: it would run in the next step, too, and write while files are sealed. */
@@ -468,34 +473,40 @@ static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
     struct silt_error e;
     for (size_t i = 0; i < s->flag_count; i++) {
         const struct silt_docker_flag *f = &s->flags[i];
-        bool cache = silt_slice_eq(f->name, SILT_LIT("mount"))
-                     && (memmem(f->value.data, f->value.len, "type=cache", 10) != NULL
-                         || memmem(f->value.data, f->value.len, "type=tmpfs", 10) != NULL);
-        if (cache) {
-            silt_build_notice(b, "line %u: --mount=%.*s has no effect here", s->line, (int)f->value.len, f->value.data);
+        if (silt_slice_eq(f->name, SILT_LIT("mount"))
+            || (silt_slice_eq(f->name, SILT_LIT("network")) && silt_slice_eq(f->value, SILT_LIT("default"))))
             continue;
-        }
-        if (silt_slice_eq(f->name, SILT_LIT("network")) && silt_slice_eq(f->value, SILT_LIT("default")))
-            continue;
-        (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: RUN --%.*s is not supported", s->line, (int)f->name.len,
-                        f->name.data);
+        (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: RUN --%.*s is not supported", s->line,
+                        f->name.len > 80 ? 80 : (int)f->name.len, f->name.data);
         silt_build_fail(b, &e);
         return false;
     }
     return true;
 }
 
-void silt_build_run_step(struct silt_build *b, const struct silt_docker_step *s)
+static void mount_and_run(struct silt_build *b)
+{
+    silt_build_mount(b, start_run);
+}
+
+static void look_up(struct silt_build *b)
 {
     struct words w;
-    silt_slice parts[SILT_BUILD_WORDS_MAX + 1];
-    if (!check_flags(b, s) || !run_words(b, s, &w))
+    silt_slice parts[SILT_BUILD_WORDS_MAX + 1 + SILT_BUILD_MOUNT_PARTS_MAX];
+    if (!run_words(b, silt_build_step_of(b), &w))
         return;
     memcpy(parts, w.items, w.count * sizeof(silt_slice));
-    parts[w.count] = b->args;
-    silt_build_hash(b, silt_build_network(b) == SILT_NET_NONE ? "run alone" : "run", parts, w.count + 1);
+    parts[w.count++] = b->args;
+    w.count += silt_build_mount_parts(b, parts + w.count);
+    silt_build_hash(b, silt_build_network(b) == SILT_NET_NONE ? "run alone" : "run", parts, w.count);
     if (!b->over && !silt_build_hit(b))
-        silt_build_need(b, &b->work, b->image, silt_build_network(b), start_run);
+        silt_build_need(b, &b->work, b->image, silt_build_network(b), mount_and_run);
+}
+
+void silt_build_run_step(struct silt_build *b, const struct silt_docker_step *s)
+{
+    if (check_flags(b, s) && silt_build_read_mounts(b, s))
+        silt_build_hash_mounts(b, look_up);
 }
 
 static void on_made(struct silt_build *b)

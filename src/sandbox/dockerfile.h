@@ -102,3 +102,19 @@ struct silt_docker_pair {
 /* name=value …, or `name value` (ENV and LABEL); an array in the arena. */
 int silt_docker_pairs(struct silt_arena *a, const struct silt_docker_step *s, char escape, struct silt_docker_pair **ret,
                       size_t *ret_count, struct silt_error *e);
+
+enum silt_docker_mount_kind {
+    SILT_DOCKER_BIND,
+    SILT_DOCKER_CACHE,
+    SILT_DOCKER_SECRET,
+    SILT_DOCKER_SSH,
+    SILT_DOCKER_TMPFS,
+    SILT_DOCKER_MOUNT_MAX
+};
+struct silt_docker_mount { /* nothing is expanded; what is not given is empty */
+    enum silt_docker_mount_kind kind;
+    silt_slice source, target, from;
+    bool required;
+};
+/* The value of RUN --mount. */
+int silt_docker_mount_read(silt_slice text, struct silt_docker_mount *ret, struct silt_error *e);

@@ -266,7 +266,7 @@ const WRONG = {
 	'a link that leads out of the context': ['FROM base\nCOPY out /x', /out of the context/],
 	'a remote file': ['FROM base\nADD https://example.com/x /x', /context only/],
 	'a heredoc without an end': ['FROM base\nRUN <<EOF\necho', /heredoc/],
-	'a secret mount': ['FROM base\nRUN --mount=type=secret,id=x cat /x', /mount/],
+	'an unknown flag': ['FROM base\nRUN --device=x cat /x', /device/],
 	'an unknown owner': ['FROM base\nCOPY --chown=nobody-knows file /x', /chown/],
 	'another platform': ['FROM --platform=linux/arm64 base', /arm64/],
 	'a variable that is unclear': ['FROM base\nENV A=${B!}', /variable/],

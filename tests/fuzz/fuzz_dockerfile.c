@@ -27,6 +27,10 @@ static void check_step(const struct silt_docker_step *s, char escape, struct sil
         silt_buf_clear(&b);
         (void)silt_docker_expand_text(&b, s->heredocs[i].body, &scope, &e);
     }
+    for (size_t i = 0; i < s->flag_count; i++) {
+        struct silt_docker_mount m;
+        demand(silt_docker_mount_read(s->flags[i].value, &m, &e) < 0 || m.kind < SILT_DOCKER_MOUNT_MAX);
+    }
     if (s->op == SILT_DOCKER_ENV || s->op == SILT_DOCKER_LABEL)
         (void)silt_docker_pairs(a, s, escape, &pairs, &count, &e);
 }

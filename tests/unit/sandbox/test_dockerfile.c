@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/dockerfile.h"
+#include "base/own.h"
 #include "unit/base/unit.h"
 
 #include <string.h>
@@ -143,4 +144,19 @@ TEST(pairs_are_cut_at_blanks_outside_of_quotes)
     assert_true(silt_slice_eq(pairs[0].value, SILT_LIT("some   value")));
     assert_int_equal(silt_docker_pairs(&arena, &file.steps[3], '\\', &pairs, &count, &error), -1);
     silt_arena_fini(&arena);
+}
+
+TEST(a_mount_is_names_and_values)
+{
+    struct silt_docker_mount m;
+    assert_int_equal(silt_docker_mount_read(SILT_LIT("type=bind,SRC=a b,dst=/c,from=stage,rw=true,ro"), &m, &error), 0);
+    assert_true(m.kind == SILT_DOCKER_BIND && silt_slice_eq(m.source, SILT_LIT("a b")) && silt_slice_eq(m.target, SILT_LIT("/c"))
+          && silt_slice_eq(m.from, SILT_LIT("stage")));
+    assert_int_equal(silt_docker_mount_read(SILT_LIT("target=."), &m, &error), 0);
+    assert_true(m.kind == SILT_DOCKER_BIND && m.source.len == 0 && m.from.len == 0);
+    assert_int_equal(silt_docker_mount_read(SILT_LIT("type=secret,id=x,required=true,env=Y"), &m, &error), 0);
+    assert_true(m.kind == SILT_DOCKER_SECRET && m.required);
+    static const char *const wrong[] = {"", ",", "type=bind", "type=", "type=disk,target=/x", "target=/x,", "target", "target=/x,what=1"};
+    for (size_t i = 0; i < SILT_COUNT(wrong); i++)
+        assert_int_equal(silt_docker_mount_read(silt_slice_of(wrong[i]), &m, &error), -1);
 }
