@@ -45,6 +45,7 @@ static void end(struct silt_build *b)
     b->over = true;
     b->sink = NULL;
     silt_waiter_leave(&b->waiter);
+    silt_network_leave(&b->turning);
     silt_loop_cancel(b->registry->loop, &b->turn);
     silt_build_leave_runs(b);
     if (b->seal != NULL)
@@ -513,6 +514,7 @@ int silt_build_start(struct silt_registry *r, const struct silt_build_options *o
     silt_buf_init(&b->said, SAID_MAX);
     silt_buf_init(&b->errors, ERRORS_ROOM);
     silt_list_init(&b->waiter.link);
+    silt_list_init(&b->turning.link);
     silt_list_append(&r->builds, &b->link);
     r->build_count++;
     silt_id_random(random, 16);

@@ -5,6 +5,7 @@
 
 #include "sandbox/build.h"
 #include "sandbox/exec.h"
+#include "sandbox/network.h"
 
 #include <openssl/evp.h>
 
@@ -71,6 +72,7 @@ struct silt_build {
     uint32_t boxes;                    /* so far */
     struct silt_build_box context, work, sources[SILT_BUILD_SOURCES_MAX];
     struct silt_waiter waiter;
+    struct silt_network_change turning; /* of a RUN --network */
     struct silt_build_run run, other; /* the second feeds the first */
     size_t uncredited;                /* output that a slow client has not read */
     size_t sending;                   /* of `waiting`, on their way to standard input */

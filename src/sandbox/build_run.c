@@ -468,25 +468,59 @@ enum silt_net_mode silt_build_network(const struct silt_build *b)
     return b->registry->without_network ? SILT_NET_DEFAULT : SILT_NET_PUBLIC;
 }
 
+/* Of this RUN. */
+static enum silt_net_mode step_network(const struct silt_build *b)
+{
+    bool none = silt_slice_eq(silt_docker_flag(silt_build_step_of(b), SILT_LIT("network")), SILT_LIT("none"));
+    return none ? SILT_NET_NONE : silt_build_network(b);
+}
+
 static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
 {
     struct silt_error e;
     for (size_t i = 0; i < s->flag_count; i++) {
         const struct silt_docker_flag *f = &s->flags[i];
+        bool network = silt_slice_eq(f->name, SILT_LIT("network"));
         if (silt_slice_eq(f->name, SILT_LIT("mount"))
-            || (silt_slice_eq(f->name, SILT_LIT("network")) && silt_slice_eq(f->value, SILT_LIT("default"))))
+            || (network && (silt_slice_eq(f->value, SILT_LIT("default")) || silt_slice_eq(f->value, SILT_LIT("none")))))
             continue;
-        (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: RUN --%.*s is not supported", s->line,
-                        f->name.len > 80 ? 80 : (int)f->name.len, f->name.data);
+        if (network)
+            (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: RUN --network is none or default: this machine's own is for no command of a build",
+                            s->line);
+        else
+            (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: RUN --%.*s is not supported", s->line,
+                            f->name.len > 80 ? 80 : (int)f->name.len, f->name.data);
         silt_build_fail(b, &e);
         return false;
     }
     return true;
 }
 
+static void on_turned(struct silt_network_change *c, const struct silt_error *e)
+{
+    struct silt_build *b = silt_container_of(c, struct silt_build, turning);
+    if (e != NULL)
+        silt_build_fail(b, e);
+    else
+        start_run(b);
+}
+
+/* The sandbox of the stage may be in another mode, of a RUN before or of its beginning. Where there is no network none is turned. */
+static void turn_network(struct silt_build *b)
+{
+    struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(b->work.id));
+    enum silt_net_mode mode = step_network(b);
+    if (s == NULL || s->row.network == mode || (b->registry->without_network && s->row.network != SILT_NET_PUBLIC)) {
+        start_run(b);
+        return;
+    }
+    b->turning = (struct silt_network_change){.mode = mode, .on_done = on_turned};
+    silt_network_change(s, &b->turning);
+}
+
 static void mount_and_run(struct silt_build *b)
 {
-    silt_build_mount(b, start_run);
+    silt_build_mount(b, turn_network);
 }
 
 static void look_up(struct silt_build *b)
@@ -498,7 +532,7 @@ static void look_up(struct silt_build *b)
     memcpy(parts, w.items, w.count * sizeof(silt_slice));
     parts[w.count++] = b->args;
     w.count += silt_build_mount_parts(b, parts + w.count);
-    silt_build_hash(b, silt_build_network(b) == SILT_NET_NONE ? "run alone" : "run", parts, w.count);
+    silt_build_hash(b, step_network(b) == SILT_NET_NONE ? "run alone" : "run", parts, w.count);
     if (!b->over && !silt_build_hit(b))
         silt_build_need(b, &b->work, b->image, silt_build_network(b), mount_and_run);
 }

@@ -58,3 +58,16 @@ test('commands of a build reach the internet, and nothing with --network none', 
 	const { error } = await failed(daemon, file, { query: { network: 'none' } });
 	assert.match(error.message, /resolve host|Couldn't connect|refused/);
 });
+
+test('RUN --network=none has no network, and the next command has it again', async () => {
+	const get = 'curl -sS --max-time 30 -o /dev/null http://www.example.test/';
+	const { output } = await built(daemon, { Dockerfile: `FROM base
+RUN --network=none ls /sys/class/net; ${get} 2>/dev/null || echo alone
+RUN ${get} && echo reached
+RUN --network=none ${get} 2>/dev/null || echo alone again
+RUN --network=default ${get} && echo reached again
+` });
+	assert.match(output, /alone\nreached\nalone again\nreached again\n$/);
+	const all = await built(daemon, { Dockerfile: `FROM base\nRUN --network=default ${get} 2>/dev/null || echo alone\n` }, { query: { network: 'none' } });
+	assert.equal(all.output, 'alone\n', 'the build as a whole has none');
+});

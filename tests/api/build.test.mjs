@@ -266,6 +266,7 @@ const WRONG = {
 	'a link that leads out of the context': ['FROM base\nCOPY out /x', /out of the context/],
 	'a remote file': ['FROM base\nADD https://example.com/x /x', /context only/],
 	'a heredoc without an end': ['FROM base\nRUN <<EOF\necho', /heredoc/],
+	'a command in the machine\'s own network': ['FROM base\nRUN --network=host true', /none or default: this machine's own/],
 	'an unknown flag': ['FROM base\nRUN --device=x cat /x', /device/],
 	'an unknown owner': ['FROM base\nCOPY --chown=nobody-knows file /x', /chown/],
 	'another platform': ['FROM --platform=linux/arm64 base', /arm64/],
@@ -312,6 +313,16 @@ test('names of the official images stand for base, and that is told; the version
 	}
 	assert.equal((await daemon.api('GET', '/v1/images/official')).body.config.Labels['silt.control'], 'builtin');
 	await remove('official');
+	await nothingLeft();
+});
+
+test('RUN --network is fine without any network, too, and is part of what a step is remembered by', async () => {
+	const file = flag => ({ Dockerfile: `FROM base\nRUN ${flag} date +%N\nRUN --network=none echo two\nRUN echo three` });
+	const cached = result => result.steps.slice(1).map(s => s.cached);
+	const first = await built(daemon, file('--network=default'));
+	assert.match(first.output, /^\d+\ntwo\nthree\n$/);
+	assert.deepEqual(cached(await built(daemon, file(''))), [true, true, true]);
+	assert.deepEqual(cached(await built(daemon, file('--network=none'))), [false, false, false]);
 	await nothingLeft();
 });
 
