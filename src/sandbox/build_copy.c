@@ -65,9 +65,27 @@ static bool read_mode(struct silt_build *b, struct silt_build_copy *c)
     return (c->files.mode.len > 0 && c->files.mode.len <= 5) || refuse(b, "--chmod needs an octal number");
 }
 
+static bool read_excludes(struct silt_build *b, struct silt_build_copy *c)
+{
+    struct silt_error e;
+    for (size_t i = 0; i < c->step->flag_count; i++) {
+        silt_auto_buf text;
+        if (!silt_slice_eq(c->step->flags[i].name, SILT_LIT("exclude")))
+            continue;
+        silt_buf_init(&text, SILT_DOCKER_VALUE_MAX);
+        silt_slice glob = silt_build_expand(b, c->step->flags[i].value);
+        if (glob.data == NULL)
+            return false;
+        if (silt_docker_exclude(&text, glob, &e) < 0)
+            return refuse(b, e.text);
+        c->files.left[c->files.left_count++] = (silt_slice){silt_build_dup(b, silt_buf_slice(&text)), text.len};
+    }
+    return !b->over;
+}
+
 static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
 {
-    static const char *const known[] = {"from", "chown", "chmod", "link"};
+    static const char *const known[] = {"from", "chown", "chmod", "link", "exclude"};
     for (size_t i = 0; i < s->flag_count; i++) {
         bool good = false;
         for (size_t k = 0; k < SILT_COUNT(known); k++)
@@ -291,7 +309,7 @@ void silt_build_copy(struct silt_build *b, const struct silt_docker_step *s)
     }
     *c = (struct silt_build_copy){.step = s, .files.how = s->op == SILT_DOCKER_ADD ? "add" : "copy"};
     b->copy = c;
-    if (!check_flags(b, s) || !read_owner(b, c) || !read_mode(b, c) || !read_paths(b, c) || !find_source(b, c))
+    if (!check_flags(b, s) || !read_owner(b, c) || !read_mode(b, c) || !read_excludes(b, c) || !read_paths(b, c) || !find_source(b, c))
         return;
     if (is_number(c->files.user) && c->files.group.len == 0)
         c->files.group = c->files.user;

@@ -3,25 +3,31 @@
  * is made, with all times alike, to find out whether the step was done before. */
 #include "sandbox/build_own.h"
 
+#include <stdio.h>
+
 /* Patterns become names, and nothing outside of the root is one. Each folder is packed with what is in it, each file by its
- * name. What is mounted in a sandbox is none of its image. `mount`: names are no patterns, owners stay. `hash`: only what it
- * would be. */
+ * name. What is mounted in a sandbox is none of its image. `mount`: names are no patterns, owners stay. What is
+ * left out is told by regular expressions for paths below a source, or names of files: the last that fits counts, `-` takes back.
+ * `hash`: only what it would be. */
 static const char pack_script[] =
-    "set -o pipefail; shopt -s dotglob; root=$1 owner=$2 group=$3 mode=$4 how=$5 what=$6; shift 6; IFS=\n"
-    "[ $how != mount ] || set -f\n"
+    "set -o pipefail; shopt -s dotglob; root=$1 owner=$2 group=$3 mode=$4 how=$5 what=$6; rules=(\"${@:8:$7}\"); shift $((7+$7)); IFS=\n"
+    "[ $how != mount ] || set -f; left=(-name '') regex=(); [ ${#rules[@]} = 0 ] || regex=(-regextype posix-extended)\n"
+    "for r in \"${rules[@]}\"; do case $r in +*) left=('(' \"${left[@]}\" -o -regex \"${r:1}\" ')');; *) left=('(' \"${left[@]}\" ! -regex \"${r:1}\" ')');; esac; done\n"
+    "is_left() { local r x=1 LC_ALL=C; for r in \"${rules[@]}\"; do if [[ ./$1 =~ ^${r:1}$ ]]; then x=0; [[ $r == +* ]] || x=1; fi; done; return $x; }\n"
     "cd -- \"$root\" || exit 3; top=$(realpath .); top=${top%/}; items=() names=()\n"
     "for p; do p=${p#\"${p%%[!/]*}\"}; [ -n \"$p\" ] || p=.; n=0\n"
     "for m in $p; do [ -e \"$m\" ] || continue; r=$(realpath -- \"$m\") || exit 3\n"
     "case $r/ in \"$top\"/*) ;; *) echo \"$p leads out of the context\" >&2; exit 3;; esac\n"
-    "m=${m%/}; items+=(\"$r\"); names+=(\"${m##*/}\"); n=$((n+1)); done\n"
+    "m=${m%/} n=$((n+1)); [ -d \"$r\" ] || ! is_left \"${m##*/}\" || continue\n"
+    "items+=(\"$r\"); names+=(\"${m##*/}\"); done\n"
     "[ $n -gt 0 ] || { echo \"$p: no such file or folder\" >&2; exit 3; }; done\n"
     "opts=(--numeric-owner --sort=name) own=(); [ -z \"$owner\" ] || own=(--owner=silt:$owner --group=silt:$group); [ -z \"$mode\" ] || own+=(--mode=$mode)\n"
     "[ $what = pack ] || opts+=(--mtime=@0)\n"
     "is_archive() { [ $how = add ] && [ -s \"$1\" ] && tar -tf \"$1\" >/dev/null 2>&1; }\n"
-    "folder() { (cd -- \"$1\" || exit; skip=(); case $1 in /) skip=(--exclude='./proc/*' --exclude='./sys/*' --exclude='./dev/*');;\n"
-    "/proc|/sys|/dev) skip=(--exclude='./*');; esac; shift\n"
-    "find . -mindepth 1 -maxdepth 1 -print0 | LC_ALL=C sort -z | tar \"${skip[@]}\" \"$@\" --null -T - -cf -); }\n"
-    "emit() { for i in \"${!items[@]}\"; do r=${items[i]} n=${names[i]}\n"
+    "folder() { (cd -- \"$1\" || exit; skip=(-name ''); case $1 in /) skip=('(' -path './proc/*' -o -path './sys/*' -o -path './dev/*' ')');;\n"
+    "/proc|/sys|/dev) skip=(-path './*');; esac; shift\n"
+    "LC_ALL=C find . -mindepth 1 \"${regex[@]}\" \"${skip[@]}\" -prune -o ! \"${left[@]}\" -print0 | LC_ALL=C sort -z | tar \"$@\" --no-recursion --null -T - -cf -); }\n"
+    "emit() { [ ${#items[@]} -gt 0 ] || tar -T /dev/null -cf -; for i in \"${!items[@]}\"; do r=${items[i]} n=${names[i]}\n"
     "if [ -d \"$r\" ]; then folder \"$r\" \"${opts[@]}\" \"${own[@]}\" || return\n"
     "else t=$(mktemp -d -p / .silt-XXXXXX) || return\n"
     "if is_archive \"$r\"; then tar -C \"$t\" --numeric-owner -pxf \"$r\" && folder \"$t\" \"${opts[@]}\" || return\n"
@@ -96,6 +102,7 @@ static bool pack(struct silt_build *b, struct silt_build_run *run, bool hash)
 {
     struct silt_build_files *f = b->files;
     silt_slice argv[SILT_BUILD_WORDS_MAX];
+    char count[8];
     size_t n = silt_build_script(argv, pack_script);
     argv[n++] = f->of_image ? SILT_LIT("/") : SILT_LIT("/context");
     argv[n++] = f->user;
@@ -103,6 +110,10 @@ static bool pack(struct silt_build *b, struct silt_build_run *run, bool hash)
     argv[n++] = f->mode;
     argv[n++] = silt_slice_of(f->how);
     argv[n++] = hash ? SILT_LIT("hash") : SILT_LIT("pack");
+    (void)snprintf(count, sizeof(count), "%zu", f->left_count);
+    argv[n++] = silt_slice_of(count);
+    for (size_t i = 0; i < f->left_count; i++)
+        argv[n++] = f->left[i];
     for (size_t i = 0; i < f->count; i++)
         argv[n++] = f->sources[i];
     struct silt_build_command q = {.box = find_box(b, f), .argv = argv, .argc = n, .to_text = hash, .to_pipe = !hash};

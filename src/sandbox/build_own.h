@@ -41,6 +41,8 @@ struct silt_build_files {
     uint8_t digest[SILT_DIGEST_SIZE]; /* of the image, which may go meanwhile */
     silt_slice sources[SILT_BUILD_WORDS_MAX / 2];
     size_t count;
+    silt_slice left[SILT_DOCKER_FLAGS_MAX]; /* what is left out: silt_docker_exclude */
+    size_t left_count;
     silt_slice user, group; /* numbers; empty: their own */
     silt_slice mode;        /* empty: their own */
     const char *how;        /* copy; add: archives are unpacked; mount: names are no patterns */

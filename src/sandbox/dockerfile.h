@@ -16,6 +16,7 @@ enum {
     SILT_DOCKER_WORDS_MAX = 1024, /* of one step */
     SILT_DOCKER_HEREDOCS_MAX = 16,
     SILT_DOCKER_FLAGS_MAX = 16,
+    SILT_DOCKER_GLOB_MAX = 1024, /* of one --exclude */
     SILT_DOCKER_VALUE_MAX = 1 << 20, /* of one expanded word */
 };
 
@@ -118,3 +119,6 @@ struct silt_docker_mount { /* nothing is expanded; what is not given is empty */
 };
 /* The value of RUN --mount. */
 int silt_docker_mount_read(silt_slice text, struct silt_docker_mount *ret, struct silt_error *e);
+/* A pattern of COPY --exclude as a regular expression (POSIX, extended, of bytes) for ./path, behind a `+`, or a `-` when it takes
+ * back what one before it has left out. */
+int silt_docker_exclude(struct silt_buf *b, silt_slice glob, struct silt_error *e);

@@ -205,6 +205,32 @@ COPY bin /bin/`,
 	await nothingLeft();
 });
 
+test('COPY leaves out what --exclude names, in folders and of files, and is not remembered by it', async t => {
+	const files = secret => ({
+		Dockerfile: `FROM base
+ARG KIND=md
+COPY --exclude=node_modules --exclude=**/*.log --exclude=!**/keep.log --exclude=sub/[xy] . /all
+COPY --exclude=*.txt --exclude=*.$KIND ho* /some/
+COPY --exclude=home.txt home.txt /none/
+FROM base AS other
+COPY --from=0 --exclude=proc --exclude=a.log /all /again
+ADD --exclude=sub/* . /added
+`,
+		'a.log': 'a', 'a.js': 'a', 'node_modules/m/index.js': secret, 'sub/x': 'x', 'sub/z': 'z', 'sub/deep/b.log': 'b', 'sub/deep/keep.log': 'k', 'sub/node_modules/n': 'n',
+		'home.txt': 'h', 'home.md': 'h', 'home.js': 'h', 'hole/in.txt': 'i', 'hole/in.js': 'i',
+	});
+	const list = 'cd /; find all some none again added ! -name Dockerfile 2>/dev/null | LC_ALL=C sort';
+	const first = await output(t, files('1'), list, { query: { target: '0' } });
+	const all = ['all', 'all/a.js', 'all/hole', 'all/hole/in.js', 'all/hole/in.txt', 'all/home.js', 'all/home.md', 'all/home.txt', 'all/sub', 'all/sub/deep', 'all/sub/deep/keep.log', 'all/sub/node_modules', 'all/sub/node_modules/n', 'all/sub/z'];
+	assert.deepEqual(first.text.trim().split('\n'), [...all, 'none', 'some', 'some/home.js', 'some/in.js']);
+	assert.deepEqual((await output(t, files('2'), list, { query: { target: '0' } })).result.steps.filter(s => /^COPY/.test(s.text)).map(s => s.cached), [true, true, true], 'what is left out has changed');
+	const other = (await output(t, files('1'), list)).text.trim().split('\n');
+	assert.deepEqual(other.filter(name => name.startsWith('again')), all.map(name => name.replace('all', 'again')));
+	assert.ok(other.includes('added/sub') && !other.includes('added/sub/z') && other.includes('added/node_modules/m/index.js'));
+	assert.match((await failed(daemon, { Dockerfile: 'FROM base\nCOPY --exclude=/ . /x' })).error.message, /pattern/);
+	await nothingLeft();
+});
+
 test('a step that was done before is not done again, until something it depends on changes', async t => {
 	const files = (content, last = 'echo end') => ({
 		Dockerfile: `FROM base\nRUN date +%N > /first\nCOPY file other /in/\nRUN date +%N > /second\nENV X=1\nRUN ${last}\nARG V\nRUN date +%N > /third`,

@@ -29,6 +29,8 @@ static void check_step(const struct silt_docker_step *s, char escape, struct sil
     }
     for (size_t i = 0; i < s->flag_count; i++) {
         struct silt_docker_mount m;
+        silt_buf_clear(&b);
+        demand(silt_docker_exclude(&b, s->flags[i].value, &e) < 0 || b.len > 3);
         demand(silt_docker_mount_read(s->flags[i].value, &m, &e) < 0 || m.kind < SILT_DOCKER_MOUNT_MAX);
     }
     if (s->op == SILT_DOCKER_ENV || s->op == SILT_DOCKER_LABEL)

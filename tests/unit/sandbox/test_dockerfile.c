@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/dockerfile.h"
 #include "base/own.h"
+#include "cli/ignore.h"
 #include "unit/base/unit.h"
 
+#include <regex.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct silt_arena arena;
@@ -159,4 +162,60 @@ TEST(a_mount_is_names_and_values)
     static const char *const wrong[] = {"", ",", "type=bind", "type=", "type=disk,target=/x", "target=/x,", "target", "target=/x,what=1"};
     for (size_t i = 0; i < SILT_COUNT(wrong); i++)
         assert_int_equal(silt_docker_mount_read(silt_slice_of(wrong[i]), &m, &error), -1);
+}
+
+/* By its regular expression; the command line's own matcher has to agree. */
+static bool leaves_out(const char *glob, const char *path)
+{
+    static struct silt_ignore rules;
+    char whole[512];
+    regex_t r;
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_DOCKER_VALUE_MAX);
+    if (silt_docker_exclude(&b, silt_slice_of(glob), &error) < 0)
+        return false;
+    silt_buf_add_byte(&b, 0);
+    (void)snprintf(whole, sizeof(whole), "./%s", path);
+    silt_auto_buf anchored;
+    silt_buf_init(&anchored, SILT_DOCKER_VALUE_MAX);
+    silt_buf_addf(&anchored, "^(%s)$%c", b.data + 1, 0);
+    if (regcomp(&r, anchored.data, REG_EXTENDED | REG_NOSUB) != 0)
+        fail_msg("%s is no regular expression: %s", glob, b.data);
+    bool fits = regexec(&r, whole, 0, NULL, 0) == 0;
+    regfree(&r);
+    silt_ignore_read(&rules, silt_slice_of(glob));
+    if (rules.count == 1 && !rules.takes_back && silt_ignore_fits(&rules, silt_slice_of(path)) != fits)
+        fail_msg("%s and %s: %s", glob, path, b.data);
+    return fits;
+}
+
+TEST(what_is_left_out_is_what_a_dockerignore_names)
+{
+    assert_true(leaves_out("node_modules", "node_modules/a/b"));
+    assert_false(leaves_out("*.txt", "a/b.txt"));
+    assert_true(leaves_out("**/*.txt", "a/b.txt"));
+    assert_true(leaves_out("./a.b/", "a.b"));
+    assert_false(leaves_out("a.b", "axb"));
+    assert_true(leaves_out("[]^[-]x", "^x"));
+    assert_true(leaves_out("[!a]", "b"));
+    assert_true(leaves_out("(a|b)+{1}$", "(a|b)+{1}$"));
+    assert_false(leaves_out("", "a"));
+    assert_false(leaves_out("/", "a"));
+}
+
+TEST(any_pattern_means_the_same_to_both)
+{
+    static const char alphabet[] = "aab/*?[]^-!.\\";
+    uint32_t seed = 1;
+    for (size_t i = 0; i < 20000; i++) {
+        char words[2][9] = {{0}};
+        for (size_t k = 0; k < 16; k++) {
+            seed = seed * 1664525U + 1013904223U;
+            words[k / 8][k % 8] = k < 8 ? alphabet[(seed >> 16) % (sizeof(alphabet) - 1)] : "ab/^-.]["[(seed >> 16) % 8];
+        }
+        words[0][1 + i % 8] = 0;
+        words[1][1 + i % 5] = 0;
+        if (words[0][0] != '!' && words[1][0] != '/' && strstr(words[1], "//") == NULL && words[1][strlen(words[1]) - 1] != '/')
+            (void)leaves_out(words[0], words[1]);
+    }
 }
