@@ -214,6 +214,38 @@ static bool has_ancestor(struct silt_engine *g, const struct silt_json *filters,
     return false;
 }
 
+/* name, or name=value: each of them is wanted. */
+static bool has_labels(const struct silt_json *filters, const struct silt_container *c)
+{
+    const struct silt_json *wanted = silt_json_get(filters, SILT_LIT("label"));
+    if (wanted == NULL || (wanted->type != SILT_JSON_ARRAY && wanted->type != SILT_JSON_OBJECT))
+        return true;
+    for (const struct silt_json *i = wanted->items.first; i != NULL; i = i->next) {
+        silt_slice value = wanted->type == SILT_JSON_OBJECT ? i->key : i->type == SILT_JSON_STRING ? i->string : SILT_LIT(""), name = {NULL, 0};
+        (void)silt_slice_split(&value, '=', &name);
+        const struct silt_json *label = silt_json_get(c->spec.labels, name);
+        if (label == NULL || label->type != SILT_JSON_STRING || (value.data != NULL && !silt_slice_eq(value, label->string)))
+            return false;
+    }
+    return true;
+}
+
+/* One that nobody looks at would list what is not meant, and somebody may remove what is listed. */
+static bool knows_filters(struct silt_http_request *r, const struct silt_json *filters)
+{
+    static const char *const known[] = {"status", "name", "id", "ancestor", "label"};
+    for (const struct silt_json *i = filters != NULL ? filters->items.first : NULL; i != NULL; i = i->next) {
+        bool good = false;
+        for (size_t k = 0; k < SILT_COUNT(known); k++)
+            good = good || silt_slice_eq(i->key, silt_slice_of(known[k]));
+        if (!good) {
+            silt_engine_refuse(r, 400, "invalid filter '%.*s'", (int)(i->key.len < 80 ? i->key.len : 80), i->key.data);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool is_listed(struct silt_engine *g, const struct silt_json *filters, bool all, const struct silt_container *c)
 {
     bool by_status = silt_json_get(filters, SILT_LIT("status")) != NULL;
@@ -221,7 +253,7 @@ static bool is_listed(struct silt_engine *g, const struct silt_json *filters, bo
         return false;
     return silt_engine_passes(filters, "status", silt_slice_of(silt_container_status(c)), false)
            && silt_engine_passes(filters, "name", silt_slice_of(c->row.name), true)
-           && silt_engine_passes(filters, "id", silt_slice_of(c->row.id), true) && has_ancestor(g, filters, c);
+           && silt_engine_passes(filters, "id", silt_slice_of(c->row.id), true) && has_labels(filters, c) && has_ancestor(g, filters, c);
 }
 
 static void write_item(struct silt_buf *b, const struct silt_container *c)
@@ -255,7 +287,7 @@ SILT_HANDLER(silt_engine_container_list)
     (void)args;
     silt_buf_init(&b, ANSWER_MAX);
     bool all = silt_engine_query_bool(r, "all");
-    if (!silt_engine_take_filters(r, &filters))
+    if (!silt_engine_take_filters(r, &filters) || !knows_filters(r, filters))
         return;
     silt_json_open(&b, '[');
     silt_list_each(it, &g->all->list)

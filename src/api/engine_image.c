@@ -142,13 +142,39 @@ static struct silt_image *known(struct silt_http_request *r, silt_slice name)
     return image;
 }
 
-SILT_HANDLER(silt_engine_image_inspect)
+static bool ends_with(silt_slice s, silt_slice end)
+{
+    return s.len > end.len && memcmp(s.data + s.len - end.len, end.data, end.len) == 0;
+}
+
+/* What `docker save` writes, as the API gives it, which has names in one part of the path. */
+static void export(struct silt_http_request *r, silt_slice name)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, ANSWER_MAX);
+    silt_buf_add(&b, SILT_LIT("/v1/images/"));
+    for (size_t i = 0; i < name.len; i++)
+        silt_buf_addf(&b, "%%%02X", (unsigned char)name.data[i]);
+    silt_buf_add(&b, SILT_LIT("/export"));
+    char *path = silt_arena_dup(r->arena, silt_buf_slice(&b));
+    assert(path != NULL);
+    silt_http_redirect(r, (silt_slice){path, b.len});
+    silt_http_redirect_query(r, SILT_LIT("format=docker"));
+    silt_api_route(silt_engine_of(r)->api, r);
+}
+
+SILT_HANDLER(silt_engine_image_get)
 {
     silt_slice name;
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX);
-    if (!name_before(r, args[0], "/json", &name))
+    bool whole = ends_with(args[0], SILT_LIT("/get")), ours = ends_with(args[0], SILT_LIT("/export"));
+    if (!name_before(r, args[0], whole ? "/get" : ours ? "/export" : "/json", &name))
         return;
+    if (whole || ours) {
+        export(r, name);
+        return;
+    }
     const struct silt_image *image = known(r, name);
     if (image == NULL)
         return;
@@ -236,6 +262,15 @@ SILT_HANDLER(silt_engine_build)
     (void)args;
     silt_http_redirect(r, SILT_LIT("/v1/images/build"));
     silt_api_route(g->api, r);
+}
+
+/* Whatever archive it is; under the names that it tells. */
+SILT_HANDLER(silt_engine_image_load)
+{
+    (void)args;
+    silt_http_redirect(r, SILT_LIT("/v1/images/import"));
+    silt_http_redirect_query(r, SILT_LIT(""));
+    silt_api_route(silt_engine_of(r)->api, r);
 }
 
 /* Commits */

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/docker_build.h"
 #include "cli/find.h"
+#include "cli/image_archive.h"
 #include "cli/template.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ struct docker {
     struct silt_arena arena;
     const char *host;   /* --host */
     const char *format; /* --format; NULL: none */
+    const char *file;   /* -o of save, -i of load; NULL: none */
     bool all, force, quiet, no_trunc;
     struct silt_words filters, plain;
 };
@@ -131,17 +133,33 @@ static int run_version(struct docker *d, struct silt_error *e)
     return print(d, "Client: Silt {{.Client.Version}}\nServer: Silt {{.Server.Version}}\n API version: {{.Server.ApiVersion}}\n", v, e);
 }
 
-/* {"ancestor":["x"]} of --filter ancestor=x */
+static silt_slice filter_key(const struct docker *d, size_t i, silt_slice *ret_value)
+{
+    silt_slice key = {NULL, 0};
+    *ret_value = silt_slice_of(d->filters.items[i]);
+    (void)silt_slice_split(ret_value, '=', &key);
+    return key;
+}
+
+/* {"label":["x","y"]} of --filter label=x --filter label=y */
 static int write_filters(const struct docker *d, struct silt_buf *b, struct silt_error *e)
 {
+    silt_slice value;
     silt_json_open(b, '{');
     for (size_t i = 0; i < d->filters.count; i++) {
-        silt_slice value = silt_slice_of(d->filters.items[i]), key;
-        if (!silt_slice_split(&value, '=', &key) || value.data == NULL)
+        silt_slice key = filter_key(d, i, &value);
+        bool seen = false;
+        if (value.data == NULL)
             return silt_fail(e, SILT_INVALID, "--filter %s is not KEY=VALUE", d->filters.items[i]);
+        for (size_t k = 0; k < i; k++)
+            seen = seen || silt_slice_eq(filter_key(d, k, &value), key);
+        if (seen)
+            continue;
         silt_json_key(b, key);
         silt_json_open(b, '[');
-        silt_json_string(b, value);
+        for (size_t k = i; k < d->filters.count; k++)
+            if (silt_slice_eq(filter_key(d, k, &value), key) && value.data != NULL)
+                silt_json_string(b, value);
         silt_json_close(b, ']');
     }
     silt_json_close(b, '}');
@@ -173,11 +191,30 @@ static void write_row(struct silt_buf *b, const struct silt_json *c, bool whole)
     silt_json_close(b, '}');
 }
 
+/* Of a list: \t and \n mean what they mean elsewhere; a table has no line of titles here. */
+static int read_row_format(struct docker *d, struct silt_error *e)
+{
+    const char *from = strncmp(d->format, "table ", 6) == 0 ? d->format + 6 : d->format;
+    char *copy = silt_arena_dup(&d->arena, silt_slice_of(from)), *to = copy;
+    if (copy == NULL)
+        return silt_fail(e, SILT_LIMIT, "the format is too long");
+    for (; *from != 0; from++) {
+        bool escaped = from[0] == '\\' && (from[1] == 't' || from[1] == 'n');
+        from += escaped;
+        *to++ = escaped ? (*from == 't' ? '\t' : '\n') : *from;
+    }
+    *to = 0;
+    d->format = copy;
+    return 0;
+}
+
 static int run_ps(struct docker *d, struct silt_error *e)
 {
     const struct silt_json *list, *row;
     silt_auto_buf filters;
     silt_buf_init(&filters, PATH_SIZE);
+    if (d->format != NULL && read_row_format(d, e) < 0)
+        return -1;
     if (write_filters(d, &filters, e) < 0 || CALL(d, "GET", &list, e, d->all ? "/containers/json?all=1&filters=" : "/containers/json?filters=", filters.data) < 0)
         return -1;
     if (d->format == NULL && !d->quiet)
@@ -354,6 +391,22 @@ static int run_pull(struct docker *d, struct silt_error *e)
     return follow_pull(d, e);
 }
 
+static int run_save(struct docker *d, struct silt_error *e)
+{
+    if (d->plain.count != 1)
+        return silt_fail(e, SILT_INVALID, "save needs one image: an archive of Silt holds one");
+    struct silt_image_archive a = {.name = d->plain.items[0], .path = d->file != NULL ? d->file : "-", .format = "docker"};
+    return silt_image_export(&d->client, &a, e);
+}
+
+static int run_load(struct docker *d, struct silt_error *e)
+{
+    if (d->plain.count != 0)
+        return silt_fail(e, SILT_INVALID, "load takes its archive by -i, or on standard input");
+    struct silt_image_archive a = {.path = d->file != NULL ? d->file : "-", .as_docker = true};
+    return silt_image_import(&d->client, &a, e);
+}
+
 static int run_context(struct docker *d, struct silt_error *e)
 {
     silt_auto_buf b;
@@ -427,6 +480,10 @@ static const struct verb {
     {"image", "tag", run_tag, false},
     {"pull", NULL, run_pull, false},
     {"image", "pull", run_pull, false},
+    {"save", NULL, run_save, false},
+    {"image", "save", run_save, false},
+    {"load", NULL, run_load, false},
+    {"image", "load", run_load, false},
     {"context", NULL, run_context, true},
     {"login", NULL, run_login, true},
     {"logout", NULL, run_nothing, true},
@@ -474,6 +531,8 @@ static int parse(struct docker *d, int argc, char **argv, struct silt_error *e)
         {.name = "force", .flag = &d->force},
         {.name = "quiet", .letter = 'q', .flag = &d->quiet},
         {.name = "no-trunc", .flag = &d->no_trunc},
+        {.name = "output", .letter = 'o', .value = &d->file},
+        {.name = "input", .letter = 'i', .value = &d->file},
         {.name = "platform", .value = &ignored},
         {.name = "username", .letter = 'u', .value = &ignored},
         {.name = "password", .letter = 'p', .value = &ignored},
@@ -504,7 +563,7 @@ static void spell_f(const char *verb, int argc, char **argv)
 }
 
 #define USAGE                                                                                                          \
-    "usage: silt-docker build | pull | tag | images | image ls, inspect, rm, tag, pull | ps | rm | rmi | kill | stop | inspect | info | version | context | login | logout"
+    "usage: silt-docker build | pull | tag | images | image ls, inspect, rm, tag, pull, save, load | save | load | ps | rm | rmi | kill | stop | inspect | info | version | context | login | logout"
 
 static bool is_asked_for(const char *what, int argc, char **argv)
 {

@@ -32,11 +32,14 @@ static int make_path(const struct silt_image_archive *a, char path[PATH_SIZE], s
     return add_query(path, PATH_SIZE, "image", a->image, e);
 }
 
-static void tell(const struct silt_json *answer)
+static void tell(const struct silt_image_archive *a, const struct silt_json *answer)
 {
     silt_slice name = silt_cli_text(answer, "name"), digest = silt_cli_text(answer, "digest");
     int64_t left_out = silt_cli_number(answer, "leftOut");
-    (void)printf("%.*s %.*s\n", (int)name.len, name.data, (int)digest.len, digest.data);
+    if (a->as_docker)
+        (void)printf("Loaded image%s: %.*s\n", name.len > 0 ? "" : " ID", (int)(name.len > 0 ? name : digest).len, (name.len > 0 ? name : digest).data);
+    else
+        (void)printf("%.*s %.*s\n", (int)name.len, name.data, (int)digest.len, digest.data);
     if (left_out > 0)
         (void)fprintf(stderr, "silt: %lld device nodes were left out\n", (long long)left_out);
 }
@@ -61,7 +64,7 @@ static int send(struct silt_client *c, const struct silt_image_archive *a, struc
     silt_progress_end(&progress);
     if (got < 0)
         return silt_because(e, "import %s", a->path);
-    tell(answer);
+    tell(a, answer);
     return 0;
 }
 
@@ -170,7 +173,7 @@ int silt_image_export(struct silt_client *c, const struct silt_image_archive *a,
 {
     bool out = strcmp(a->path, "-") == 0;
     if (out && isatty(STDOUT_FILENO))
-        return silt_fail(e, SILT_INVALID, "an archive is nothing for a terminal\nTry: silt image export %s -o FILE", a->name);
+        return silt_fail(e, SILT_INVALID, "an archive is nothing for a terminal\nTry: -o FILE");
     if ((out ? receive(c, a, STDOUT_FILENO, e) : receive_file(c, a, e)) < 0)
         return silt_because(e, "export %s", a->name);
     return 0;

@@ -9,6 +9,7 @@ struct silt_image_archive {
     const char *path;   /* a file, `-`, or (import) the folder of an OCI layout */
     const char *image;  /* import: which one of the archive; NULL: the first */
     const char *format; /* NULL: import: found out; export: an OCI layout */
+    bool as_docker;     /* what is told is told as docker does */
 };
 
 /* Prints its name and its digest. */

@@ -34,6 +34,19 @@ static int take_value(const struct silt_option *option, const char *value, struc
     return 0;
 }
 
+/* -aq: letters of flags. False: it is something else, and nothing was taken. */
+static bool take_letters(const struct silt_options *o, const char *word)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (const char *c = word + 1; *c != 0; c++) {
+            const struct silt_option *option = find_letter(o, (const char[]){'-', *c, 0});
+            if (word[1] == '-' || option == NULL || option->flag == NULL)
+                return false;
+            *option->flag = *option->flag || pass == 1;
+        }
+    return true;
+}
+
 /* Reads the option at argv[*at]; moves *at when its value is the next word. */
 static int take_option(const struct silt_options *o, int argc, char **argv, int *at,
                        struct silt_error *e)
@@ -42,6 +55,8 @@ static int take_option(const struct silt_options *o, int argc, char **argv, int 
     silt_slice key = {word + 2,
                       equals != NULL ? (size_t)(equals - word) - 2 : strlen(word + 1) - 1};
     const struct silt_option *option = word[1] == '-' ? find(o, key) : find_letter(o, word);
+    if (option == NULL && take_letters(o, word))
+        return 0;
     if (option == NULL)
         return silt_fail(e, SILT_INVALID, "unknown option %s\n--help lists those of a command", word);
     if (option->flag != NULL && equals != NULL)

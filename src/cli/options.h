@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options: the words behind a command: --name value, --name=value, --flag, -f, -s value, and
+/* options: the words behind a command: --name value, --name=value, --flag, -f, -fg, -s value, and
  * everything else in order. After `--` nothing is an option any more. */
 #pragma once
 

@@ -10,6 +10,8 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, talk } from '../lib/engine.mjs';
+import { dockerArchive } from '../lib/oci.mjs';
+import { untar } from '../lib/untar.mjs';
 import { within } from '../lib/wait.mjs';
 
 let daemon, engine, env;
@@ -81,6 +83,53 @@ test('containers of an image are listed and removed', async t => {
 	assert.equal((await good(['ps', '-a', '--filter', 'ancestor=base', '--format', '{{.ID}}'])).trim(), '');
 	assert.equal((await engine.ask('GET', `/containers/${name}/json`)).status, 404);
 	assert.equal((await run(['rm', '-f', 'nobody'])).code, 1);
+});
+
+test('ps prints ids alone, whole, in a form of the caller\'s, and only of those that are meant', async t => {
+	const name = `listed-${randomUUID()}`, proxy = `proxy-${randomUUID()}`;
+	await engine.sidecar(t, proxy);
+	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
+	const { Id } = await engine.expect(201, 'POST', `/containers/create?name=${name}`, { Image: 'base', Labels: { team: 'a', 'x.y': '' }, HostConfig: { NetworkMode: `container:${proxy}` } });
+	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+	for (const words of [['-q'], ['-aq'], ['-qa'], ['-a', '-q'], ['--all', '--quiet']])
+		assert.equal(await good(['ps', ...words, '--filter', `name=${name}`]), `${Id.slice(0, 12)}\n`, words.join(' '));
+	assert.equal(await good(['container', 'ls', '-q', '--no-trunc', '-f', `name=${name}`]), `${Id}\n`);
+	assert.equal(await good(['ps', '--filter', `name=${name}`, '--format', 'table {{.Names}}\\t{{.State}}']), `${name}\trunning\n`);
+	assert.equal(JSON.parse(await good(['ps', '--filter', `name=${name}`, '--format', 'json'])).Names, name);
+	const labelled = async (...labels) => (await good(['ps', '-q', '--filter', `name=${name}`, ...labels.flatMap(l => ['--filter', `label=${l}`])])).trim();
+	for (const labels of [['team'], ['team=a'], ['x.y', 'team=a'], ['x.y=']])
+		assert.equal(await labelled(...labels), Id.slice(0, 12), labels.join());
+	for (const labels of [['team=b'], ['none'], ['team=a', 'none']])
+		assert.equal(await labelled(...labels), '', labels.join());
+	for (const words of [['-aqz'], ['-af'], ['--filter', 'colour=red'], ['--filter', 'nonsense']])
+		assert.equal((await run(['ps', ...words])).code, 1, words.join(' '));
+	assert.equal((await engine.ask('GET', '/containers/json?filters={"colour":["red"]}')).status, 400);
+});
+
+test('an image leaves by save and comes back by load, and docker\'s own requests do the same', async t => {
+	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-save-'));
+	t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+	const own = await startDaemon({ images: false, flags: { image: 'plain' } }); // the images of the other are everybody's
+	t.after(() => own.stop());
+	const socket = new Engine(own);
+	const more = { WRANGLER_DOCKER_HOST: `unix://${socket.socket}` };
+	const there = (words, options) => good(words, { ...options, more });
+	const tag = 'team/saved:1', file = path.join(folder, 'image.tar');
+	fs.writeFileSync(file, dockerArchive({ tags: [tag], config: { Env: ['A=1'] } }));
+	assert.equal(await there(['load', '-i', file]), `Loaded image: ${tag}\n`);
+	assert.equal(await there(['save', '-o', file, tag]), '');
+	assert.deepEqual(JSON.parse(untar(fs.readFileSync(file)).get('manifest.json').data)[0].RepoTags, [tag]);
+	await there(['rmi', tag]);
+	assert.equal(await there(['image', 'load'], { input: fs.readFileSync(file) }), `Loaded image: ${tag}\n`);
+	assert.equal(await there(['image', 'inspect', tag, '--format', '{{json .Config.Env}}']), '["A=1"]\n');
+	const whole = await socket.ask('GET', `/v1.47/images/${tag}/get`);
+	assert.equal(whole.status, 200);
+	assert.deepEqual(whole.raw, fs.readFileSync(file));
+	assert.equal((await socket.ask('POST', '/v1.47/images/load?quiet=1', whole.raw, { headers: { 'content-type': 'application/x-tar' } })).status, 201);
+	for (const words of [['save', '-o', file, 'nobody/nothing:1'], ['save', '-o', file], ['save', '-o', file, tag, tag], ['load', '-i', '/no/such/file'], ['load', tag], ['load', '-i', '/dev/null']])
+		assert.equal((await run(words, { more })).code, 1, words.join(' '));
+	assert.deepEqual(fs.readdirSync(folder), ['image.tar']);
+	assert.deepEqual(whole.raw, fs.readFileSync(file), 'a failure leaves what was there');
 });
 
 test('silt ls tells which container, class and object a sandbox is', async t => {

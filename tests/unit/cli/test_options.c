@@ -42,6 +42,16 @@ TEST(options_and_words_may_mix)
     assert_string_equal(words.items[1], "y=z");
 }
 
+TEST(letters_of_flags_may_be_one_word)
+{
+    assert_int_equal(PARSE(9, "-gg"), 0);
+    assert_true(flag);
+    assert_int_equal(PARSE(9, "-gv", "1"), -1);
+    assert_false(flag);
+    assert_int_equal(PARSE(9, "-gx"), -1);
+    assert_int_equal(PARSE(9, "-g-"), -1);
+}
+
 TEST(nothing_is_an_option_behind_two_dashes)
 {
     assert_int_equal(PARSE(9, "a", "--", "--flag", "--", "x"), 0);
@@ -75,5 +85,5 @@ TEST(letters_are_short_forms)
     assert_string_equal(value, "1");
     assert_int_equal(plain.count, 1);
     assert_int_equal(PARSE(9, "-v"), -1);
-    assert_int_equal(PARSE(9, "-gg"), -1);
+    assert_int_equal(PARSE(9, "-gx"), -1);
 }
