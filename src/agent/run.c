@@ -255,7 +255,8 @@ void silt_run_with_state(struct silt_exec *x, int state_file, pid_t like)
     } else {
         silt_run_start(x);
     }
-    silt_spare_want(spare);
+    if (x->as[0] == 0) /* it would be root's */
+        silt_spare_want(spare);
 }
 
 static void on_doomed(struct silt_timer *t)

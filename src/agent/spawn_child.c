@@ -4,6 +4,7 @@
 #include "agent/program.h"
 #include "agent/user.h"
 #include "agent/without.h"
+#include "base/maker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,18 +159,17 @@ static int change_user(const struct silt_spawn *s, char *const **envp, struct si
 }
 
 /* Files can be got at whatever has become of /etc/passwd. */
-static int lend_name(const struct silt_spawn *s, struct silt_error *e)
+static void lend_name(const struct silt_spawn *s)
 {
     static struct silt_user user;
-    if (s->user == NULL || silt_user_look_up(s->user, &user, e) < 0)
-        return 0;
-    return silt_user_own_files(&user, e);
+    struct silt_error e;
+    if (s->user != NULL && silt_user_look_up(s->user, &user, &e) == 0)
+        (void)silt_maker_be((struct silt_maker){user.uid, user.gid}, &e);
 }
 
-static void run_function(const struct silt_spawn *s, int report, struct silt_error *e)
+static _Noreturn void run_function(const struct silt_spawn *s, int report)
 {
-    if (lend_name(s, e) < 0)
-        return;
+    lend_name(s);
     (void)close(report);
     s->run(STDIN_FILENO);
     _exit(0);
@@ -193,7 +193,7 @@ _Noreturn void silt_spawn_child(const struct silt_spawn *s, bool entered, int re
     struct silt_spawn_report r = {0};
     if (prepare(s, entered, &report, &r) == 0) {
         if (s->run != NULL)
-            run_function(s, report, &r.error);
+            run_function(s, report);
         else
             run_program(s, &r.error);
     }

@@ -8,7 +8,7 @@
 enum {
     SILT_START_ENV_MAX = 16384, /* variables; the kernel refuses more than a quarter of the stack */
     SILT_START_ARGS_MAX = 16384,
-    SILT_USER_TEXT_MAX = 64, /* a name of /etc/passwd is at most 32 */
+    SILT_USER_TEXT_MAX = 128, /* as of an image; a name of /etc/passwd is at most 32 */
 };
 
 struct silt_start {

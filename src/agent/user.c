@@ -6,13 +6,12 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
+    IDS = 65536,           /* numbers that a sandbox has; there are no others in it */
     FILE_MAX = 1 << 20,    /* bytes of a file that are looked at */
     LINE_MAX_BYTES = 8192, /* longer ones are passed over */
 };
@@ -135,9 +134,20 @@ static void find_groups(int group, struct silt_user *u)
         if (!silt_slice_split(&line, ':', &skip) || !silt_slice_split(&line, ':', &skip)
             || !silt_slice_split(&line, ':', &gid) || !to_id(gid, &id))
             continue;
-        if (id != u->gid && has_member(line, silt_slice_of(u->name)))
+        if (id < IDS && id != u->gid && has_member(line, silt_slice_of(u->name)))
             u->groups[u->ngroups++] = id;
     }
+}
+
+static bool find_group(int group, silt_slice name, gid_t *ret)
+{
+    struct lines l = {.fd = group};
+    silt_slice line, one, skip, gid;
+    while (next_line(&l, &line))
+        if (silt_slice_split(&line, ':', &one) && silt_slice_eq(one, name) && silt_slice_split(&line, ':', &skip)
+            && silt_slice_split(&line, ':', &gid) && to_id(gid, ret))
+            return true;
+    return to_id(name, ret);
 }
 
 /* ---- who ---- */
@@ -145,24 +155,22 @@ static void find_groups(int group, struct silt_user *u)
 int silt_user_find(const char *text, int passwd, int group, struct silt_user *ret,
                    struct silt_error *e)
 {
-    silt_slice whole = silt_slice_of(text), gid_text = whole, uid_text;
-    uint32_t uid;
+    silt_slice group_name = silt_slice_of(text), name;
+    uint32_t uid = 0;
     *ret = (struct silt_user){.home = "/"};
-    if (!silt_slice_split(&gid_text, ':', &uid_text) || !to_id(uid_text, &uid)) {
-        if (find_entry(passwd, whole, NULL, ret) < 0)
-            return silt_fail(e, SILT_NOT_FOUND, "no user '%s' in this image", text);
-        find_groups(group, ret);
-        return 0;
-    }
-    bool known = find_entry(passwd, whole, &uid, ret) == 0;
-    ret->uid = uid;
-    if (uid_text.len == whole.len) {
-        if (known)
-            find_groups(group, ret);
-        return 0;
-    }
-    if (!to_id(gid_text, &ret->gid))
+    (void)silt_slice_split(&group_name, ':', &name);
+    bool is_number = to_id(name, &uid);
+    bool known = find_entry(passwd, name, is_number ? &uid : NULL, ret) == 0;
+    if (!known && !is_number)
         return silt_fail(e, SILT_NOT_FOUND, "no user '%s' in this image", text);
+    ret->uid = is_number ? uid : ret->uid;
+    if (group_name.data != NULL && !find_group(group, group_name, &ret->gid))
+        return silt_fail(e, SILT_NOT_FOUND, "no group of user '%s' in this image", text);
+    if (ret->uid >= IDS || ret->gid >= IDS)
+        return silt_fail(e, SILT_DENIED, "user '%s' is %u:%u, but a sandbox has numbers below %d only", text, (unsigned)ret->uid,
+                         (unsigned)ret->gid, IDS);
+    if (group_name.data == NULL && known)
+        find_groups(group, ret);
     return 0;
 }
 
@@ -248,20 +256,6 @@ int silt_user_put(const struct silt_user *u, int state, struct silt_error *e)
     if (silt_script_flush(&s) ? s.broken : write(state, s.text, s.len) != (ssize_t)s.len)
         return silt_fail(e, SILT_NO_SPACE, "the session's state could not be written");
     return 0;
-}
-
-/* The kernel takes the rights over files along with the name: they are taken back. */
-int silt_user_own_files(const struct silt_user *u, struct silt_error *e)
-{
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct caps[2];
-    if (syscall(SYS_capget, &head, caps) < 0)
-        return silt_fail_errno(e, "look at capabilities");
-    (void)syscall(SYS_setfsgid, u->gid); /* neither tells whether it was done, … */
-    (void)syscall(SYS_setfsuid, u->uid);
-    if (syscall(SYS_setfsgid, -1) != (long)u->gid || syscall(SYS_setfsuid, -1) != (long)u->uid) /* … but when asked */
-        return silt_fail(e, SILT_DENIED, "make files of user %u:%u", (unsigned)u->uid, (unsigned)u->gid);
-    return syscall(SYS_capset, &head, caps) < 0 ? silt_fail_errno(e, "keep capabilities") : 0;
 }
 
 int silt_user_become(const struct silt_user *u, struct silt_error *e)

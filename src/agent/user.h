@@ -31,7 +31,5 @@ int silt_user_look_up(const char *text, struct silt_user *ret, struct silt_error
 char *const *silt_user_envp(const struct silt_user *u, char *const *envp);
 /* … or at the end of the text that the shell is going to load, which is the user's then. */
 int silt_user_put(const struct silt_user *u, int state, struct silt_error *e);
-/* What we make from here on is theirs; what we may do stays. */
-int silt_user_own_files(const struct silt_user *u, struct silt_error *e);
 /* No way back. */
 int silt_user_become(const struct silt_user *u, struct silt_error *e);

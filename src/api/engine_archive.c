@@ -67,7 +67,7 @@ static void archive(struct silt_http_request *r, silt_slice name, struct archivi
     struct silt_volume *v = silt_container_volume_at(c, asked, &path);
     if (v != NULL && memrchr(path.data, '/', path.len) == path.data)
         wrap = false; /* all of a volume, whose name in its own sandbox is not the mount's */
-    silt_buf_addf(&query, "format=tar&wrap=%d&path=", wrap);
+    silt_buf_addf(&query, "format=tar&owners=1&wrap=%d&path=", wrap);
     add_escaped(&query, v != NULL ? silt_buf_slice(&path) : asked);
     char *text = query.broken || path.broken ? NULL : silt_arena_dup(r->arena, silt_buf_slice(&query));
     struct archiving *a = silt_arena_alloc(r->arena, sizeof(*a));

@@ -314,14 +314,16 @@ SILT_HANDLER(silt_api_file_feed)
 SILT_HANDLER(silt_api_native_put)
 {
     enum format format;
-    if (!read_format(r, &format))
+    bool owners = false;
+    if (!read_format(r, &format) || !silt_native_flag(r, "owners", &owners))
         return;
     struct putting *g = silt_native_new(r, args[0], format == RAW ? &write_kind : &untar_kind, sizeof(*g));
     if (g == NULL || !read_mode(g))
         return;
     g->state = TAKING;
     g->file.ask.ask.mode = g->mode != NO_MODE ? g->mode : 0666;
-    g->file.ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC | (format == TAR_ZSTD ? SILT_WORKER_ZSTD : 0u);
+    g->file.ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC | (format == TAR_ZSTD ? SILT_WORKER_ZSTD : 0u)
+                            | (owners ? SILT_WORKER_OWNERS : 0u);
     read_conditions(g);
     take_body(g, r);
 }

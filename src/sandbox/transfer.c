@@ -83,7 +83,7 @@ int silt_transfer_start(struct silt_transfer *t, struct silt_sandbox *from, silt
     struct silt_work_request unpack = {.kind = SILT_WORK_PACED,
                                        .op = SILT_WORKER_UNTAR,
                                        .path = to_path,
-                                       .ask = {.flags = SILT_WORKER_PARENTS, .mode = 0777},
+                                       .ask = {.flags = SILT_WORKER_PARENTS | SILT_WORKER_OWNERS, .mode = 0777},
                                        .patience_ms = SILT_WORK_PATIENCE_MS};
     t->from_sink = (struct silt_work_sink){.said = on_packed, .failed = on_not_packed};
     t->to_sink = (struct silt_work_sink){.said = on_unpacked, .failed = on_not_unpacked, .room = on_room};

@@ -114,9 +114,9 @@ struct silt_agent_start {
     uint32_t cwd_len;    /* 0: OPEN and PLAIN: /workspace, else the session's. OPEN falls back to $HOME, /root */
     uint32_t env_len;    /* NAME=value\0NAME=value\0…: OPEN and PLAIN: the whole environment; in a session:
                             what this command sees on top */
-    uint32_t user_len;   /* OPEN, and EXEC but in a foreground: a name of the image's /etc/passwd, or uid or
-                            uid:gid; 0: root, and of BACKGROUND the session's. A name, or a uid that /etc/passwd knows, has the groups of /etc/group;
-                            another uid has group 0. HOME, USER and LOGNAME are the entry's (HOME is / and
+    uint32_t user_len;   /* OPEN, and EXEC but in a foreground: a name of the image's /etc/passwd, or uid,
+                            perhaps with `:` and a group's name or gid; 0: root, and of BACKGROUND the session's. Without a group a name, or a uid
+                            that /etc/passwd knows, has those of /etc/group; another uid has group 0. HOME, USER and LOGNAME are the entry's (HOME is / and
                             the others are not set where there is none), except those that `env` has: with
                             PLAIN leave them out of it unless the caller gave them. A user that is not
                             there: FAILED with SILT_NOT_FOUND */

@@ -63,6 +63,7 @@ enum { /* silt_worker_ask.flags */
     SILT_WORKER_INCLUDE = 256,  /* WATCH: the patterns name what is told; without it what is not */
     SILT_WORKER_NEW = 512,      /* WRITE: fails when there is something */
     SILT_WORKER_FOLDED = 1024,  /* SEARCH: upper and lower case alike */
+    SILT_WORKER_OWNERS = 4096,  /* UNTAR: owners as the tar has them, also where files are made in the name of another user than root */
     SILT_WORKER_WRAP = 2048,    /* TAR: the object itself, whatever it is, under its name */
 };
 

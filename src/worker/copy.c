@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies as `cp -a`, but for hard links, which become files of their own: to keep them one would have
  * to remember every file. */
+#include "base/maker.h"
 #include "worker/ops.h"
 #include "worker/place.h"
 #include "worker/walk.h"
@@ -183,16 +184,24 @@ static int copy_below(struct silt_task *t, int from_dir, const char *from, int t
     return self >= 0 && dress(self, to) == 0 ? 0 : silt_fail_errno(e, "copy %s", from);
 }
 
-int silt_copy_tree(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to,
-                   struct silt_error *e)
+static int copy(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to, struct silt_error *e)
 {
     struct stat st;
     struct silt_walk_item i = {.dir = from_dir, .name = from, .st = &st};
-    silt_auto_fd root = -1;
-    if (fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0 || copy_one(t, &i, to_dir, to) < 0)
+    if (fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return silt_fail_errno(e, "copy %s", from);
     if (!S_ISDIR(st.st_mode))
-        return 0;
-    root = silt_open_at(to_dir, to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+        return copy_one(t, &i, to_dir, to) < 0 ? silt_fail_errno(e, "copy %s", from) : 0;
+    silt_auto_fd root = silt_place_make_closed(to_dir, to);
     return root >= 0 ? copy_below(t, from_dir, from, root, e) : silt_fail_errno(e, "copy %s", from);
+}
+
+int silt_copy_tree(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to,
+                   struct silt_error *e)
+{
+    struct silt_error ignored;
+    struct silt_maker us = silt_maker_be_root();
+    int answer = copy(t, from_dir, from, to_dir, to, e);
+    (void)silt_maker_be(us, &ignored);
+    return answer;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/place.h"
 #include "base/id.h"
+#include "base/maker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +84,19 @@ int silt_place_make_folders(int base, const char *path, mode_t mode)
         at = next;
     }
     return silt_take_fd(&at);
+}
+
+/* In a folder of somebody else's another one may have taken its name. */
+int silt_place_make_closed(int dir, const char *name)
+{
+    struct stat st;
+    if (mkdirat(dir, name, 0700) < 0)
+        return -1;
+    silt_auto_fd fd = silt_open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -1;
+    errno = EBUSY;
+    return st.st_uid == silt_maker_now().uid && (st.st_mode & 077) == 0 ? silt_take_fd(&fd) : -1;
 }
 
 /* Cuts the last name off; what remains is the folder, "." when there is nothing. */

@@ -34,6 +34,9 @@ static inline bool silt_place_is_empty(const struct silt_place *p)
  * be AT_FDCWD. */
 int silt_place_make_folders(int base, const char *path, mode_t mode);
 
+/* Makes a folder that nobody else can enter, and opens it for reading; -1 with errno. */
+int silt_place_make_closed(int dir, const char *name);
+
 /* renameat(2); fresh: fails with EEXIST when there is something. */
 int silt_place_rename(int from_dir, const char *from, int to_dir, const char *to, bool fresh);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unpacks into a folder of its own first, where the image's tar can do what it likes; only when all of
- * it is there and tar is content it goes to its place. */
+ * it is there and tar is content it goes to its place. That folder lies in one which only root can enter: what
+ * somebody else put into it would come along to a place that is not theirs. */
+#include "base/maker.h"
 #include "worker/ops.h"
 #include "worker/place.h"
 #include "worker/program.h"
@@ -10,13 +12,17 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+static const char inner[] = "tar";
+
 struct unpack {
     struct silt_task *task;
     struct silt_place place; /* of a folder that is not there yet; dir -1: it is */
     int target;              /* owned: the folder that is there; -1 */
     int base;                /* borrowed: where the temporary folder is */
-    int temp;                /* owned: the temporary folder */
+    int closed;              /* owned: the temporary folder */
+    int temp;                /* owned: where it is unpacked, in there */
     char name[SILT_TEMP_SIZE];
+    struct silt_maker us;    /* in whose name we work */
     struct silt_worker_done done;
 };
 
@@ -40,9 +46,9 @@ static int find(struct unpack *u, struct silt_error *e)
 static int make_temp(struct unpack *u, struct silt_error *e)
 {
     silt_place_temp(u->name);
-    if (mkdirat(u->base, u->name, 0755) < 0)
-        return silt_fail_errno(e, "unpack to %s", u->task->path);
-    u->temp = silt_open_at(u->base, u->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    u->closed = silt_place_make_closed(u->base, u->name);
+    if (u->closed >= 0 && mkdirat(u->closed, inner, 0755) == 0)
+        u->temp = silt_open_at(u->closed, inner, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     return u->temp >= 0 ? 0 : silt_fail_errno(e, "unpack to %s", u->task->path);
 }
 
@@ -90,6 +96,12 @@ static int open_parent(int root, const struct silt_walk_item *i)
     return silt_open_beneath(root, path, O_PATH | O_DIRECTORY, 0);
 }
 
+/* As if the user's own tar had unpacked it. */
+static bool gives_away(const struct unpack *u)
+{
+    return (u->us.uid != 0 || u->us.gid != 0) && !silt_task_has(u->task, SILT_WORKER_OWNERS);
+}
+
 /* Looked at before anything is moved, so that a clash changes nothing. A folder takes the place of a
  * file; a file does not take the place of a folder. */
 static int on_check(void *ctx, const struct silt_walk_item *i, struct silt_error *e)
@@ -97,6 +109,8 @@ static int on_check(void *ctx, const struct silt_walk_item *i, struct silt_error
     struct unpack *u = ctx;
     struct stat st;
     u->done.entries++;
+    if (gives_away(u) && fchownat(i->dir, i->name, u->us.uid, u->us.gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return silt_fail_errno(e, "%s", i->path.data);
     if (u->target < 0 || S_ISDIR(i->st->st_mode))
         return 1;
     silt_auto_fd dir = open_parent(u->target, i);
@@ -157,7 +171,9 @@ static int settle(struct unpack *u, struct silt_error *e)
     u->task->finishing = true; /* what has been begun to move is moved to the end */
     if (u->target >= 0 && walk(u, on_merge, e) < 0)
         return silt_because(e, "unpack to %s", u->task->path);
-    if (u->target < 0 && silt_place_rename(u->base, u->name, u->base, u->place.name, true) < 0)
+    if (u->target < 0 && gives_away(u) && fchown(u->temp, u->us.uid, u->us.gid) < 0)
+        return silt_fail_errno(e, "unpack to %s", u->task->path);
+    if (u->target < 0 && silt_place_rename(u->closed, inner, u->base, u->place.name, true) < 0)
         return silt_fail_errno(e, "unpack to %s", u->task->path);
     return 0;
 }
@@ -168,22 +184,27 @@ static int run(struct unpack *u, struct silt_error *e)
 {
     struct silt_error ignored;
     uint64_t count = 0;
-    if (silt_tar_check(u->task, e) < 0 || find(u, e) < 0 || make_temp(u, e) < 0)
+    if (silt_tar_check(u->task, e) < 0 || find(u, e) < 0)
         return -1;
-    int answer = run_tar(u, e);
+    u->us = silt_maker_be_root();
+    int answer = make_temp(u, e);
+    if (answer == 0)
+        answer = run_tar(u, e);
     if (answer == 0)
         answer = settle(u, e);
     u->task->finishing = true;
-    if (answer < 0 || u->target >= 0)
+    if (u->closed >= 0)
         (void)silt_delete_tree(u->task, u->base, u->name, &count, &ignored);
+    (void)silt_maker_be(u->us, &ignored);
     return answer;
 }
 
 int silt_task_untar(struct silt_task *t, struct silt_error *e)
 {
-    struct unpack u = {.task = t, .place.dir = -1, .target = -1, .base = -1, .temp = -1};
+    struct unpack u = {.task = t, .place.dir = -1, .target = -1, .base = -1, .closed = -1, .temp = -1};
     int answer = run(&u, e);
     silt_close_fd(&u.temp);
+    silt_close_fd(&u.closed);
     silt_close_fd(&u.target);
     silt_place_fini(&u.place);
     if (answer == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/maker.h"
 #include "worker/ops.h"
 #include "worker/place.h"
 
@@ -79,7 +80,7 @@ static int open_in_place(struct draft *d)
     return S_ISREG(st.st_mode) ? silt_take_fd(&fd) : -1;
 }
 
-static int open_draft(struct draft *d, struct silt_error *e)
+static void make_draft(struct draft *d)
 {
     mode_t mode = wanted_mode(d) & 0755; /* never more than it will have, whoever looks meanwhile */
     d->form = NAMELESS;
@@ -89,6 +90,20 @@ static int open_draft(struct draft *d, struct silt_error *e)
         d->fd = silt_open_at(d->place.dir, d->temp, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode);
         d->form = d->fd >= 0 ? NAMED : NAMELESS;
     }
+}
+
+/* What takes another file's place has its owner in the end, and root until then. */
+static int open_draft(struct draft *d, struct silt_error *e)
+{
+    struct silt_error ignored;
+    struct silt_maker us = silt_maker_now();
+    if (!silt_place_is_empty(&d->place))
+        us = silt_maker_be_root();
+    make_draft(d);
+    int sys = errno;
+    if (!silt_place_is_empty(&d->place))
+        (void)silt_maker_be(us, &ignored);
+    errno = sys;
     if (d->fd < 0 && can_be_written_in_place(d, errno)) {
         d->form = IN_PLACE;
         d->fd = open_in_place(d);

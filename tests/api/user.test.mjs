@@ -6,6 +6,7 @@ import { built } from '../lib/build.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { Terminal } from '../lib/pty.mjs';
 import { ended, logs, start } from '../lib/process.mjs';
+import { tar } from '../lib/tar.mjs';
 import { until } from '../lib/wait.mjs';
 
 const DOCKERFILE = `FROM base
@@ -19,6 +20,8 @@ before(async () => {
 	await built(daemon, { Dockerfile: `${DOCKERFILE}USER worker\n` }, { names: ['worker'] });
 	await built(daemon, { Dockerfile: `${DOCKERFILE}USER 4321:77\n` }, { names: ['stranger'] });
 	await built(daemon, { Dockerfile: `${DOCKERFILE}USER nobody-knows\n` }, { names: ['missing'] });
+	await built(daemon, { Dockerfile: `${DOCKERFILE}USER worker:crew\n` }, { names: ['grouped'] });
+	await built(daemon, { Dockerfile: `${DOCKERFILE}USER 70000\n` }, { names: ['distant'] });
 });
 after(() => daemon?.stop());
 
@@ -64,6 +67,7 @@ test('its commands in the background have its user, variables, functions and dir
 		assert.equal((await ended(box, processId)).exitCode, 0);
 		assert.equal((await logs(box, processId)).stdout, `f${round}\n1 /tmp\n1234\n1235 1300\n/home/worker\n`);
 	}
+	assert.equal(await box.out('for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" != bash ] || stat -c %u $p; done | sort -u'), '1234\n', 'no shell of root\'s waits for the next one');
 	const chunks = [];
 	for await (const event of box.stream('id -u; echo $A'))
 		chunks.push(event);
@@ -107,11 +111,72 @@ test('a user that the image does not know by name has its numbers', async t => {
 	assert.equal(await box.out('stat -c %u:%g /tmp/x'), '4321:77\n');
 });
 
+test('a user may come with a group', async t => {
+	const box = await daemon.box(t, { image: 'grouped' });
+	assert.equal(await box.out('id -u; id -G; echo $HOME $USER; touch made; stat -c %u:%g made'), '1234\n1300\n/home/worker worker\n1234:1300\n');
+	assert.equal((await box.api('POST', '/api/write', { path: '/tmp/x', content: '1' })).status, 200);
+	assert.equal(await box.out('stat -c %u:%g /tmp/x'), '1234:1300\n');
+});
+
+test('a user with a number that no sandbox has is told, and files can be got at all the same', async t => {
+	const box = await daemon.box(t, { image: 'distant' });
+	const answer = await box.exec('true');
+	assert.equal(answer.status, 500);
+	assert.match(answer.body.message, /user '70000' is 70000:0, but a sandbox has numbers below 65536/);
+	assert.equal((await box.api('POST', '/api/write', { path: '/app/x', content: '1' })).status, 200);
+	assert.equal((await box.api('POST', '/api/read', { path: '/app/x' })).body.content, '1');
+});
+
+const putTar = (box, path, body, query = '') => daemon.api('PUT', `/v1/sandboxes/${box.id}/files?path=${path}${query}`, body, { headers: { 'content-type': 'application/x-tar' } });
+
+test('what is unpacked is the user\'s, unless the owners of the archive are wanted', async t => {
+	const box = await daemon.box(t, { image: 'worker' });
+	const archive = tar([{ name: './', type: 'dir' }, { name: 'a/', type: 'dir' }, { name: 'a/file', data: 'x', mode: 0o600, uid: 1000, gid: 1000 }, { name: 'a/link', type: 'symlink', target: '/etc/shadow' }]);
+	const look = async folder => await box.out(`cd ${folder} && stat -c %u:%g . a a/file a/link`);
+	for (const folder of ['/app/new', '/app']) {
+		assert.equal((await putTar(box, folder, archive)).status, 200);
+		assert.equal(await look(folder), '1234:1235\n'.repeat(4));
+	}
+	assert.equal(await box.out('cat a/file; echo y >> a/file; ls -A /app; stat -Lc %u /etc/shadow'), 'xa\nnew\n0\n');
+	assert.equal((await putTar(box, '/tmp/kept', archive, '&owners=true')).status, 200);
+	assert.equal(await look('/tmp/kept'), '0:0\n0:0\n1000:1000\n0:0\n');
+	assert.equal((await putTar(box, '/tmp/kept', archive, '&owners=some')).status, 400);
+});
+
+test('nobody gets into a folder that is being unpacked', async t => {
+	const box = await daemon.box(t, { image: 'worker' });
+	const archive = tar([{ name: 'first', data: 'x' }, { name: './', type: 'dir', uid: 1234, gid: 1235 }, { name: 'last', data: Buffer.alloc(100_000) }]);
+	const raw = await daemon.client.raw();
+	t.after(() => raw.socket.destroy());
+	const intruder = box.out('until [ -e /etc/.silt-t* ]; do :; done; cd /etc/.silt-t* && echo 0 > passwd && ln -s /etc first2; [ -e passwd ] && pwd || echo outside');
+	raw.send(`PUT /v1/sandboxes/${box.id}/files?path=/etc HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Type: application/x-tar\r\nContent-Length: ${archive.length}\r\n\r\n`);
+	raw.send(archive.subarray(0, 10_240));
+	assert.equal(await intruder.catch(error => error.message), 'outside\n');
+	raw.send(archive.subarray(10_240));
+	await until('it is unpacked', () => box.out('[ -e /etc/last ] && ls -A /etc | grep -c silt-t || :').then(out => out === '0\n'), 30_000);
+	assert.equal(await box.out('id -un; stat -c %u /etc'), 'worker\n0\n');
+});
+
+test('what is moved to another file system is not the user\'s on its way', async t => {
+	const box = await daemon.box(t, { image: 'worker' });
+	await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, { command: 'mkdir /secret/many && cd /secret/many && for i in {1..3000}; do echo $i > $i; done', user: 'root', processId: 'r' });
+	assert.equal((await ended(box, 'r')).exitCode, 0);
+	const intruder = box.out('touch ready; until cd /dev/shm/.silt-t* 2>/dev/null; do [ ! -e /dev/shm/moved ] || break; done; [ "$PWD" = /app ] || echo inside');
+	await until('somebody looks', async () => (await daemon.api('POST', `/v1/sandboxes/${box.id}/files/stat`, { path: '/app/ready' })).status === 200, 30_000);
+	assert.equal((await daemon.api('POST', `/v1/sandboxes/${box.id}/files/move`, { path: '/secret/many', to: '/dev/shm/moved' })).status, 200);
+	assert.equal(await intruder.catch(error => error.message), '');
+	assert.equal(await box.out('stat -c %u:%g /dev/shm/moved /dev/shm/moved/7'), '0:0\n0:0\n');
+});
+
 test('a user that is not there is told, and files can be got at all the same', async t => {
 	const box = await daemon.box(t, { image: 'missing' });
 	const answer = await box.exec('true');
 	assert.notEqual(answer.status, 200);
 	assert.match(answer.body.message, /no user 'nobody-knows' in this image/);
+	const created = await box.api('POST', '/api/session/create', { id: 'other' });
+	assert.equal(created.status, 500);
+	assert.equal(created.body.code, 'INTERNAL_ERROR');
+	assert.match(created.body.message, /no user 'nobody-knows' in this image/);
 	assert.equal((await box.api('POST', '/api/write', { path: '/app/x', content: '1' })).status, 200);
 	assert.equal((await box.api('POST', '/api/read', { path: '/app/x' })).body.content, '1');
 });

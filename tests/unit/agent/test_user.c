@@ -68,6 +68,43 @@ TEST(user_has_no_more_groups_than_fit)
     assert_int_equal(u.ngroups, SILT_USER_GROUPS_MAX);
 }
 
+TEST(user_has_the_group_that_is_named)
+{
+    static struct silt_user u;
+    struct silt_error e;
+    silt_slice passwd = SILT_LIT("joe:x:7:8::/home/joe\n"), group = SILT_LIT("bad:x\na:x:50:joe\nb:x:51:\n52:x:53:\n");
+    assert_int_equal(find("joe:b", passwd, group, &u), 0);
+    assert_int_equal(u.uid, 7);
+    assert_int_equal(u.gid, 51);
+    assert_int_equal(u.ngroups, 0);
+    assert_string_equal(u.home, "/home/joe");
+    assert_int_equal(find("7:b", passwd, group, &u), 0);
+    assert_int_equal(u.gid, 51);
+    assert_string_equal(u.name, "joe");
+    assert_int_equal(find("joe:60", passwd, group, &u), 0);
+    assert_int_equal(u.gid, 60);
+    assert_int_equal(find("joe:", passwd, group, &u), -1);
+    assert_int_equal(find("joe:c", passwd, group, &u), -1);
+    assert_int_equal(find("joe:bad", passwd, group, &u), -1);
+    assert_int_equal(find(":b", passwd, group, &u), -1);
+    assert_int_equal(silt_user_find("9:b", -1, -1, &u, &e), -1);
+    assert_int_equal(e.code, SILT_NOT_FOUND);
+}
+
+TEST(user_has_numbers_of_a_sandbox)
+{
+    static struct silt_user u;
+    struct silt_error e;
+    assert_int_equal(silt_user_find("65535:65535", -1, -1, &u, &e), 0);
+    assert_int_equal(silt_user_find("65536", -1, -1, &u, &e), -1);
+    assert_int_equal(e.code, SILT_DENIED);
+    assert_int_equal(silt_user_find("1:65536", -1, -1, &u, &e), -1);
+    assert_int_equal(find("joe", SILT_LIT("joe:x:70000:8::/:"), SILT_LIT(""), &u), -1);
+    assert_int_equal(find("joe", SILT_LIT("joe:x:7:8::/:"), SILT_LIT("a:x:70000:joe\nb:x:9:joe\n"), &u), 0);
+    assert_int_equal(u.ngroups, 2);
+    assert_int_equal(u.groups[1], 9);
+}
+
 TEST(user_without_files_is_a_number_or_nobody)
 {
     static struct silt_user u;

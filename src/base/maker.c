@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/maker.h"
+
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct silt_maker silt_maker_now(void)
+{
+    return (struct silt_maker){(uid_t)syscall(SYS_setfsuid, -1), (gid_t)syscall(SYS_setfsgid, -1)};
+}
+
+/* Neither call tells whether it was done. */
+static bool set(struct silt_maker m)
+{
+    (void)syscall(SYS_setfsgid, m.gid);
+    (void)syscall(SYS_setfsuid, m.uid);
+    struct silt_maker now = silt_maker_now();
+    return now.uid == m.uid && now.gid == m.gid;
+}
+
+/* The kernel takes the rights over files along with the name: they are taken back. */
+int silt_maker_be(struct silt_maker m, struct silt_error *e)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    struct silt_maker old = silt_maker_now();
+    if (syscall(SYS_capget, &head, caps) < 0)
+        return silt_fail_errno(e, "look at capabilities");
+    bool done = set(m);
+    if (!done)
+        (void)set(old);
+    if (syscall(SYS_capset, &head, caps) < 0)
+        return silt_fail_errno(e, "keep capabilities");
+    return done ? 0 : silt_fail(e, SILT_DENIED, "make files of user %u:%u", (unsigned)m.uid, (unsigned)m.gid);
+}
+
+struct silt_maker silt_maker_be_root(void)
+{
+    struct silt_maker old = silt_maker_now();
+    (void)set((struct silt_maker){0, 0});
+    return old;
+}
