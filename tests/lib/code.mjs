@@ -20,7 +20,7 @@ export async function open(box, id, code, fields = {}) {
 
 /** execute/code: an async iterator of {event, data}. */
 export async function* cell(box, id, code, fields = {}) {
-	yield* events(await open(box, id, code, fields), 60_000);
+	yield* events(await open(box, id, code, fields), 120_000);
 }
 
 /** Runs code to its end: {stdout, stderr, results, error, count}. */

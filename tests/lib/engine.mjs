@@ -8,7 +8,7 @@ import net from 'node:net';
 import path from 'node:path';
 import { within } from './wait.mjs';
 
-const ANSWER_MS = 30_000;
+const ANSWER_MS = 120_000;
 
 /** Bytes of a whole connection: sends, half-closes if asked to, reads to the end. */
 export function raw(target, bytes, { end = false } = {}) {
@@ -109,7 +109,7 @@ export class Engine {
 	}
 
 	wait(name, condition) {
-		return this.ask('POST', `/containers/${encodeURIComponent(name)}/wait${condition ? `?condition=${condition}` : ''}`, undefined, { deadline: 60_000 });
+		return this.ask('POST', `/containers/${encodeURIComponent(name)}/wait${condition ? `?condition=${condition}` : ''}`, undefined, { deadline: ANSWER_MS });
 	}
 }
 

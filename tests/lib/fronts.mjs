@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -27,12 +28,13 @@ function replaced(text, table) {
 	return text;
 }
 
-export async function freePort() {
-	const server = net.createServer();
-	await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-	const { port } = server.address();
-	await new Promise(resolve => server.close(resolve));
-	return port;
+/** Below those that the system gives to who names none: nobody else gets it before it is used. */
+export function freePort() {
+	return until('a free port', () => {
+		const port = randomInt(20_000, 32_000);
+		const server = net.createServer();
+		return new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', () => server.close(() => resolve(port))));
+	});
 }
 
 /** What both need: {port, daemon, certificates (folder), home (an empty folder)}. */
@@ -80,7 +82,7 @@ export async function startFront(name, place) {
 		log: () => fs.readFileSync(file, 'utf8'),
 		async stop() {
 			child.kill('SIGTERM');
-			await within(10_000, `end of ${name}`, ended).catch(() => child.kill('SIGKILL'));
+			await within(60_000, `end of ${name}`, ended).catch(() => child.kill('SIGKILL'));
 			await ended;
 		},
 	};

@@ -82,7 +82,7 @@ export async function startGitServer(box) {
 	await box.out(`bash -c '${REPOSITORY.replaceAll("'", "'\\''")}'`, { sessionId: 'git-server' });
 	await box.put('/srv/server.cjs', Buffer.from(PROGRAM));
 	await box.run('exec node /srv/server.cjs', { sessionId: 'git-server', background: true });
-	const answer = await box.daemon.api('POST', `/v1/sandboxes/${box.id}/ports/wait`, { port: PORT, mode: 'tcp', timeoutMs: 20_000 });
+	const answer = await box.daemon.api('POST', `/v1/sandboxes/${box.id}/ports/wait`, { port: PORT, mode: 'tcp', timeoutMs: 60_000 });
 	assert.equal(answer.body.reached, true);
 }
 

@@ -5,7 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { within } from './wait.mjs';
 
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 90_000;
 
 export class Client {
 	#agent;
@@ -65,7 +65,7 @@ export class Client {
 	async raw() {
 		const socket = net.connect(this.port, this.host);
 		const connection = new Raw(socket);
-		await within(30_000, 'connect', new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject)));
+		await within(DEADLINE_MS, 'connect', new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject)));
 		return connection;
 	}
 
@@ -94,14 +94,14 @@ export class Raw {
 	}
 
 	/** Everything the server sent, once it has closed; {closed:false} when it is still open at the deadline. */
-	async answer(ms = 5_000) {
+	async answer(ms = 60_000) {
 		const closed = await within(ms, 'close', this.closed).then(() => true, () => false);
 		this.socket.destroy();
 		return { closed, text: this.text, status: statusOf(this.text), answers: (this.text.match(/HTTP\/1\.1 \d\d\d /g) ?? []).length };
 	}
 
 	/** Resolves when the received text matches. */
-	async received(pattern, ms = 5_000) {
+	async received(pattern, ms = 60_000) {
 		const arrived = new Promise(resolve => {
 			const look = () => pattern.test(this.text) && resolve(this.text);
 			this.socket.on('data', look);

@@ -24,7 +24,7 @@ function run(command, ...words) {
 export const NETWORK = { flags: { network: 'auto', 'network.resolvers': `${WORLD[4]},${WORLD[6]}` } };
 
 /** HTTP by bash alone: whatever the image has, it has bash. */
-export const get = (address, port = 80) => `exec 3<>/dev/tcp/${address}/${port} && printf 'GET / HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3 && timeout 5 cat <&3`;
+export const get = (address, port = 80) => `exec 3<>/dev/tcp/${address}/${port} && printf 'GET / HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3 && timeout 20 cat <&3`;
 
 /** Of the link of a sandbox, by its first process. */
 export function addresses(pid) {
@@ -41,8 +41,12 @@ export function gate(daemon, ...words) {
 	const own = fs.readlinkSync('/proc/self/ns/net');
 	const folder = `/proc/${daemon.pid}/fd`;
 	const fd = fs.readdirSync(folder).find(name => {
-		const target = fs.readlinkSync(`${folder}/${name}`);
-		return target.startsWith('net:') && target !== own;
+		try {
+			const target = fs.readlinkSync(`${folder}/${name}`);
+			return target.startsWith('net:') && target !== own;
+		} catch {
+			return false; // closed meanwhile
+		}
 	});
 	return spawnSync('nsenter', [`--net=${folder}/${fd}`, ...words], { encoding: 'utf8' }).stdout;
 }
@@ -105,7 +109,7 @@ export class Internet {
 
 	async #serve() {
 		this.#server = spawn('nsenter', [`--net=/proc/${this.#holder.pid}/ns/net`, process.execPath, path.join(import.meta.dirname, 'world.mjs')], { stdio: ['pipe', 'pipe', 'inherit'] });
-		await within(10_000, 'the servers of the world', new Promise(resolve => this.#server.stdout.once('data', resolve)));
+		await within(60_000, 'the servers of the world', new Promise(resolve => this.#server.stdout.once('data', resolve)));
 	}
 
 	stop() {

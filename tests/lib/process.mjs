@@ -19,7 +19,7 @@ export async function look(box, id) {
 }
 
 /** Its record, once it has ended. */
-export function ended(box, id, ms = 10_000) {
+export function ended(box, id, ms = 60_000) {
 	return until(`end of ${id}`, async () => {
 		const process = await look(box, id);
 		return process && !['starting', 'running'].includes(process.status) && process;

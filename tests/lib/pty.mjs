@@ -53,13 +53,13 @@ export class Terminal {
 	}
 
 	ready() {
-		return until('ready', () => this.texts.some(m => m.type === 'ready'), 30_000);
+		return until('ready', () => this.texts.some(m => m.type === 'ready'), 90_000);
 	}
 
 	/** Waits until the output matches. */
 	async sees(pattern) {
 		try {
-			return await until(`${pattern}`, () => pattern.exec(this.text), 30_000);
+			return await until(`${pattern}`, () => pattern.exec(this.text), 90_000);
 		} catch (error) {
 			throw new Error(`${error.message}; shown: ${JSON.stringify(this.shown.slice(-2000))} ${JSON.stringify(this.texts)}`, { cause: error });
 		}
@@ -67,11 +67,11 @@ export class Terminal {
 
 	/** Waits for the close. */
 	async closed() {
-		return until('close', () => this.end, 30_000);
+		return until('close', () => this.end, 90_000);
 	}
 
 	/** A message of this type. */
 	async hears(type) {
-		return until(type, () => this.texts.find(m => m.type === type), 30_000);
+		return until(type, () => this.texts.find(m => m.type === type), 90_000);
 	}
 }

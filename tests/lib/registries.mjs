@@ -108,8 +108,10 @@ export class Registries {
 	}
 
 	async stop() {
+		const ends = this.#children.filter(child => child.exitCode === null && child.signalCode === null).map(child => new Promise(resolve => child.once('exit', resolve)));
 		for (const child of this.#children)
 			child.kill('SIGKILL');
+		await Promise.all(ends); // they write in the folder that goes now
 		await this.services?.stop();
 	}
 
@@ -135,7 +137,7 @@ export class Registries {
 		}
 		this.liar = this.#serve([process.execPath, path.join(import.meta.dirname, 'liar.mjs'), addressOf(LIAR).split(':')[0], services.file('server.pem'), services.file('server.key')]);
 		for (const registry of [OPEN, LOCKED, PLAIN, LIAR])
-			await until(`registry ${registry}`, () => this.#connects(registry), 30_000);
+			await until(`registry ${registry}`, () => this.#connects(registry), 90_000);
 	}
 
 	#connects(registry) {
@@ -149,6 +151,6 @@ export class Registries {
 	async lie(answers) {
 		const before = this.#said.split('learned').length;
 		this.liar.stdin.write(`${JSON.stringify(answers)}\n`);
-		await until('the liar has learned', () => this.#said.split('learned').length > before, 15_000);
+		await until('the liar has learned', () => this.#said.split('learned').length > before);
 	}
 }

@@ -13,7 +13,7 @@ import path from 'node:path';
 import { CLOSED, Internet, WORLD } from './internet.mjs';
 import { until } from './wait.mjs';
 
-const START_MS = 30_000;
+const START_MS = 90_000;
 
 /** Names and their addresses. */
 export const SITES = Object.fromEntries(['www.example.test', 'git.example.test', 'registry.npm.test', 'pypi.example.test', 'deb.example.test', 'other.test', 'sub.www.example.test']

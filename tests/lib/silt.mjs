@@ -31,7 +31,7 @@ export function silt(daemon, args, { onStart, onOutput, onError, env = {}, cwd, 
 		stderr += text;
 		onError?.(stderr, child);
 	});
-	return within(60_000, `silt ${args.join(' ')}`, new Promise((resolve, reject) => {
+	return within(180_000, `silt ${args.join(' ')}`, new Promise((resolve, reject) => {
 		child.once('error', reject);
 		child.once('close', (code, signal) => {
 			const raw = Buffer.concat(pieces);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { within } from './wait.mjs';
 
 /** Events of a response: {event, data} with data parsed. Each wait for the next frame has a deadline. */
-export async function* events(response, ms = 30_000) {
+export async function* events(response, ms = 90_000) {
 	let text = '';
 	const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 	const chunks = response[Symbol.asyncIterator]();

@@ -11,7 +11,7 @@ const PROGRAM = fs.readFileSync(path.join(import.meta.dirname, '../escape/attack
 export async function talk(box, attempts) {
 	await box.put('/tmp/talk.py', PROGRAM);
 	const list = JSON.stringify(attempts).replaceAll("'", "'\\''");
-	return JSON.parse(await box.out(`python3 /tmp/talk.py '${list}'`, {}, { deadline: 60_000 }));
+	return JSON.parse(await box.out(`python3 /tmp/talk.py '${list}'`, {}, { deadline: 180_000 }));
 }
 
 /** Names of the attempts that got what they wanted; the others were refused at once, not left waiting. */
@@ -32,11 +32,11 @@ def question(name, kind, group):
     labels = b''.join(bytes([len(label)]) + label.encode() for label in name.split('.'))
     return struct.pack('!6H', 7, 0x100, 1, 0, 0, 0) + labels + b'\0' + struct.pack('!HH', kind, group)
 for word in sys.argv[1:]:
-    name, kind, server, port, way, group = word.split(',')
+    name, kind, server, port, way, group, wait = word.split(',')
     data = question(name, int(kind), int(group))
     try:
-        s = socket.create_connection((server, int(port)), timeout=5) if way == 'tcp' else socket.socket(socket.AF_INET6 if ':' in server else socket.AF_INET, socket.SOCK_DGRAM)
-        s.settimeout(5)
+        s = socket.create_connection((server, int(port)), timeout=int(wait)) if way == 'tcp' else socket.socket(socket.AF_INET6 if ':' in server else socket.AF_INET, socket.SOCK_DGRAM)
+        s.settimeout(int(wait))
         if way == 'tcp':
             s.sendall(struct.pack('!H', len(data)) + data)
             answer = s.recv(65536)[2:]
@@ -48,10 +48,10 @@ for word in sys.argv[1:]:
         print(word, 'error', str(error).replace(' ', '-'))
 `;
 
-/** Questions [{name, type, server, port, way, group}] asked from inside: {word: what came}. */
+/** Questions [{name, type, server, port, way, group, wait (seconds for an answer)}] asked from inside: {word: what came}. */
 export async function ask(box, questions) {
-	const words = questions.map(({ name, type = 1, server, port = 53, way = 'udp', group = 1 }) => [name, type, server, port, way, group].join(','));
-	const text = await box.out(`python3 -c "$ASK" ${words.join(' ')}`, { env: { ASK } }, { deadline: 60_000 });
+	const words = questions.map(({ name, type = 1, server, port = 53, way = 'udp', group = 1, wait = 20 }) => [name, type, server, port, way, group, wait].join(','));
+	const text = await box.out(`python3 -c "$ASK" ${words.join(' ')}`, { env: { ASK } }, { deadline: 180_000 });
 	return Object.fromEntries(text.trim().split('\n').map(line => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]));
 }
 

@@ -17,7 +17,7 @@ export async function within(ms, what, promise) {
 }
 
 /** Asks again and again until check() gives something truthy, and returns that. */
-export async function until(what, check, ms = 30_000) {
+export async function until(what, check, ms = 60_000) {
 	const deadline = Date.now() + ms;
 	let last;
 	for (;;) {

@@ -52,7 +52,7 @@ export class Worker {
 	stop() {
 		for (const socket of this.#sockets)
 			socket.resetAndDestroy();
-		return within(10_000, 'end of the worker', new Promise(resolve => this.#server.close(resolve)));
+		return within(60_000, 'end of the worker', new Promise(resolve => this.#server.close(resolve)));
 	}
 }
 

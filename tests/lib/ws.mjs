@@ -5,7 +5,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import net from 'node:net';
 import { within } from './wait.mjs';
 
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 90_000;
 const OPS = { continue: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
 const NAMES = Object.fromEntries(Object.entries(OPS).map(([name, op]) => [op, name]));
 
