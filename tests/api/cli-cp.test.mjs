@@ -12,7 +12,7 @@ import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { silt } from '../lib/silt.mjs';
 import { tar } from '../lib/tar.mjs';
-import { until } from '../lib/wait.mjs';
+import { soon, until } from '../lib/wait.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
@@ -186,7 +186,7 @@ test('cp into a full sandbox says so and leaves nothing half done', async t => {
 		const end = await cp(path.join(home, from), `${box.id}:/workspace/new`);
 		assert.equal(end.code, 125);
 		assert.match(end.stderr, /workspace\/new: .*(full|space|quota)/i);
-		assert.equal(await box.out('ls -A /workspace'), '');
+		await until('nothing is left', async () => await box.out('ls -A /workspace') === '');
 	}
 });
 
@@ -303,7 +303,7 @@ test('Ctrl-C in the middle leaves what was there and nothing else', async t => {
 	const end = await copying;
 	await writer.close();
 	assert.equal(end.code, 130);
-	assert.equal(await box.out('cat /tmp/target; ls -A /tmp'), 'old\ntarget\n');
+	await until('what was there, and nothing else', async () => await box.out('cat /tmp/target; ls -A /tmp') === 'old\ntarget\n');
 	assert.deepEqual(fs.readdirSync(home), ['fifo']);
 });
 
@@ -318,12 +318,16 @@ test('a bar is shown on a terminal when it takes longer than a second', async t 
 	await until('the bar', async () => {
 		await writer.write(Buffer.alloc(10_000));
 		return /movie\.mp4 .*MiB\/s/.test(seen);
-	}, 20_000);
+	});
 	await writer.close();
 	const end = await copying;
 	assert.equal(end.code, 0);
 	assert.match(end.stdout, /MiB\/s {2}0:\d\d in all/);
 	const quick = path.join(home, 'quick');
 	fs.writeFileSync(quick, 'x');
-	assert.equal((await cp(quick, `${box.id}:/tmp`, { terminal: true })).stdout, '');
+	await soon('a copy without a bar', 1_000, async () => {
+		const begun = performance.now();
+		const { stdout } = await cp(quick, `${box.id}:/tmp`, { terminal: true });
+		assert.ok(stdout === '' || performance.now() - begun >= 1_000, stdout); // on a busy machine it takes longer than a second
+	});
 });

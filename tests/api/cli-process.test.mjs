@@ -64,7 +64,10 @@ test('Ctrl-C ends what run has started, and shows its last words', async t => {
 
 test('logs replays what a process wrote, one stream or both', async t => {
 	const box = await daemon.box(t);
-	await silt(['run', box.id, '--name', 'p', '--', 'echo out; sleep 0.1; echo err >&2']);
+	await silt(['run', '-d', box.id, '--name', 'p', '--', 'echo out; until [ -e /tmp/go ]; do sleep 0.05; done; echo err >&2']);
+	await until('the first line is in the log', async () => (await silt(['logs', box.id, 'p'])).stdout === 'out\n'); // two pipes have no order
+	await box.run('touch /tmp/go');
+	assert.equal((await silt(['logs', '-f', box.id, 'p'])).code, 0);
 	assert.equal((await silt(['logs', box.id, 'p', '--stdout'])).stdout, 'out\n');
 	assert.equal((await silt(['logs', box.id, 'p', '--stderr'])).stdout, 'err\n');
 	const both = await silt(['logs', box.id, 'p']);
@@ -83,7 +86,7 @@ test('logs says what is no longer kept', async t => {
 	const box = await daemon.box(t);
 	const size = 20 << 20;
 	await silt(['run', '-d', box.id, '--name', 'p', '--', `yes | head -c ${size}`]);
-	await until('it has ended', async () => /no running/.test((await silt(['ps', box.id])).stdout), 30_000);
+	await until('it has ended', async () => /no running/.test((await silt(['ps', box.id])).stdout));
 	for (const words of [['logs', box.id, 'p'], ['logs', '-f', box.id, 'p']]) {
 		const end = await silt(words);
 		const [, dropped] = /^silt: (\d+) bytes of older output are no longer kept\n$/.exec(end.stderr);
@@ -117,7 +120,7 @@ test('logs -f goes on over a restart of the daemon, without a gap or a line twic
 				return;
 			killed = true;
 			process.kill(daemon.siltd(), 'SIGKILL');
-			await until('the daemon is back', () => box.run('touch /tmp/go', { sessionId: 'other' }), 20_000);
+			await until('the daemon is back', () => box.run('touch /tmp/go', { sessionId: 'other' }));
 		},
 	});
 	assert.ok(killed);
