@@ -7,7 +7,7 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { envelope } from '../lib/expect.mjs';
 import { until } from '../lib/wait.mjs';
 
-const IDLE = { flags: { 'interpreter.spare_idle': 5 } };
+const IDLE = { flags: { 'interpreter.spare_idle': 8 } };
 const KERNELS = 'for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null | grep -q kernel.cjs && basename $p; done; true';
 
 let daemon;
@@ -28,7 +28,7 @@ function rest(box, pids) {
 		same = now === before && !now.includes('R') ? same + 1 : 0;
 		before = now;
 		return same > 10;
-	}, 30_000);
+	});
 }
 
 const value = async (box, id, code) => (await run(box, id, code)).results[0];
@@ -110,7 +110,9 @@ test('it ends when nobody has needed it for a while, and keeps no sandbox awake'
 	await settled(box, 3);
 	const sleepy = await daemon.box(t, { sleepAfter: 1 });
 	await context(sleepy, { language: 'javascript' });
-	await until('its sleep', async () => (await sleepy.info()).state === 'stopped', 30_000);
+	await until('its sleep', async () => (await sleepy.info()).state === 'stopped');
+	const awake = await sleepy.open('sleep 1000', { sessionId: '__DISABLE_SESSION__' }); // however long it takes to look
+	t.after(() => awake.destroy());
 	await context(sleepy, { language: 'javascript' });
 	await settled(sleepy, 2);
 });
@@ -132,7 +134,7 @@ test('it goes with a siltd that dies, and contexts stay', async t => {
 	await settled(box, 2);
 	const pid = daemon.siltd();
 	process.kill(pid, 'SIGKILL');
-	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid), 15_000);
+	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid));
 	await daemon.healthy();
 	assert.deepEqual(await settled(box, 1), [first]);
 	assert.equal(await pidOf(box, id), first);

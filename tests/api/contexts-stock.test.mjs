@@ -90,7 +90,7 @@ test('a package that was changed before the first context makes it start anew', 
 	const [python] = await inside(box, 'python/kernel');
 	await box.out('touch /usr/lib/python3/dist-packages/pandas/__init__.py');
 	assert.notEqual((await value(box, await context(box), 'import os; str(os.getpid())')).text, `'${python}'`);
-	await until('its end', async () => !(await inside(box, 'python/kernel')).includes(python), 30_000);
+	await until('its end', async () => !(await inside(box, 'python/kernel')).includes(python));
 });
 
 test('one that was killed before the first context is not missed', async t => {
@@ -106,7 +106,7 @@ test('a siltd that dies takes them along, and the next one puts others there', a
 	const before = host.processesOf(daemon.instance).filter(p => p.command.join(' ').includes('python/kernel') && p.nsPids.length > 1).map(p => p.pid);
 	const pid = daemon.siltd();
 	process.kill(pid, 'SIGKILL');
-	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid), 30_000);
+	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid));
 	await daemon.healthy();
 	await until('others', () => {
 		const now = host.processesOf(daemon.instance).filter(p => p.command.join(' ').includes('python/kernel') && p.nsPids.length > 1 && p.state !== 'Z').map(p => p.pid);
