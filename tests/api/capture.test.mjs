@@ -11,7 +11,7 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, raw, talk } from '../lib/engine.mjs';
 import { processInfo } from '../lib/host.mjs';
 import { Internet, NETWORK, PUBLIC } from '../lib/internet.mjs';
-import { until } from '../lib/wait.mjs';
+import { until, within } from '../lib/wait.mjs';
 import { answer, pass, web, Worker } from '../lib/worker.mjs';
 
 const STRANGER = { uid: 12_345, gid: 12_345 };
@@ -87,7 +87,7 @@ async function kill(name) {
 	const old = daemon.programs(name);
 	for (const pid of old)
 		process.kill(pid, 'SIGKILL');
-	await until(`another ${name}`, () => daemon.programs(name).filter(pid => !old.includes(pid)).length === old.length, 30_000);
+	await until(`another ${name}`, () => daemon.programs(name).filter(pid => !old.includes(pid)).length === old.length);
 	await daemon.healthy();
 }
 
@@ -164,8 +164,13 @@ print('told:' + repr(got), flush=True)
 	let said = '';
 	child.stdout.on('data', piece => { said += piece; });
 	t.after(() => child.kill('SIGKILL'));
-	await until('the intruder listens', () => said.includes('listening'), 30_000);
-	return () => until('what the intruder was told', () => said.includes('told:') && said, 30_000);
+	const over = new Promise(resolve => child.once('close', resolve)); // and its place is free for the next
+	await until('the intruder listens', () => said.includes('listening'));
+	return async () => {
+		await within(60_000, 'the end of the intruder', over);
+		assert.match(said, /told:/);
+		return said;
+	};
 }
 
 test('a program of another user that takes the place of the worker is told nothing', async t => {
@@ -207,7 +212,7 @@ test('private networks are refused before the worker is asked, and nothing but T
 	const network = await until('what was refused', async () => {
 		const { body } = await daemon.api('GET', `/v1/sandboxes/${id}/network`);
 		return body.refused.length >= 4 && body;
-	}, 15_000);
+	});
 	assert.equal(network.mode, 'captive');
 	assert.ok(network.refused.every(one => one.reason === 'closed_network'), JSON.stringify(network.refused));
 	assert.equal((await daemon.api('PUT', `/v1/sandboxes/${id}/network`, { mode: 'public' })).status, 409);

@@ -19,12 +19,18 @@ const MANY = 400; // sidecars: more notes than the channel between silt-super an
 const CROWD = 4200; // connections: more than there are places
 const GROUP = 43_210;
 
-let daemon, engine;
+let daemon, engine, own;
+const workerd = net.createServer(socket => socket.destroy()); // stands for one that lives: a sidecar that nobody listens for is removed after a while
 before(async () => {
 	daemon = await startDaemon({ flags: { 'engine.mode': '0660', 'engine.group': GROUP } });
 	engine = new Engine(daemon);
+	await new Promise(resolve => workerd.listen(0, '127.0.0.1', resolve));
+	own = kept();
 });
-after(() => daemon.stop());
+after(async () => {
+	workerd.close();
+	await daemon.stop();
+});
 
 /** While work() runs, the process does not. */
 async function stopped(pid, work) {
@@ -50,7 +56,7 @@ async function killSiltd() {
 	await serves();
 }
 
-const describeSidecar = { Cmd: ['--http-egress-port', '1', '--http-ingress-address', '0.0.0.0:39001'], Image: 'sidecar', HostConfig: { NetworkMode: 'bridge' } };
+const describeSidecar = () => ({ Cmd: ['--http-egress-port', String(workerd.address().port), '--http-ingress-address', '0.0.0.0:39001'], Image: 'sidecar', HostConfig: { NetworkMode: 'bridge' } });
 
 /** Waits until a process waits. */
 async function idle(pid) {
@@ -119,8 +125,7 @@ test('the socket has the mode and the group that the settings say, from its birt
 
 test('a sidecar that was being started when siltd died can be started again, and nothing of it stays', async t => {
 	const name = `${newName()}-proxy`;
-	const before = kept();
-	await engine.expect(201, 'POST', `/containers/create?name=${name}`, describeSidecar);
+	await engine.expect(201, 'POST', `/containers/create?name=${name}`, describeSidecar());
 	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
 	const pid = daemon.siltd();
 	await stopped(daemon.pid, async () => {
@@ -134,7 +139,7 @@ test('a sidecar that was being started when siltd died can be started again, and
 	const port = await engine.port(name);
 	assert.match((await raw({ port, host: '127.0.0.1' }, 'GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toString(), /^HTTP\/1\.1 404 /);
 	await engine.expect(204, 'DELETE', `/containers/${name}?force=true`);
-	await until('silt-super keeps no socket of it', () => kept() === before, 30_000);
+	await until('silt-super keeps no socket of it', () => kept() === own);
 	await assert.rejects(connect(port), { code: 'ECONNREFUSED' });
 });
 
@@ -144,11 +149,8 @@ test('who comes to a sidecar before siltd serves is served as soon as it does', 
 		for (const name of names)
 			await engine.ask('DELETE', `/containers/${name}?force=true`);
 	});
-	const server = net.createServer(socket => socket.destroy()).listen(0, '127.0.0.1'); // else nobody needs them
-	t.after(() => server.close());
-	await new Promise(resolve => server.once('listening', resolve));
 	for (let i = 0; i < MANY; i += 20)
-		await Promise.all(names.slice(i, i + 20).map(name => engine.sidecar(undefined, name, { egress: server.address().port })));
+		await Promise.all(names.slice(i, i + 20).map(name => engine.sidecar(undefined, name, { egress: workerd.address().port })));
 	const port = await engine.port(names[0]);
 	let asked, next;
 	const early = async () => {
@@ -162,7 +164,7 @@ test('who comes to a sidecar before siltd serves is served as soon as it does', 
 			return engine.ask('GET', '/_ping', undefined, { deadline: 500 }).then(() => false, () => true);
 		});
 	};
-	await until('a siltd that does not serve yet', async () => (await early()) || (await serves(), false), 120_000);
+	await until('a siltd that does not serve yet', async () => (await early()) || (await serves(), false), 300_000);
 	assert.match((await asked).toString(), /^HTTP\/1\.1 404 /);
 	await serves();
 	assert.equal(daemon.siltd(), next, 'it did not die of it');
@@ -170,10 +172,10 @@ test('who comes to a sidecar before siltd serves is served as soon as it does', 
 
 test('a sidecar for which no socket is made refuses its start, and an answer that comes too late is not taken for that to the next', async t => {
 	const names = [`${newName()}-proxy`, `${newName()}-proxy`];
-	const before = kept();
+	await until('silt-super keeps no socket of the tests before', () => kept() === own);
 	t.after(() => Promise.all(names.map(name => engine.ask('DELETE', `/containers/${name}?force=true`))));
 	for (const name of names)
-		await engine.expect(201, 'POST', `/containers/create?name=${name}`, describeSidecar);
+		await engine.expect(201, 'POST', `/containers/create?name=${name}`, describeSidecar());
 	const [name, later] = names;
 	await stopped(daemon.pid, async () => {
 		await engine.expect(500, 'POST', `/containers/${name}/start`, '', { deadline: 120_000 });
@@ -184,7 +186,7 @@ test('a sidecar for which no socket is made refuses its start, and an answer tha
 	await engine.expect(204, 'POST', `/containers/${later}/start`, ''); // answered after both
 	assert.equal(await engine.port(name), port);
 	assert.match((await raw({ port, host: '127.0.0.1' }, 'GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toString(), /^HTTP\/1\.1 404 /);
-	assert.equal(kept(), before + 2);
+	assert.equal(kept(), own + 2);
 	await killSiltd();
 	assert.equal(await engine.port(name), port, 'it is what silt-super keeps');
 });
@@ -255,7 +257,7 @@ test('files of another image that siltd died removing are gone before the contai
 	await newSiltd(pid);
 	await serves();
 	assert.equal((await engine.expect(200, 'GET', `/containers/${id}/json`)).Config.Image, 'base');
-	await until('its start', async () => (await engine.ask('POST', `/containers/${id}/start`, '')).status === 204, 30_000);
+	await until('its start', async () => (await engine.ask('POST', `/containers/${id}/start`, '')).status === 204);
 	assert.equal(await execute(await engine.port(`${name}-proxy`), 'cat /root/old || echo none'), 'none\n');
 });
 
@@ -328,7 +330,7 @@ test('a connection to a container whose agent has not answered a new siltd yet w
 	const open = await until('the service', async () => {
 		const made = await connect(port, 8080);
 		return made.status === 200 && made;
-	}, 30_000);
+	});
 	open.socket.destroy();
 	const inits = host.processesOf(daemon.instance).filter(p => p.nsPids.length > 1 && p.nsPids.at(-1) === 1).map(p => p.pid);
 	assert.ok(inits.length > 0);

@@ -41,7 +41,7 @@ async function attach(id, { tty = false, size } = {}) {
 		});
 	});
 	const over = new Promise(resolve => socket.on('end', () => (socket.end(), resolve())).on('close', resolve));
-	await within(30_000, 'head', ready);
+	await within(60_000, 'head', ready);
 	const so_far = () => Buffer.concat(pieces);
 	return { socket, head, so_far, output: within(60_000, 'end of the stream', over).then(() => frames(so_far(), tty)) };
 }
@@ -67,7 +67,7 @@ test('who expects a 100 and does not wait for it gets none in the stream', async
 	const socket = net.connect({ path: engine.socket, allowHalfOpen: true });
 	socket.write(`POST /exec/${id}/start HTTP/1.1\r\nContent-Length: ${body.length}\r\nHost: localhost\r\nExpect: 100-continue\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n${body}`);
 	const pieces = [];
-	await within(30_000, 'its end', new Promise((resolve, reject) => socket.on('data', piece => pieces.push(piece)).on('error', reject).on('end', resolve)));
+	await within(60_000, 'its end', new Promise((resolve, reject) => socket.on('data', piece => pieces.push(piece)).on('error', reject).on('end', resolve)));
 	socket.destroy();
 	const all = Buffer.concat(pieces);
 	const end = all.indexOf('\r\n\r\n');
@@ -123,7 +123,7 @@ test('a client that does not read holds the command back, not the daemon', async
 test('a terminal is raw, has a size and can be resized', async () => {
 	const id = await create(['sh', '-c', 'stty size; read x; stty size; echo got:$x'], { Tty: true });
 	const { socket, so_far, output } = await attach(id, { tty: true, size: [40, 100] });
-	await until('first size', () => so_far().toString().includes('40 100'), 30_000);
+	await until('first size', () => so_far().toString().includes('40 100'));
 	assert.ok([200, 201].includes((await engine.ask('POST', `/exec/${id}/resize?h=50&w=120`)).status));
 	socket.write('hello\n');
 	const { raw } = await output;
@@ -142,10 +142,10 @@ test('kill as workerd does it: a pid is told when its file is there, and a detac
 	const uuid = newName().slice(-36);
 	const id = await create([...wrapper(uuid), 'sleep', '600']);
 	const { output } = await attach(id);
-	await until('its pid', async () => (await look(id)).Pid !== 0, 30_000);
+	await until('its pid', async () => (await look(id)).Pid !== 0);
 	const helper = await engine.expect(201, 'POST', `/containers/${app.id}/exec`, { AttachStdin: false, AttachStdout: false, AttachStderr: false, Cmd: ['/bin/sh', '-c', `kill -15 "$(cat /tmp/.workerd-exec-${uuid}.pid)"`] });
 	assert.equal((await engine.ask('POST', `/exec/${helper.Id}/start`, { Detach: true, Tty: false })).status, 200);
-	await until('the helper', async () => !(await look(helper.Id)).Running, 30_000);
+	await until('the helper', async () => !(await look(helper.Id)).Running);
 	assert.equal((await look(helper.Id)).ExitCode, 0);
 	await output;
 	assert.equal((await look(id)).ExitCode, 143);
@@ -176,7 +176,7 @@ test('the end of the container is the end of its commands', async t => {
 	const other = await engine.app(t);
 	const made = await engine.expect(201, 'POST', `/containers/${other.id}/exec`, { AttachStdout: true, Cmd: ['sleep', '600'] });
 	const { output } = await attach(made.Id);
-	await until('it runs', async () => (await look(made.Id)).Pid !== 0, 30_000);
+	await until('it runs', async () => (await look(made.Id)).Pid !== 0);
 	await engine.expect(204, 'POST', `/containers/${other.id}/kill`);
 	await output;
 	assert.deepEqual([(await look(made.Id)).Running, (await look(made.Id)).ExitCode], [false, 137]);

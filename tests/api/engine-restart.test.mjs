@@ -21,9 +21,9 @@ after(() => daemon.stop());
 async function killSiltd(of = daemon, its = engine) {
 	const pid = of.siltd();
 	process.kill(pid, 'SIGKILL');
-	await until('a new siltd', () => of.programs('siltd').some(other => other !== pid), 30_000);
+	await until('a new siltd', () => of.programs('siltd').some(other => other !== pid));
 	await of.healthy();
-	await until('the engine socket', async () => (await its.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200, 30_000);
+	await until('the engine socket', async () => (await its.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200);
 }
 
 /** How many connections to the engine socket silt-super has. */
@@ -63,7 +63,7 @@ test('containers, their programs, sidecars and files are found again by a new si
 	await engine.expect(204, 'POST', `/containers/${created}/start`, '');
 	assert.equal(await execute(await engine.port(`${created}-proxy`), 'echo $A'), 'b\n');
 	const waited = engine.wait(ending.name);
-	await execute(ending.port, '(sleep 1; touch /tmp/go) > /dev/null 2>&1 &'); // its end cuts this connection, too
+	await execute(ending.port, '(sleep 1; touch /tmp/go) > /dev/null 2>&1 &').catch(() => {}); // its end cuts this connection, too, perhaps before the answer
 	assert.deepEqual((await waited).json, { StatusCode: 9 }, 'its end is noticed');
 });
 
@@ -92,7 +92,7 @@ test('who removes a container without knowing that it lived through a restart do
 	assert.equal(await again(refused), 'kept\n');
 	const waiting = net.connect(engine.socket);
 	t.after(() => waiting.destroy());
-	const waited = within(30_000, 'the end', new Promise((resolve, reject) => waiting.on('data', piece => resolve(piece.toString())).on('error', reject)));
+	const waited = within(60_000, 'the end', new Promise((resolve, reject) => waiting.on('data', piece => resolve(piece.toString())).on('error', reject)));
 	await new Promise(resolve => waiting.write(`POST /containers/${aware}/wait HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, resolve));
 	await engine.expect(200, 'GET', `/containers/${aware}/json`); // it is served after the wait
 	await engine.expect(204, 'DELETE', `/containers/${aware}?force=true`);
@@ -142,7 +142,7 @@ test('who waits for the end of a container does not notice the death of siltd', 
 	const leaving = await begin(t, 'POST', `/containers/${left.name}/wait`);
 	for (const wait of waits)
 		wait.catch(() => {});
-	await until('silt-super has the connections, too', () => kept() === 3, 30_000);
+	await until('silt-super has the connections, too', () => kept() === 3);
 	await execute(app.port, 'echo x > /workspace/file');
 	await killSiltd();
 	leaving.destroy();
@@ -155,12 +155,12 @@ test('who waits for the end of a container does not notice the death of siltd', 
 	await engine.expect(204, 'POST', `/containers/${app.id}/start`, '');
 	assert.equal(await execute(await engine.port(`${app.name}-proxy`), 'cat /workspace/file 2>/dev/null || echo none'), 'none\n');
 	await engine.expect(204, 'DELETE', `/containers/${left.id}?force=true`);
-	await until('silt-super keeps no connection', () => kept() === 0, 30_000);
+	await until('silt-super keeps no connection', () => kept() === 0);
 });
 
 test('a program that ends while there is no siltd has ended when there is one', async t => {
 	const { name, port, id } = await engine.app(t, { cmd: ['sh', '-c', 'while [ ! -e /tmp/go ]; do sleep 0.02; done; sleep 1; exit 6'] });
-	await execute(port, 'touch /tmp/go');
+	await execute(port, 'touch /tmp/go').catch(() => {}); // its end cuts this connection, too, perhaps before the answer
 	await killSiltd();
 	assert.deepEqual((await engine.wait(name)).json, { StatusCode: 6 });
 	assert.equal((await engine.expect(200, 'GET', `/containers/${id}/json`)).State.Status, 'exited');
@@ -192,10 +192,7 @@ test('a sidecar whose workerd is gone is removed, one whose workerd lives is not
 	const server = net.createServer().listen(0, '127.0.0.1');
 	t.after(() => server.close());
 	await new Promise(resolve => server.once('listening', resolve));
-	const free = net.createServer().listen(0, '127.0.0.1');
-	await new Promise(resolve => free.once('listening', resolve));
-	const gone = free.address().port;
-	await new Promise(resolve => free.close(resolve));
+	const gone = 1; // where nobody listens, and nobody else begins to
 	const [dead, alive] = [`${newName()}-proxy`, `${newName()}-proxy`];
 	await engine.sidecar(t, dead, { egress: gone });
 	await engine.sidecar(t, alive, { egress: server.address().port });
