@@ -102,6 +102,7 @@ static void add_sandbox(struct silt_buf *b, const struct silt_sandbox *s, const 
 {
     const struct silt_sandbox_row *row = &s->row;
     bool running = s->state != SILT_SANDBOX_STOPPED; /* also while its processes are being ended */
+    bool born = running && s->state != SILT_SANDBOX_STARTING; /* until then the row tells of the incarnation before */
     char hostname[SILT_HOSTNAME_SIZE];
     silt_id_hostname(silt_slice_of(row->id), hostname);
     silt_json_open(b, '{');
@@ -115,9 +116,9 @@ static void add_sandbox(struct silt_buf *b, const struct silt_sandbox *s, const 
     add_text(b, "type", row->type);
     add_limits(b, &row->limits);
     add_usage(b, usage);
-    add_text(b, "incarnation", running ? row->incarnation : "");
+    add_text(b, "incarnation", born ? row->incarnation : "");
     add_time(b, "createdAt", row->created_ms);
-    add_time(b, "startedAt", running ? row->started_ms : 0);
+    add_time(b, "startedAt", born ? row->started_ms : 0);
     add_time(b, "lastUsedAt", row->used_ms);
     silt_json_key(b, SILT_LIT("labels"));
     silt_json_raw(b, row->labels != NULL ? silt_slice_of(row->labels) : SILT_LIT("{}"));

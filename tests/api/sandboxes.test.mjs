@@ -227,9 +227,14 @@ test('usage follows what the sandbox does', async t => {
 test('an idle sandbox goes to sleep, keeps its files and wakes as another incarnation', async t => {
 	const box = await daemon.box(t, { sleepAfter: '1s' });
 	assert.equal((await box.info()).sleepAfter, 1);
-	await box.out('echo kept > /workspace/file; X=gone');
-	const awake = await box.info();
+	const held = box.out('mkfifo /tmp/gate; read x < /tmp/gate; echo kept > /workspace/file; X=gone'); // awake, however long it takes to look
+	const awake = await until('it runs', async () => {
+		const info = await box.info();
+		return info.incarnation !== null && info;
+	});
 	assert.equal(awake.state, 'running');
+	await box.out('until [ -p /tmp/gate ]; do sleep 0.02; done; echo > /tmp/gate', { sessionId: 'other' });
+	await held;
 	const asleep = await until('it sleeps', async () => {
 		const info = await box.info();
 		return info.state === 'stopped' && info;
@@ -238,17 +243,29 @@ test('an idle sandbox goes to sleep, keeps its files and wakes as another incarn
 	assert.match(asleep.lastDeath.at, TIME);
 	assert.equal(asleep.incarnation, null);
 	assert.equal(asleep.usage.pids, 0);
-	assert.equal(await box.out('cat /workspace/file; echo [$X]'), 'kept\n[]\n');
-	const again = await box.info();
+	const woken = box.out('cat /workspace/file; echo [$X]; mkfifo /tmp/again; read x < /tmp/again');
+	const seen = []; // while it starts there is none
+	const again = await until('it runs again', async () => {
+		const info = await box.info();
+		seen.push(info.incarnation);
+		return info.incarnation !== null && info;
+	});
 	assert.equal(again.state, 'running');
 	assert.equal(typeof again.incarnation, 'string');
-	assert.notEqual(again.incarnation, awake.incarnation);
+	assert.ok(!seen.includes(awake.incarnation), 'of the one before nothing is told');
+	await box.out('until [ -p /tmp/again ]; do sleep 0.02; done; echo > /tmp/again', { sessionId: 'other' });
+	assert.equal(await woken, 'kept\n[]\n');
 });
 
 test('a sandbox does not sleep while a command runs', async t => {
 	const box = await daemon.box(t, { sleepAfter: 1 });
-	assert.equal(await box.out('sleep 3; echo done'), 'done\n');
+	const held = box.out('mkfifo /tmp/gate; touch /tmp/begun; read x < /tmp/gate; echo done');
+	await box.out('until [ -e /tmp/begun ]; do sleep 0.02; done', { sessionId: 'other' });
+	const begun = Date.now();
+	await until('three times the time to sleep', () => Date.now() - begun > 3_000);
 	assert.equal((await box.info()).state, 'running');
+	await box.out('echo > /tmp/gate', { sessionId: 'other' });
+	assert.equal(await held, 'done\n');
 });
 
 test('sleepAfter takes seconds, minutes and hours', async t => {
@@ -269,6 +286,6 @@ test('neighbours share nothing', async t => {
 
 test('a hundred ids at once all get their sandbox', async t => {
 	const boxes = await Promise.all(Array.from({ length: 100 }, () => daemon.box(t)));
-	const outs = await Promise.all(boxes.map(box => box.out('echo $HOSTNAME', {}, { deadline: 60_000 })));
+	const outs = await Promise.all(boxes.map(box => box.out('echo $HOSTNAME', {}, { deadline: 240_000 })));
 	assert.deepEqual(outs, boxes.map(box => `${box.id}\n`));
 });
