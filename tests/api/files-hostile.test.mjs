@@ -201,9 +201,13 @@ test('a thousand operations of all kinds leave no descriptor, process or file be
 		const { request } = i % 10 === 0 ? await halfUpload(box, `a/cut${i}`) : {};
 		request?.destroy();
 	});
-	await good(daemon.api('DELETE', url(box, 'a', '&recursive=true')));
-	assert.equal(await box.out('find /workspace -mindepth 1', { sessionId: SESSIONLESS }), '');
+	const left = () => box.out('find /workspace -mindepth 1', { sessionId: SESSIONLESS });
+	await until('nothing is left', async () => { // of an upload that was cut a moment ago there may be something yet
+		await daemon.api('DELETE', url(box, 'a', '&recursive=true'));
+		return await left() === '';
+	});
 	await daemon.settles(before);
+	assert.equal(await left(), '');
 });
 
 /** Pids inside of the workers. */
@@ -233,7 +237,7 @@ test('a guest that kills workers gets typed errors, and nothing half written', a
 	t.diagnostic(`${failures} of 400 writes were killed`);
 });
 
-test('a guest that stops workers gets typed timeouts', { timeout: 90_000 }, async t => {
+test('a guest that stops workers gets typed timeouts', async t => {
 	const box = await daemon.box(t);
 	await good(write(box, '/workspace/f', 'old'));
 	const uploads = [await halfUpload(box, '/workspace/f'), await halfUpload(box, '/workspace/g')];
@@ -252,8 +256,8 @@ test('a guest that stops workers gets typed timeouts', { timeout: 90_000 }, asyn
 		end.resume();
 	}
 	assert.equal((await good(read(box, '/workspace/f'))).content, 'old');
-	assert.equal(await box.out('ls -A /workspace', { sessionId: SESSIONLESS }), 'f\n');
-	await until('stopped workers are gone', async () => (await box.out(`for w in $(${WORKERS}); do grep State /proc/$w/status; done`, { sessionId: 'k' })).match(/T \(stopped/) === null, 10_000);
+	await until('nothing half written is left', async () => await box.out('ls -A /workspace', { sessionId: SESSIONLESS }) === 'f\n');
+	await until('stopped workers are gone', async () => (await box.out(`for w in $(${WORKERS}); do grep State /proc/$w/status; done`, { sessionId: 'k' })).match(/T \(stopped/) === null);
 });
 
 test('under a fork bomb files answer, or say why not', async t => {
@@ -262,7 +266,7 @@ test('under a fork bomb files answer, or say why not', async t => {
 	const stream = await box.open('bomb() { bomb | bomb & }; bomb; wait', { sessionId: SESSIONLESS });
 	stream.resume();
 	t.after(() => stream.destroy());
-	await until('the bomb went off', async () => (await box.info()).usage.pids >= 56, 30_000);
+	await until('the bomb went off', async () => (await box.info()).usage.pids >= 56);
 	await Promise.all(Array.from({ length: 20 }, async (_, i) => {
 		const answer = await within(60_000, 'an answer', i % 2 ? read(box, '/workspace/f', { sessionId: SESSIONLESS }) : write(box, `/workspace/n${i}`, 'x', { sessionId: SESSIONLESS }));
 		if (answer.status !== 200)
@@ -280,7 +284,7 @@ test('a full disk is told as such, and nothing half written is there', async t =
 	const answer = await box.api('POST', '/api/write', { path: '/workspace/f', content: large.subarray(0, 90 << 20).toString('base64'), encoding: 'base64' }, { deadline: 60_000 });
 	assert.deepEqual(refused(answer, 507, 'NO_SPACE'), { path: '/workspace/f', operation: 'file.write', cause: 'disk' });
 	assert.equal((await good(read(box, '/workspace/f'))).content, 'old');
-	assert.equal(await box.out('ls -A /workspace'), 'f\n');
+	await until('nothing half written is left', async () => await box.out('ls -A /workspace') === 'f\n');
 	await good(write(box, '/workspace/g', 'there is room again'));
 });
 
@@ -291,7 +295,7 @@ test('siltd killed in the middle of uploads leaves the old files and nothing els
 	const uploads = await Promise.all(Array.from({ length: 5 }, (_, i) => halfUpload(box, `/workspace/${i < 3 ? `f${i}` : `new${i}`}`)));
 	const pid = daemon.siltd();
 	process.kill(pid, 'SIGKILL');
-	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid) && !daemon.programs('siltd').includes(pid), 15_000);
+	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid) && !daemon.programs('siltd').includes(pid));
 	await daemon.healthy();
 	for (const { answer } of uploads)
 		assert.ok(await answer instanceof Error, 'the client saw the connection break');
@@ -311,10 +315,10 @@ test('who works on files when the sandbox is destroyed is told so', async t => {
 	const behind = Array.from({ length: 50 }, () => read(box, '/workspace/f'));
 	const uploads = await Promise.all(Array.from({ length: 20 }, (_, i) => halfUpload(box, `/workspace/u${i}`)));
 	assert.equal((await box.destroy()).destroyed, true);
-	for (const answer of await within(10_000, 'all answers', Promise.all(behind)))
+	for (const answer of await within(60_000, 'all answers', Promise.all(behind)))
 		refused(answer, 410, ['SESSION_DESTROYED', 'SESSION_TERMINATED']);
 	for (const { answer, request } of uploads) {
-		const end = await within(10_000, 'end of an upload', answer);
+		const end = await within(60_000, 'end of an upload', answer);
 		assert.ok(end instanceof Error || end.statusCode === 410, String(end.statusCode));
 		request.destroy();
 	}

@@ -56,7 +56,7 @@ async function digestOf(response) {
 	return { bytes, sha256: digest.digest('hex') };
 }
 
-test('1 GiB goes up and comes down whole, and costs the daemon next to nothing', { timeout: 600_000 }, async t => {
+test('1 GiB goes up and comes down whole, and costs the daemon next to nothing', async t => {
 	const box = await daemon.box(t, { limits: { diskMiB: 4096, memoryMiB: 1024 } });
 	await box.run('true');
 	let up;

@@ -161,7 +161,7 @@ test('a body that is cut off leaves the old file and nothing beside it', async (
 test('chunked uploads of unknown length arrive whole', async () => {
 	const dir = await folder();
 	const piece = randomBytes(100_000);
-	const answer = await within(30_000, 'upload', new Promise((resolve, reject) => {
+	const answer = await within(60_000, 'upload', new Promise((resolve, reject) => {
 		const request = http.request({ host: daemon.client.host, port: daemon.client.port, method: 'PUT', path: url(`${dir}/f`), headers: { authorization: `Bearer ${daemon.token}`, expect: '100-continue' } }, response => {
 			let text = '';
 			response.on('data', chunk => { text += chunk; }).on('end', () => resolve(JSON.parse(text)));
@@ -338,7 +338,7 @@ for (const [name, type, query] of [['tar', 'application/x-tar', '&format=tar'], 
 		assert.equal((await get(`${dir}/raw.tar`)).raw.toString(), 'just bytes');
 		const broken = await put(`${dir}/broken`, Buffer.from('this is no tar at all'.repeat(100)), { 'content-type': type });
 		assert.ok(broken.status >= 400 && broken.status < 600 && typeof broken.body.code === 'string', broken.raw.toString());
-		assert.ok(!(await box.out(`ls -A ${dir}`)).includes('silt'), 'nothing half made remains');
+		await until('nothing half made remains', async () => !(await box.out(`ls -A ${dir}`)).includes('silt'));
 		refused(await get(`${dir}/none`, {}, query), 404, 'FILE_NOT_FOUND');
 		refused(await get(`${dir}/raw.tar`, {}, query), 400, 'NOT_DIRECTORY');
 	});

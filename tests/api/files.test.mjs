@@ -6,7 +6,7 @@ import { SESSIONLESS } from '../lib/box.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused, TIME } from '../lib/expect.mjs';
 import { events } from '../lib/sse.mjs';
-import { within } from '../lib/wait.mjs';
+import { until, within } from '../lib/wait.mjs';
 
 let daemon;
 let box;
@@ -116,7 +116,7 @@ test('files of /proc are read, endless and dangerous ones do no harm', async () 
 	assert.match((await good('read', { path: '/proc/self/status', encoding: 'utf-8' })).content, /^Name:/);
 	assert.match((await good('read', { path: '/proc/mounts', encoding: 'utf-8' })).content, /proc/);
 	for (const path of ['/proc/self/mem', '/proc/1/mem', '/proc/kmsg', '/proc/self/fd/0', '/proc/1/root/etc/shadow', '/proc/self/exe']) {
-		const answer = await within(10_000, path, post('read', { path }));
+		const answer = await within(60_000, path, post('read', { path }));
 		assert.ok([200, 403, 404, 413, 500].includes(answer.status), `${path}: ${answer.status}`);
 	}
 	await good('exists', { path: '/etc/passwd' });
@@ -151,10 +151,13 @@ test('every failure of a read stream is an event', async () => {
 
 test('a stream of a file that grows all the time ends', async t => {
 	const own = await daemon.box(t);
-	await own.out('yes > /tmp/grows & for i in 1 2 3; do [ -s /tmp/grows ] && break; sleep 0.05; done', { sessionId: 'w' });
+	const size = 40 << 20; // more than is on its way at once, so that it grows before all of it is read
+	await own.out(`mkfifo /tmp/gate; yes | head -c ${size} > /tmp/grows; { read go < /tmp/gate; exec yes; } >> /tmp/grows &`, { sessionId: 'w' });
 	const response = await daemon.client.open('POST', `/sandboxes/${own.id}/api/read/stream`, { path: '/tmp/grows', sessionId: SESSIONLESS });
+	response.pause();
+	await own.out(`echo go > /tmp/gate; until [ $(stat -c %s /tmp/grows) -gt $((2 * ${size})) ]; do sleep 0.01; done`);
 	let last;
-	await within(30_000, 'end of the stream', (async () => {
+	await within(120_000, 'end of the stream', (async () => {
 		for await (const { data } of events(response))
 			last = data;
 	})());
@@ -334,8 +337,9 @@ test('relative paths begin where the session is', async () => {
 });
 
 test('a session that is busy keeps its files waiting, others go on', async () => {
-	await box.out('mkfifo /tmp/gate', { sessionId: 'other' });
-	const busy = box.out('cat /tmp/gate', { sessionId: 'busy' });
+	await box.out('mkfifo /tmp/gate /tmp/begun', { sessionId: 'other' });
+	const busy = box.out('echo > /tmp/begun; cat /tmp/gate', { sessionId: 'busy' });
+	await box.out('cat /tmp/begun', { sessionId: 'other' });
 	const waiting = good('exists', { path: '/etc', sessionId: 'busy' });
 	const first = await Promise.race([waiting.then(() => 'waiting'), good('exists', { path: '/etc', sessionId: 'other' }).then(() => 'other')]);
 	assert.equal(first, 'other');
@@ -350,17 +354,19 @@ test('a client that does not read what it asked for keeps no command waiting', a
 		const response = await daemon.client.open('POST', `/sandboxes/${box.id}/api/${route}`, body);
 		t.after(() => response.destroy());
 		response.pause();
-		await box.run('true', {}, { deadline: 10_000 });
+		await box.run('true', {}, { deadline: 60_000 });
 		response.destroy();
 	}
 });
 
 test('a session whose shell has exited is told once', async () => {
 	for (const [route, fields] of ALL.filter(([name]) => name !== 'exists')) {
-		await box.out('(sleep 0.05; kill -9 $$) & true', { sessionId: 'dying' });
-		let answer;
-		for (let i = 0; i < 200 && answer?.status !== 410; i++)
-			answer = await post(route, { path: '/etc/hostname', sessionId: 'dying', ...(route === 'write' ? { path: '/tmp/x' } : route === 'delete' ? { path: '/tmp/none' } : {}), ...fields });
+		await box.out('rm -f /tmp/die; mkfifo /tmp/die; { read x < /tmp/die; kill -9 $$; } & true', { sessionId: 'dying' });
+		await box.out('echo > /tmp/die', { sessionId: 'other' });
+		const answer = await until('the end of the shell', async () => {
+			const told = await post(route, { path: '/etc/hostname', sessionId: 'dying', ...(route === 'write' ? { path: '/tmp/x' } : route === 'delete' ? { path: '/tmp/none' } : {}), ...fields });
+			return told.status === 410 && told;
+		});
 		const context = refused(answer, 410, 'SESSION_TERMINATED');
 		assert.deepEqual([context.sessionId, context.exitCode], ['dying', 137]);
 	}
