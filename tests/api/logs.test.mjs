@@ -21,7 +21,7 @@ async function restartSiltd(meanwhile = () => {}) {
 	const pid = daemon.siltd();
 	process.kill(pid, 'SIGKILL');
 	await meanwhile();
-	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid) && !daemon.programs('siltd').includes(pid), 15_000);
+	await until('another siltd', () => daemon.programs('siltd').some(p => p !== pid) && !daemon.programs('siltd').includes(pid));
 	await daemon.healthy();
 }
 
@@ -141,10 +141,10 @@ test('a reader may leave and come back at any cursor: nothing is lost, nothing c
 
 test('a cursor behind the words of a timeout does not tell them twice', async t => {
 	const box = await daemon.box(t);
-	await runToEnd(box, 'echo x; sleep 1000', { processId: 'p', timeoutMs: 1_500 });
+	await runToEnd(box, 'echo x; sleep 1000', { processId: 'p', timeoutMs: 4_000 });
 	const events = (await collect(follow(box, 'p'))).all;
 	const remark = events.find(e => e.event === 'stderr');
-	assert.equal(remark.data.data, 'Command timed out after 1500ms\n');
+	assert.equal(remark.data.data, 'Command timed out after 4000ms\n');
 	assert.deepEqual((await collect(follow(box, 'p', `?cursor=${remark.data.cursor}`))).names, ['process_info', 'exit']);
 	assert.deepEqual((await collect(follow(box, 'p', `?cursor=${events[1].data.cursor}`))).names, ['process_info', 'stderr', 'exit']);
 });
@@ -230,7 +230,7 @@ test('hundreds of readers of a long log leave time for other sandboxes', async t
 	const other = await daemon.box(t);
 	await other.run('true');
 	await start(box, `yes ${'x'.repeat(30)} | head -c ${RING}; echo; echo written; sleep 1000`, { processId: 'p' });
-	await until('it is written', async () => (await logs(box, 'p')).stdout.endsWith('written\n'), 30_000);
+	await until('it is written', async () => (await logs(box, 'p')).stdout.endsWith('written\n'));
 	let over = false;
 	const waits = Promise.all(Array.from({ length: 300 }, () => daemon.api('GET', `/v1/sandboxes/${box.id}/processes/p/wait?for=line&text=nowhere&timeoutMs=4000`, undefined, { deadline: 60_000 })));
 	waits.finally(() => { over = true; });
@@ -241,7 +241,7 @@ test('hundreds of readers of a long log leave time for other sandboxes', async t
 	assert.ok((await waits).every(a => a.status === 200 && a.body.reached === false));
 });
 
-test('the thousand newest records are kept, the oldest finished ones go first', { timeout: 180_000 }, async t => {
+test('the thousand newest records are kept, the oldest finished ones go first', async t => {
 	const box = await daemon.box(t);
 	await start(box, 'sleep 1000', { processId: 'runs' });
 	const many = Array.from({ length: 1_010 }, (_, i) => `p${i}`);
@@ -254,7 +254,7 @@ test('the thousand newest records are kept, the oldest finished ones go first', 
 	assert.equal((await look(box, many.at(-1))).exitCode, 0);
 });
 
-test('128 MiB of logs are kept per sandbox', { timeout: 120_000 }, async t => {
+test('128 MiB of logs are kept per sandbox', async t => {
 	const box = await daemon.box(t);
 	for (let i = 0; i < 11; i++)
 		await runToEnd(box, 'head -c 17000000 /dev/zero | tr "\\0" x', { processId: `p${i}`, sessionId: SESSIONLESS });
@@ -267,7 +267,7 @@ test('a full disk costs output, not the process: the gap is told', async t => {
 	const box = await daemon.box(t, { limits: { diskMiB: 64 } });
 	await box.out('mkfifo /dev/shm/gate');
 	const line = '0123456789abcdef'.repeat(3) + '0123456789abcde';
-	await start(box, `read x < /dev/shm/gate; i=0; while [ $i -lt 3000 ]; do echo ${line}; i=$((i+1)); done; rm /workspace/fill; sync; sleep 0.3; echo the end`, { processId: 'p', sessionId: SESSIONLESS });
+	await start(box, `read x < /dev/shm/gate; i=0; while [ $i -lt 3000 ]; do echo ${line}; i=$((i+1)); done; rm /workspace/fill; sync; until head -c 1000000 /dev/zero > /workspace/room; do sleep 0.05; done 2> /dev/null; rm /workspace/room; echo the end`, { processId: 'p', sessionId: SESSIONLESS });
 	await box.exec('head -c 200000000 /dev/zero > /workspace/fill; sync', { sessionId: SESSIONLESS });
 	const no = refused(await box.api('POST', '/api/process/start', { command: 'true' }), 507, 'NO_SPACE');
 	assert.equal(no.command, 'true');
@@ -284,7 +284,7 @@ test('a full disk costs output, not the process: the gap is told', async t => {
 	assert.ok(body.truncated && body.stdout.startsWith(`[${dropped} bytes dropped]\n`));
 });
 
-test('siltd killed while twenty processes log: all still run and no line is missing', { timeout: 120_000 }, async t => {
+test('siltd killed while twenty processes log: all still run and no line is missing', async t => {
 	const box = await daemon.box(t);
 	for (let i = 0; i < 20; i++)
 		await start(box, `i=0; while [ ! -e /tmp/stop ]; do echo $i; i=$((i+1)); sleep 0.01; done; exit ${i}`, { processId: `p${i}`, sessionId: i % 2 ? SESSIONLESS : 's' });
@@ -332,7 +332,7 @@ test('a process can be killed, waited for and read to its end after a restart of
 test('logs and exit codes are there while the sandbox sleeps, and reading does not wake it', async t => {
 	const box = await daemon.box(t, { sleepAfter: 1 });
 	await runToEnd(box, 'echo kept; echo err >&2; exit 6', { processId: 'p' });
-	await until('it sleeps', async () => (await box.info()).state === 'stopped', 15_000);
+	await until('it sleeps', async () => (await box.info()).state === 'stopped');
 	assert.equal((await look(box, 'p')).exitCode, 6);
 	assert.deepEqual((await list(box)).map(p => p.id), ['p']);
 	const body = await logs(box, 'p');
@@ -360,7 +360,7 @@ test('a sandbox that crashes takes its processes along; what they said is kept',
 	assert.equal((await logs(box, 'p')).stdout, 'said\n');
 });
 
-test('records and logs survive an end of the whole instance', { timeout: 60_000 }, async () => {
+test('records and logs survive an end of the whole instance', async () => {
 	const first = await startDaemon();
 	const box = await first.box(undefined, { id: 'survivor' });
 	await runToEnd(box, 'echo done; exit 2', { processId: 'done' });
@@ -388,7 +388,7 @@ test('a destroyed sandbox takes records and logs along', async t => {
 	await stream.next();
 	const reading = collect(stream);
 	await box.destroy();
-	const { data } = (await within(10_000, 'end of the stream', reading)).all.at(-1);
+	const { data } = (await within(60_000, 'end of the stream', reading)).all.at(-1);
 	assert.deepEqual([data.type, data.status, data.cause], ['exit', 'error', 'destroyed']);
 	assert.deepEqual(await list(box), []);
 	await box.run('true');
