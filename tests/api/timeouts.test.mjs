@@ -125,13 +125,13 @@ test('ten timeouts in a row leave one usable shell', async t => {
 	assert.equal(await box.out('echo $X'), 'kept\n');
 	await until('no process left behind', () => daemon.marked('1000.41').length === 0);
 	const bashes = async () => (await box.out('grep -l "^bash" /proc/[0-9]*/comm 2>/dev/null | wc -l', { sessionId: SESSIONLESS })).trim();
-	assert.ok(Number(await bashes()) <= 3, 'no spare shells pile up');
+	await until('no spare shells pile up', async () => Number(await bashes()) <= 3);
 });
 
 test('a command that ends in time is not touched by its timeout', async t => {
 	const box = await daemon.box(t);
-	assert.equal(await box.out('echo quick; sleep 1000.51 & disown', { timeoutMs: 2_000 }), 'quick\n');
-	await box.out('sleep 2.3');
+	assert.equal(await box.out('echo quick; sleep 1000.51 & disown', { timeoutMs: 4_000 }), 'quick\n');
+	await box.out('sleep 4.5');
 	assert.equal(daemon.marked('1000.51').length, 1);
 });
 
@@ -156,47 +156,47 @@ test('bad timeouts are refused', async t => {
 
 test('a sessionless timeout is an ordinary result with 124', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run('echo before; sleep 1000.61', { sessionId: SESSIONLESS, timeoutMs: 1_500 });
+	const body = await box.run('echo before; sleep 1000.61', { sessionId: SESSIONLESS, timeoutMs: 4_000 });
 	assert.equal(body.exitCode, 124);
 	assert.equal(body.success, false);
 	assert.equal(body.stdout, 'before\n');
-	assert.match(body.stderr, /^Command timed out after 1500ms\n?$/);
+	assert.match(body.stderr, /^Command timed out after 4000ms\n?$/);
 	assert.deepEqual(daemon.marked('1000.61'), []);
 });
 
 test('the sentence about the timeout follows what was on stderr', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run('printf oops >&2; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 1_500 });
-	assert.match(body.stderr, /^oops\nCommand timed out after 1500ms\n?$/);
+	const body = await box.run('printf oops >&2; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 4_000 });
+	assert.match(body.stderr, /^oops\nCommand timed out after 4000ms\n?$/);
 });
 
 test('a sessionless command that ignores SIGTERM is killed all the same', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run("trap '' TERM; (setsid sleep 1000.62 &); while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 1_500 });
+	const body = await box.run("trap '' TERM; (setsid sleep 1000.62 &); while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 4_000 });
 	assert.equal(body.exitCode, 124);
 	assert.deepEqual(daemon.marked('1000.62'), []);
 });
 
 test('a sessionless command may clean up when it is told to end', async t => {
 	const box = await daemon.box(t);
-	const body = await box.run("trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 1_500 });
+	const body = await box.run("trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.05; done", { sessionId: SESSIONLESS, timeoutMs: 4_000 });
 	assert.equal(body.exitCode, 124);
 	assert.equal(body.stdout, 'cleaned\n');
 });
 
 test('a sessionless stream says its timeout on stderr and completes with 124', async t => {
 	const box = await daemon.box(t);
-	const end = await collect(box.stream('echo a; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 1_500 }));
+	const end = await collect(box.stream('echo a; sleep 1000', { sessionId: SESSIONLESS, timeoutMs: 4_000 }));
 	assert.equal(end.exitCode, 124);
 	assert.equal(end.stdout, 'a\n');
-	assert.equal(end.stderr, 'Command timed out after 1500ms\n');
+	assert.equal(end.stderr, 'Command timed out after 4000ms\n');
 });
 
 test('a stream in a session keeps its timeoutMs too, and the session goes on', async t => {
 	const box = await daemon.box(t);
 	await box.run('X=kept');
-	const end = await collect(box.stream('echo $X; sleep 30; echo later', { timeoutMs: 1_500 }));
-	assert.deepEqual([end.stdout, end.stderr, end.exitCode], ['kept\n', 'Command timed out after 1500ms\n', 124]);
+	const end = await collect(box.stream('echo $X; sleep 30; echo later', { timeoutMs: 4_000 }));
+	assert.deepEqual([end.stdout, end.stderr, end.exitCode], ['kept\n', 'Command timed out after 4000ms\n', 124]);
 	assert.equal(await box.out('echo $X'), 'kept\n');
 });
 
@@ -212,7 +212,7 @@ test('a state that could not be written whole is not loaded: the session begins 
 
 /* A sandbox whose first process is stopped from outside while `use` waits for it. */
 async function standsStill(t, use) {
-	const impatient = await startDaemon({ flags: { 'agent.deadline_ms': 2000 } });
+	const impatient = await startDaemon({ flags: { 'agent.deadline_ms': 6_000 } });
 	const box = await impatient.box(t);
 	t.after(() => impatient.stop());
 	await box.out('echo kept > /workspace/file; X=gone', { sessionId: 's' });
@@ -243,8 +243,8 @@ test('a sandbox that stands still under a command fails it in time, and the next
 	}));
 
 test('a silent command is not taken for a sandbox that stands still', async t => {
-	const impatient = await startDaemon({ flags: { 'agent.deadline_ms': 1000 } });
+	const impatient = await startDaemon({ flags: { 'agent.deadline_ms': 3_000 } });
 	const box = await impatient.box(t);
 	t.after(() => impatient.stop());
-	assert.equal(await box.out('sleep 3; echo done'), 'done\n');
+	assert.equal(await box.out('sleep 8; echo done'), 'done\n');
 });
