@@ -41,7 +41,7 @@ async function killAndWait(name, d = daemon) {
 	const old = d.programs(name);
 	for (const pid of old)
 		process.kill(pid, 'SIGKILL');
-	await until(`another ${name}`, () => d.programs(name).filter(pid => !old.includes(pid)).length === old.length, 15_000);
+	await until(`another ${name}`, () => d.programs(name).filter(pid => !old.includes(pid)).length === old.length);
 	await d.healthy();
 }
 
@@ -157,7 +157,7 @@ test('what the operator opened can be allowed, and is reached', async t => {
 	await refuses(box, get('10.1.2.3'));
 });
 
-test('1,024 rules are taken, more are not, and a million change nothing', { timeout: 120_000 }, async t => {
+test('1,024 rules are taken, more are not, and a million change nothing', async t => {
 	const box = await allowing(t, 'www.example.test');
 	const rules = n => Array.from({ length: n }, (_, i) => `h${i}.example.test`);
 	for (const n of [1_025, 1_000_000]) {
@@ -182,7 +182,7 @@ test('a policy that is not one is refused and the old one stays', async t => {
 	assert.match(await box.out(web('www.example.test')), /world/);
 });
 
-test('the first command of a new sandbox meets its policy, never a refusal or an open network', { timeout: 120_000 }, async t => {
+test('the first command of a new sandbox meets its policy, never a refusal or an open network', async t => {
 	await Promise.all(Array.from({ length: 12 }, async (_, i) => {
 		const box = await daemon.box(t, { network: { mode: 'allow', allow: ['www.example.test', ECHO] }, ephemeral: i % 2 === 0 }); // ephemeral ones are never ready beforehand
 		assert.match(await box.out(`${web('www.example.test')} && (${get('four.example.test')} && echo OPEN || true)`), /^world [^\n]*\n$/);
@@ -192,7 +192,7 @@ test('the first command of a new sandbox meets its policy, never a refusal or an
 	}));
 });
 
-test('a policy outlives siltd, the sandbox\'s processes and the whole daemon', { timeout: 120_000 }, async t => {
+test('a policy outlives siltd, the sandbox\'s processes and the whole daemon', async t => {
 	const own = await startDaemon({ flags: FLAGS });
 	const box = await own.box(null, { network: { mode: 'allow', allow: ['www.example.test', ECHO] } });
 	const holds = async b => {
@@ -293,7 +293,7 @@ test('from allow to none every connection breaks off', async t => {
 	assert.match((await waits).stdout, /^1 /);
 });
 
-test('without silt-proxy a sandbox starts closed after some seconds, and is raised when there is one', { timeout: 60_000 }, async t => {
+test('without silt-proxy a sandbox starts closed after some seconds, and is raised when there is one', async t => {
 	const signal = name => daemon.programs('silt-proxy').forEach(pid => process.kill(pid, name));
 	signal('SIGSTOP');
 	let box;
@@ -306,12 +306,14 @@ test('without silt-proxy a sandbox starts closed after some seconds, and is rais
 	await until('it is raised', async () => (await box.run(`(${dial(5)}; ${talk(5, 'one')})`)).stdout === 'one\n');
 });
 
-test('the list of what was refused has an end', { timeout: 60_000 }, async t => {
+test('the list of what was refused has an end', async t => {
 	const box = await allowing(t, 'www.example.test');
-	await box.run('for i in $(seq 300); do getent ahostsv4 h$i.other.test; done', { timeoutMs: 50_000 });
-	const { refused, counters } = (await network(box)).body;
+	await box.run('for i in $(seq 300); do getent ahostsv4 h$i.other.test; done', { timeoutMs: 240_000 }, { deadline: 240_000 });
+	const { refused } = await until('all are counted', async () => {
+		const { body } = await network(box);
+		return body.counters.refused >= 300 && body;
+	});
 	assert.ok(refused.length <= 256, `${refused.length}`);
-	assert.ok(counters.refused >= 300, `${counters.refused}`);
 	assert.ok(refused.every((r, i) => i === 0 || Date.parse(r.lastAt) <= Date.parse(refused[i - 1].lastAt)), 'the latest first');
 });
 
@@ -325,7 +327,7 @@ test('many changes at once end in one of them, whole', async t => {
 		assert.equal((await box.run(web(name))).exitCode === 0, mode === 'public' || allow.includes(name), `${name} in ${mode} ${allow}`);
 });
 
-test('the next owner of a link\'s number inherits nothing', { timeout: 240_000 }, async t => {
+test('the next owner of a link\'s number inherits nothing', async t => {
 	const small = await startDaemon({ flags: { ...FLAGS, 'network.ipv4': '10.210.7.0/24', workers: 1, 'pool.sandboxes': 0 } });
 	t.after(() => small.stop());
 	const first = await small.box(null, { network: { mode: 'allow', allow: [ECHO, 'www.example.test'] } });

@@ -53,8 +53,8 @@ async function many(count) {
 
 async function killed(name, pid) {
 	process.kill(pid, 'SIGKILL');
-	await until(`the end of ${name} ${pid}`, () => !daemon.programs(name).includes(pid), 15_000);
-	await until(`another ${name}`, () => daemon.programs(name).length > 0, 15_000);
+	await until(`the end of ${name} ${pid}`, () => !daemon.programs(name).includes(pid));
+	await until(`another ${name}`, () => daemon.programs(name).length > 0);
 	await daemon.healthy();
 }
 
@@ -65,7 +65,7 @@ const isAtRest = async () => {
 	await until('the network as before', () => JSON.stringify(now = network()) === JSON.stringify(networkAtRest), 60_000).catch(() => assert.deepEqual(now, networkAtRest));
 };
 
-test(`${SANDBOXES} sandboxes with open connections leave nothing`, { timeout: 300_000 }, async () => {
+test(`${SANDBOXES} sandboxes with open connections leave nothing`, async () => {
 	await many(20);
 	atRest = await daemon.atRest();
 	await until('the network at rest', () => network().connections + network().counted + network().host.tracked === 0, 60_000);
@@ -74,7 +74,7 @@ test(`${SANDBOXES} sandboxes with open connections leave nothing`, { timeout: 30
 	await isAtRest();
 });
 
-test('nor when any of our processes is killed meanwhile', { timeout: 300_000 }, async () => {
+test('nor when any of our processes is killed meanwhile', async () => {
 	const roles = ['siltd', 'silt-proxy', ...daemon.programs('silt-priv').map((_, i) => `silt-priv ${i}`)];
 	for (const role of roles) {
 		const [name, i = 0] = role.split(' ');
@@ -94,7 +94,7 @@ test('a machine whose instance was killed, or has ended, remembers none of its c
 	await open(first);
 	assert.equal(tracked(), 2);
 	process.kill(first.pid, 'SIGKILL');
-	await until('its link goes', () => !ip('-brief', 'link').includes('tlost-up'), 10_000);
+	await until('its link goes', () => !ip('-brief', 'link').includes('tlost-up'));
 	const second = await startDaemon({ home: first.home });
 	assert.equal(tracked(), 0);
 	await open(second);

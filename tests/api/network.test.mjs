@@ -27,7 +27,7 @@ const forwarding = name => fs.readFileSync(`/proc/sys/net/ipv4/conf/${name}/forw
 
 async function killAndWait(name, pid) {
 	process.kill(pid, 'SIGKILL');
-	await until(`another ${name}`, () => daemon.programs(name).some(p => p !== pid) && !daemon.programs(name).includes(pid), 15_000);
+	await until(`another ${name}`, () => daemon.programs(name).some(p => p !== pid) && !daemon.programs(name).includes(pid));
 	await daemon.healthy();
 }
 
@@ -239,7 +239,7 @@ test('after kill -9 of silt-super the link goes by itself and the next start rem
 	const box = await first.box();
 	assert.match(await box.out(get(PUBLIC[4])), /world/);
 	process.kill(first.pid, 'SIGKILL');
-	await until('the link of a dead instance goes', () => !link(), 10_000);
+	await until('the link of a dead instance goes', () => !link());
 	assert.match(tables(), /silt_tkill/);
 	const second = await startDaemon({ home: first.home });
 	assert.ok(link());
