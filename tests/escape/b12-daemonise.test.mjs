@@ -14,10 +14,10 @@ const HIDE = `(setsid sleep ${MARKS[0]} &); (setsid sh -c '(setsid sleep ${MARKS
 export async function attack(box, daemon) {
 	const left = {};
 	for (const sessionId of ['s', SESSIONLESS]) {
-		const call = box.exec(HIDE, { sessionId, timeoutMs: 3_000 });
+		const call = box.exec(HIDE, { sessionId, timeoutMs: 8_000 });
 		await until('all are hidden', () => MARKS.every(mark => daemon.marked(mark).length === 1));
 		await call;
-		await until('empty', () => MARKS.every(mark => daemon.marked(mark).length === 0), 5_000).catch(() => {});
+		await until('empty', () => MARKS.every(mark => daemon.marked(mark).length === 0), 10_000).catch(() => {});
 		left[sessionId] = MARKS.flatMap(mark => daemon.marked(mark)).length;
 		if (left[sessionId] > 0)
 			break; // they are still there: a second round would count them again
@@ -34,6 +34,6 @@ bothWays('B12 daemonising away from a timeout', {
 		await until('all run', () => MARKS.every(mark => daemon.marked(mark).length === 1));
 		await box.destroy();
 		assert.deepEqual([...MARKS, '1000.1204'].flatMap(mark => daemon.marked(mark)), [], 'a destroy answers when the sandbox is empty');
-		assert.deepEqual(processesOf(daemon.instance).filter(p => p.state === 'Z'), [], 'no zombies');
+		await until('no zombies', () => processesOf(daemon.instance).every(p => p.state !== 'Z')); // one that ends at this moment is none
 	},
 });

@@ -14,11 +14,11 @@ after(() => internet.stop());
 /** A datagram, or a ping, that is echoed. */
 const echo = (address, ping) => {
 	const [family, protocol, first] = address.includes(':') ? ['AF_INET6', 58, 128] : ['AF_INET', 1, 8];
-	return `python3 -c 'import socket; s = socket.socket(socket.${family}, socket.SOCK_DGRAM, ${ping ? protocol : 0}); s.settimeout(5); s.connect(("${address}", 7)); s.send(bytes([${first}, 0, 0, 0, 0, 0, 0, 1])); s.recv(1)'`;
+	return `python3 -c 'import socket; s = socket.socket(socket.${family}, socket.SOCK_DGRAM, ${ping ? protocol : 0}); s.settimeout(20); s.connect(("${address}", 7)); s.send(bytes([${first}, 0, 0, 0, 0, 0, 0, 1])); s.recv(1)'`;
 };
 const WAYS = {
 	tcp4: get(PUBLIC[4]), tcp6: get(PUBLIC[6]), udp4: echo(PUBLIC[4]), udp6: echo(PUBLIC[6]),
-	ping4: echo(PUBLIC[4], true), ping6: echo(PUBLIC[6], true), names: 'timeout 5 getent ahosts www.example.test',
+	ping4: echo(PUBLIC[4], true), ping6: echo(PUBLIC[6], true), names: 'timeout 20 getent ahosts www.example.test',
 };
 
 export async function attack(box) {

@@ -14,8 +14,8 @@ after(() => internet.stop());
 const SPELLED = ['0xa9fea9fe', '2852039166', '0251.0376.0251.0376', '::ffff:169.254.169.254', '::ffff:a9fe:a9fe', 'metadata.example.test', 'metadata6.example.test'];
 const WAYS = {
 	...Object.fromEntries([...CLOSED, ...SPELLED].map(way => [way, `(${get(way)}) 2>&1`])),
-	redirect: `curl -sS -L -m 5 http://${PUBLIC[4]}/to/169.254.169.254 2>&1`,
-	redirect6: `curl -sS -L -m 5 'http://[${PUBLIC[6]}]/to/[fd00:ec2::254]' 2>&1`,
+	redirect: `curl -sS -L -m 20 http://${PUBLIC[4]}/to/169.254.169.254 2>&1`,
+	redirect6: `curl -sS -L -m 20 'http://[${PUBLIC[6]}]/to/[fd00:ec2::254]' 2>&1`,
 };
 
 export async function attack(box) {

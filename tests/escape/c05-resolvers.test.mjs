@@ -16,7 +16,7 @@ after(() => services.stop());
 export async function attack(box) {
 	await box.out('getent ahosts www.example.test');
 	const resolvers = Object.values(DNS_ELSEWHERE).map(server => ({ name: 'secret.evil.test', server }));
-	const answers = await ask(box, [...resolvers, ...resolvers.map(one => ({ ...one, way: 'tcp' })), { name: 'secret.local', server: '224.0.0.251', port: 5353 }, { name: 'secret.local', server: 'ff0e::fb', port: 5353 }]);
+	const answers = await ask(box, [...resolvers, ...resolvers.map(one => ({ ...one, way: 'tcp' })), { name: 'secret.local', server: '224.0.0.251', port: 5353, wait: 5 }, { name: 'secret.local', server: 'ff0e::fb', port: 5353, wait: 5 }]);
 	const said = await talk(box, [4, 6].flatMap(family => [
 		{ name: `tls${family}`, to: [DNS_ELSEWHERE[family], 853], tls: 'dns.example.test', send: [request('dns.example.test')] },
 		{ name: `https${family}`, to: [DNS_ELSEWHERE[family], 443], tls: 'dns.example.test', send: [request('dns.example.test')] },

@@ -17,7 +17,7 @@ test('no program of an ordinary build knows SILT_WITHOUT', () => {
 test('a build for tests refuses a protection it does not know', () => {
 	assert.ok(process.env.SILT_UNSAFE_BUILD, 'SILT_UNSAFE_BUILD names a build made with -Dunsafe_tests=true');
 	const program = path.join(process.env.SILT_UNSAFE_BUILD, 'silt-super');
-	const end = spawnSync(program, ['--state=/nonexistent/silt', '--instance=twout'], { env: { SILT_WITHOUT: 'no_such_protection' }, timeout: 10_000, encoding: 'utf8' });
+	const end = spawnSync(program, ['--state=/nonexistent/silt', '--instance=twout'], { env: { SILT_WITHOUT: 'no_such_protection' }, timeout: 60_000, encoding: 'utf8' });
 	assert.ok(end.status !== 0 && end.status !== null, 'it ends with an error');
 	assert.match(end.stderr + end.stdout, /no_such_protection/);
 });
