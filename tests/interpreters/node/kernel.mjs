@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { within } from '../../lib/wait.mjs';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 const PUMP_MS = 2;
 const FOLDER = join(process.env.SILT_BUILD ?? new URL('../../../build', import.meta.url).pathname, 'interpreters/node');
 

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { within } from '../../lib/wait.mjs';
 import { Kernel } from './kernel.mjs';
 
-const ended = kernel => within(10_000, 'the end of the process', kernel.ended);
+const ended = kernel => within(60_000, 'the end of the process', kernel.ended);
 
 test('cwd and environment are those of the context', async t => {
 	const kernel = await Kernel.start(t, { cwd: '/usr', env: { NAME: 'välue', TZ: 'Asia/Tokyo' } });
