@@ -139,6 +139,7 @@ for (const name of ['caddy', 'nginx']) {
 			assert.equal(direct.body.headers['x-forwarded-proto'], 'https');
 			const browser = await openBrowser(t, { home: path.join(home, 'browser'), authority: path.join(authority.folder, 'ca.pem') });
 			const page = await browser.newPage();
+			page.setDefaultTimeout(SLOW_MS);
 			await page.goto(`${api.url.origin}/sandboxes/${box.id}/terminal`, { timeout: SLOW_MS });
 			await page.fill('input[type=password]', daemon.token);
 			await page.press('input[type=password]', 'Enter');

@@ -59,7 +59,7 @@ test('guesses wake nobody, and are answered alike whether the sandbox exists or 
 	const asleep = await daemon.box(t, { sleepAfter: '1s' });
 	await expose(asleep, 8000, { token: 'rightsecret' });
 	await asleep.out('true');
-	await until('sleep', async () => (await asleep.info()).state === 'stopped', 30_000);
+	await until('sleep', async () => (await asleep.info()).state === 'stopped');
 	const answers = [];
 	for (const [id, token] of [[asleep.id, 'wrongsecret'], [asleep.id, 'rightsecre'], [asleep.id, 'rightsecrets'], ['never-made', 'rightsecret'], [box.id, 'wrongsecret']]) {
 		const { status, headers, raw } = await visit(label(8000, id, token));

@@ -15,13 +15,22 @@ let daemon;
 before(async () => { daemon = await startDaemon({ flags: { 'preview.wait_ms': 120_000 } }); });
 after(() => daemon?.stop());
 
-async function started(t, on = daemon, options = {}) {
-	const box = await on.box(t, options);
-	await serve(box, 8000, { loose: 'sleepAfter' in options });
+async function started(t) {
+	const box = await daemon.box(t, {});
+	await serve(box, 8000);
 	const preview = await expose(box, 8000);
 	t.after(() => preview.close());
 	assert.equal((await preview.get('/who', { deadline: 120_000 })).body, box.id);
 	return { box, preview };
+}
+
+/** A command that keeps the sandbox awake, however long a test takes, until the function that comes back is called. */
+function keepAwake(box) {
+	const running = box.out('mkfifo /tmp/awake; read x < /tmp/awake', { sessionId: 'awake' }, { deadline: 300_000 });
+	return async () => {
+		await box.out('until [ -p /tmp/awake ]; do sleep 0.02; done; echo > /tmp/awake', { sessionId: 'release' });
+		await running;
+	};
 }
 
 /** One visitor of each kind, in the middle of it. */
@@ -67,7 +76,7 @@ const nothingLeft = before => until('nothing is left open', () => open().every((
 test('a sandbox that is killed: who waits is told, who reads is cut, and the next one serves', async t => {
 	const { box, preview } = await started(t);
 	preview.close();
-	daemon.client.close();
+	await daemon.atRest(); // ready sandboxes are made in the background, and have descriptors too
 	const before = open();
 	const held = await visitors(preview);
 	process.kill(await box.init(), 'SIGKILL');
@@ -82,8 +91,7 @@ test('a sandbox that is killed: who waits is told, who reads is cut, and the nex
 
 test('a sandbox that is destroyed: the same, and its URL leads nowhere', async t => {
 	const box = await daemon.box(undefined, {});
-	await daemon.api('GET', '/healthz');
-	daemon.client.close();
+	await daemon.atRest();
 	const before = open();
 	await serve(box, 8000);
 	const preview = await expose(box, 8000);
@@ -160,9 +168,14 @@ test('a sandbox that stays frozen: after the time for silence everybody is told 
 });
 
 test('a visitor keeps its sandbox awake; one that sleeps is woken by the next', async t => {
-	const { box, preview } = await started(t, daemon, { sleepAfter: '1s' });
+	const box = await daemon.box(t, { sleepAfter: '1s' });
+	const release = keepAwake(box);
+	await serve(box, 8000, { loose: true });
+	const preview = await expose(box, 8000);
+	t.after(() => preview.close());
 	const socket = await preview.raw('GET /ws', UPGRADE);
 	await socket.received(/101 Switching/, WAIT);
+	await release();
 	const began = Date.now();
 	await until('three times the time to sleep', () => Date.now() - began > 3_000, WAIT);
 	socket.send('awake\n');

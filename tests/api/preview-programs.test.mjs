@@ -47,7 +47,7 @@ import.meta.hot.accept('./text.js', fresh => show(fresh.text));
 	return expose(sandbox, 5173);
 }
 
-test('a page of a Vite dev server changes in the browser when its file does, without being loaded again', { timeout: 300_000 }, async t => {
+test('a page of a Vite dev server changes in the browser when its file does, without being loaded again', async t => {
 	const site = await startVite(box);
 	t.after(() => site.close());
 	const browser = await openBrowser(t);

@@ -86,7 +86,7 @@ async function say(raw, text, pieces) {
 
 for (const name of ['node', 'nginx'])
 	for (const pieces of [1, 2])
-		test(`${name} sees what was sent and nothing else, in ${pieces === 1 ? 'one piece' : 'pieces'}`, { timeout: 300_000 }, async () => {
+		test(`${name} sees what was sent and nothing else, in ${pieces === 1 ? 'one piece' : 'pieces'}`, async () => {
 			const { preview, seen } = upstreams[name];
 			const { host } = preview;
 			const { refused } = requests({ host, get: '/fine', path: '/post' });

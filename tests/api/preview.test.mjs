@@ -7,11 +7,11 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { expose, serve } from '../lib/preview.mjs';
 import { until, within } from '../lib/wait.mjs';
 
-const WAIT = 30_000;
+const WAIT = 120_000;
 let daemon, box, preview;
 
 before(async () => {
-	daemon = await startDaemon();
+	daemon = await startDaemon({ flags: { 'preview.wait_ms': WAIT } });
 	box = await daemon.box();
 	await serve(box, 8000); // on 127.0.0.1 only
 	preview = await expose(box, 8000);
@@ -224,7 +224,7 @@ test('a request waits until the service listens', async t => {
 	const other = await daemon.box(t, {});
 	const late = await expose(other, 8001);
 	t.after(() => late.close());
-	const answer = late.get('/early-bird');
+	const answer = late.get('/early-bird', { deadline: WAIT });
 	await serve(other, 8001, { delay: 3_000, address: '0.0.0.0' });
 	assert.equal((await within(WAIT, 'the answer', answer)).body, 'hello from /early-bird');
 });
@@ -302,7 +302,8 @@ test('what ends with its port or its sandbox is cut, and another one is never an
 	assert.equal((await second.get('/')).status, 404);
 });
 
-test('nothing of a sandbox that is being destroyed is exposed', async t => {
+/** Exposes a port while its sandbox is being destroyed; whether it still was. */
+async function exposedLate(t) {
 	const other = await daemon.box();
 	await serve(other, 8000);
 	const made = await expose(other, 8000);
@@ -311,17 +312,25 @@ test('nothing of a sandbox that is being destroyed is exposed', async t => {
 	const [pid] = daemon.programs('silt-preview');
 	const where = `/v1/sandboxes/${other.id}/ports`;
 	let ended = false;
-	process.kill(pid, 'SIGSTOP'); // it is asked to cut the visitors, and destroy waits for it
+	process.kill(pid, 'SIGSTOP'); // it is asked to cut the visitors, and destroy waits for it, two seconds at most
 	try {
 		const gone = other.destroy().then(() => { ended = true; });
-		await until('it is being destroyed', async () => (await daemon.api('GET', where)).body.count === 0, WAIT);
+		await until('it is being destroyed', async () => (await daemon.api('GET', where)).body.count !== 1, WAIT);
 		const late = await daemon.api('POST', where, { port: 8001 });
-		assert.ok(!ended);
+		const inTime = !ended;
 		assert.equal(late.status, 404, late.raw.toString());
 		await gone;
+		return inTime;
 	} finally {
 		process.kill(pid, 'SIGCONT');
 	}
+}
+
+test('nothing of a sandbox that is being destroyed is exposed', async t => {
+	let inTime = false;
+	for (let tries = 0; tries < 5 && !inTime; tries++) // a busy machine may be too late
+		inTime = await exposedLate(t);
+	assert.ok(inTime);
 });
 
 test('siltd may die: what passes goes on, and new requests wait for the next', async () => {

@@ -163,6 +163,7 @@ test('curl and chromium trust it by its authority, and nothing else does', async
 	assert.equal(stranger.code, 60, stranger.error);
 	const browser = await openBrowser(t, { authority: place('ca.pem'), home: path.join(home, 'trusting') });
 	const page = await browser.newPage();
+	page.setDefaultTimeout(SLOW_MS);
 	await page.goto(preview.body.url, { timeout: SLOW_MS });
 	assert.equal(await page.textContent('body'), 'hello from /');
 	assert.equal(await page.evaluate('isSecureContext'), true);
