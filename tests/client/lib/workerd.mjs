@@ -88,7 +88,7 @@ class Server {
 
 	async stop(signal = 'SIGTERM') {
 		this.#child.kill(signal);
-		const slow = setTimeout(() => this.#child.kill('SIGKILL'), 20_000);
+		const slow = setTimeout(() => this.#child.kill('SIGKILL'), 90_000);
 		await this.exited;
 		clearTimeout(slow);
 		try {

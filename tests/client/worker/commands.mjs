@@ -108,7 +108,7 @@ export async function variablesOfTheSandboxReachNewSessions(sandbox) {
 	await sandbox.setEnvVars({ WIDE: 'everywhere' });
 	assert.equal((await (await sandbox.createSession({ id: 'fresh' })).exec('echo $WIDE')).stdout, 'everywhere\n');
 	const process = await sandbox.startProcess('echo $WIDE');
-	await process.waitForExit(20_000);
+	await process.waitForExit(60_000);
 	assert.equal((await process.getLogs()).stdout, 'everywhere\n');
 }
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { parseSSEStream } from '@cloudflare/sandbox';
 
-const MS = 30_000;
+const MS = 90_000;
 
 /** Fails when it takes too long. */
 export function within(what, promise, ms = MS) {

@@ -12,7 +12,7 @@ export async function startProcess(sandbox) {
 	assert.equal((await sandbox.listProcesses()).find(p => p.id === 'mine')?.status, 'running');
 	assert.equal((await sandbox.getProcess('mine')).command, 'echo "begun $A $PWD"; sleep 60');
 	assert.ok(process.startTime instanceof Date);
-	assert.equal((await process.waitForLog('begun', 20_000)).line.trim(), 'begun 1 /tmp');
+	assert.equal((await process.waitForLog('begun', 60_000)).line.trim(), 'begun 1 /tmp');
 	assert.equal(await sandbox.getProcess('nobody'), null);
 	assert.equal(await process.getStatus(), 'running');
 }
@@ -24,32 +24,32 @@ export async function processCallbacks(sandbox) {
 
 export async function waitForLog(sandbox) {
 	const process = await sandbox.startProcess('echo starting; sleep 0.2; echo "ready on 8080"; sleep 60');
-	const { line, match } = await within('the log', process.waitForLog(/ready on (\d+)/, 20_000));
+	const { line, match } = await within('the log', process.waitForLog(/ready on (\d+)/, 60_000));
 	assert.deepEqual([line.trim(), match?.[1]], ['ready on 8080', '8080']);
 	await rejects(process.waitForLog('never', 300), 'PROCESS_READY_TIMEOUT');
 	const short = await sandbox.startProcess('echo over');
-	await rejects(short.waitForLog('never', 20_000), 'PROCESS_EXITED_BEFORE_READY');
+	await rejects(short.waitForLog('never', 60_000), 'PROCESS_EXITED_BEFORE_READY');
 }
 
 export async function waitForPort(sandbox) {
 	const process = await sandbox.startProcess('sleep 0.3; exec python3 -m http.server 8123');
-	await process.waitForPort(8123, { timeout: 30_000 });
-	await process.waitForPort(8123, { mode: 'tcp', timeout: 30_000 });
-	await process.waitForPort(8123, { path: '/none', status: 404, timeout: 30_000 });
+	await process.waitForPort(8123, { timeout: 60_000 });
+	await process.waitForPort(8123, { mode: 'tcp', timeout: 60_000 });
+	await process.waitForPort(8123, { path: '/none', status: 404, timeout: 60_000 });
 	await rejects(process.waitForPort(8123, { path: '/none', status: { min: 200, max: 299 }, timeout: 600, interval: 100 }), 'PROCESS_READY_TIMEOUT');
 	await rejects(process.waitForPort(8124, { mode: 'tcp', timeout: 600, interval: 100 }), 'PROCESS_READY_TIMEOUT');
 }
 
 export async function waitForExit(sandbox) {
 	const process = await sandbox.startProcess('sleep 0.2; exit 7');
-	assert.deepEqual(await process.waitForExit(20_000), { exitCode: 7 });
+	assert.deepEqual(await process.waitForExit(60_000), { exitCode: 7 });
 	assert.equal(await process.getStatus(), 'failed');
 	const good = await sandbox.startProcess('true');
-	await good.waitForExit(20_000);
+	await good.waitForExit(60_000);
 	assert.deepEqual((await sandbox.listProcesses()).filter(p => p.id === good.id).map(p => [p.status, p.exitCode]), [['completed', 0]]);
 	const slow = await sandbox.startProcess('sleep 60');
 	await rejects(slow.waitForExit(300), 'PROCESS_READY_TIMEOUT');
-	await rejects(good.waitForPort(8125, { mode: 'tcp', timeout: 20_000 }), 'PROCESS_EXITED_BEFORE_READY');
+	await rejects(good.waitForPort(8125, { mode: 'tcp', timeout: 60_000 }), 'PROCESS_EXITED_BEFORE_READY');
 }
 
 export async function killProcess(sandbox) {
@@ -74,7 +74,7 @@ export async function killAllProcesses(sandbox) {
 
 export async function processLogs(sandbox) {
 	const process = await sandbox.startProcess('echo out; echo err >&2');
-	await process.waitForExit(20_000);
+	await process.waitForExit(60_000);
 	const logs = await sandbox.getProcessLogs(process.id);
 	assert.deepEqual([logs.stdout, logs.stderr], ['out\n', 'err\n']);
 	assert.equal((await process.getLogs()).stdout, 'out\n');

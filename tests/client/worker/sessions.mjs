@@ -34,7 +34,7 @@ export async function sessionMethods(sandbox) {
 	assert.equal((await session.listFiles('d')).count, 1);
 	await session.deleteFile('d/third');
 	const process = await session.startProcess('echo $A; sleep 60');
-	assert.equal((await process.waitForLog('session', 20_000)).line.trim(), 'of the session');
+	assert.equal((await process.waitForLog('session', 60_000)).line.trim(), 'of the session');
 	assert.equal((await session.getProcess(process.id)).status, 'running');
 	assert.ok((await session.listProcesses()).some(p => p.id === process.id));
 	assert.equal((await session.getProcessLogs(process.id)).stdout, 'of the session\n');
@@ -96,7 +96,7 @@ export async function sessionless(sandbox, { env, id, transport }) {
 	assert.equal((await bare.exists('plain.txt')).exists, true);
 	assert.equal((await bare.listFiles('/workspace')).count, 1);
 	const process = await bare.startProcess('pwd');
-	await process.waitForExit(20_000);
+	await process.waitForExit(60_000);
 	assert.equal((await process.getLogs()).stdout, '/workspace\n');
 	const session = await bare.createSession({ id: 'named' });
 	await session.exec('cd /tmp');
