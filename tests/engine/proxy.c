@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { PATIENCE_MS = 3000, A = 1, CNAME = 5, AAAA = 28 };
+enum { PATIENCE_MS = 15000, A = 1, CNAME = 5, AAAA = 28 };
 
 static struct silt_error error;
 

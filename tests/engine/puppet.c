@@ -233,7 +233,7 @@ static void do_socket(int family, int type, int protocol)
 
 /* The network. Addresses are numbers, IPv4 or IPv6. */
 
-enum { HELD_MAX = 512, PATIENCE_MS = 3000 };
+enum { HELD_MAX = 512, PATIENCE_MS = 6000, SLOW_MS = 3000 };
 static int held[HELD_MAX], nheld;
 
 static long long now_ms(void)
@@ -309,7 +309,7 @@ static void do_dial(int type, const char *text, int port)
         hear(fd);
         (void)close(fd);
     }
-    if (now_ms() - begun > 1000)
+    if (now_ms() - begun > SLOW_MS)
         say(" slow");
 }
 

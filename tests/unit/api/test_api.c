@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { PATIENCE_MS = 10000, MIB = 1 << 20 };
+enum { PATIENCE_MS = 60000, MIB = 1 << 20 };
 
 static struct harness h;
 static struct silt_api api;

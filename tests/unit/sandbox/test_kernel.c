@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { DEADLINE_MS = 10000, HEARD_MAX = 4096 };
+enum { DEADLINE_MS = 60000, HEARD_MAX = 4096 };
 
 static struct rig {
     struct silt_loop loop;

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-enum { PATIENCE_MS = 20 };
+enum { PATIENCE_MS = 300 }; /* so that this machine may stand still for a while */
 
 struct note {
     struct silt_work_sink sink;

@@ -45,7 +45,7 @@ void rig_hang_up(struct rig *r)
     int status;
     silt_close_fd(&r->sock);
     if (r->pid > 0) {
-        (void)alarm(20); /* a worker that does not go fails the test */
+        (void)alarm(120); /* a worker that does not go fails the test */
         assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
         (void)alarm(0);
         assert_int_equal(status, 0);

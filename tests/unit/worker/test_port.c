@@ -74,7 +74,7 @@ static void serve_one(const char *answer)
 {
     char request[1024] = "";
     struct pollfd p = {.fd = listener, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 60000), 1);
     silt_auto_fd fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(fd >= 0);
     assert_true(recv(fd, request, sizeof(request) - 1, 0) > 0);
@@ -144,6 +144,6 @@ TEST(a_waiting_worker_goes_with_its_peer)
     assert_int_equal(listen(listener, 5), 0);
     ask(true); /* connected, no answer comes */
     struct pollfd p = {.fd = listener, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 60000), 1);
     end();
 }

@@ -60,7 +60,7 @@ static void ask(const char *path, uint32_t flags, silt_slice patterns)
 static void receive(void)
 {
     struct pollfd p = {.fd = rig.sock, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 60000), 1);
     ssize_t n = recv(rig.sock, rig.bytes, sizeof(rig.bytes), 0);
     assert_true(n >= (ssize_t)sizeof(struct silt_frame));
     const struct silt_frame *f = (const void *)rig.bytes;
