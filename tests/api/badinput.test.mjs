@@ -137,7 +137,7 @@ test('a body over 128 MiB answers 413, announced or not', async t => {
 		if (chunked.socket.writableNeedDrain)
 			await Promise.race([new Promise(resolve => chunked.socket.once('drain', resolve)), chunked.closed]);
 	}
-	const second = await chunked.answer(10_000);
+	const second = await chunked.answer();
 	assert.ok(second.status === 413 || (second.status === null && second.closed), `${second.status}`);
 });
 

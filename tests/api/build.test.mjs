@@ -34,8 +34,8 @@ async function output(t, files, command, options = {}) {
 
 async function nothingLeft() {
 	await daemon.api('POST', '/v1/images/prune');
-	await until('no sandbox of a build is left', async () => (await sandboxes()).every(id => !id.startsWith('build-')), 30_000);
-	await until('no layer is left', () => layers().length === 0, 30_000);
+	await until('no sandbox of a build is left', async () => (await sandboxes()).every(id => !id.startsWith('build-')));
+	await until('no layer is left', () => layers().length === 0);
 }
 
 test('RUN, COPY, ENV and WORKDIR make an image', async t => {
@@ -259,7 +259,7 @@ test('what is remembered is so after a restart, too', async t => {
 	const first = await output(t, files, 'cat /first');
 	const pid = daemon.siltd();
 	process.kill(pid, 'SIGKILL');
-	await until('another siltd', () => daemon.programs('siltd').some(other => other !== pid), 30_000);
+	await until('another siltd', () => daemon.programs('siltd').some(other => other !== pid));
 	await daemon.healthy();
 	const again = await output(t, files, 'cat /first');
 	assert.equal(again.text, first.text);
@@ -389,12 +389,12 @@ test('an image that is removed while a COPY from it waits is not there any more,
 	await built(daemon, { Dockerfile: 'FROM base\nCOPY --chmod=755 id /usr/bin/id\n', id: slow }, { names: ['slow'] });
 	await built(daemon, { Dockerfile: 'FROM base\nRUN echo x > /x\n' }, { names: ['victim'] });
 	const running = failed(daemon, { Dockerfile: 'FROM slow\nCOPY --from=victim --chown=bob /x /y\n' });
-	const [sleeper] = await until('the owner is looked up', () => { const found = daemon.marked('1000.81'); return found.length > 0 && found; }, 30_000);
+	const [sleeper] = await until('the owner is looked up', () => { const found = daemon.marked('1000.81'); return found.length > 0 && found; });
 	await remove('victim');
 	await daemon.api('POST', '/v1/images/prune');
 	process.kill(sleeper.pid, 'SIGKILL');
 	assert.match((await running).error.message, /removed meanwhile/);
-	await until('no sandbox of the build holds it', async () => (await remove('slow')).status === 200, 30_000);
+	await until('no sandbox of the build holds it', async () => (await remove('slow')).status === 200);
 	await nothingLeft();
 });
 
@@ -410,7 +410,7 @@ test('steps that are remembered go before the disk of all sandboxes is full', as
 	const small = await startDaemon({ flags: { 'disk.pool': '512M' } });
 	try {
 		for (let i = 0; i < 14; i++) // what was removed is room again a moment later
-			await until(`build ${i}`, async () => (await build(small, { Dockerfile: `FROM base\nRUN head -c 40000000 /dev/urandom > /big && echo ${i}\n` }, { names: ['big'] })).done, 30_000);
+			await until(`build ${i}`, async () => (await build(small, { Dockerfile: `FROM base\nRUN head -c 40000000 /dev/urandom > /big && echo ${i}\n` }, { names: ['big'] })).done);
 		const box = await small.box(undefined, { image: 'big' });
 		assert.equal(await box.out('stat -c %s /big'), '40000000\n');
 		await box.destroy();
@@ -424,27 +424,27 @@ test('a client that leaves ends its build', async () => {
 	const body = context({ Dockerfile: 'FROM base\nRUN echo started; sleep 1000.77' });
 	raw.send(`POST /v1/images/build?t=left HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Type: application/x-tar\r\nContent-Length: ${body.length}\r\n\r\n`);
 	raw.send(body);
-	await until('it runs', () => daemon.marked('1000.77').length > 0, 30_000);
+	await until('it runs', () => daemon.marked('1000.77').length > 0);
 	raw.socket.destroy();
-	await until('it has ended', () => daemon.marked('1000.77').length === 0, 30_000);
+	await until('it has ended', () => daemon.marked('1000.77').length === 0);
 	refused(await daemon.api('GET', '/v1/images/left'), 404, 'IMAGE_NOT_FOUND');
 	const half = await daemon.client.raw();
 	half.send(`POST /v1/images/build?t=left HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Type: application/x-tar\r\nContent-Length: 100000\r\n\r\n`);
 	half.send(body.subarray(0, 600));
-	await until('its sandbox is there', async () => (await sandboxes()).some(id => id.startsWith('build-')), 30_000);
+	await until('its sandbox is there', async () => (await sandboxes()).some(id => id.startsWith('build-')));
 	half.socket.destroy();
 	await nothingLeft();
 });
 
 test('a siltd that is killed in the middle leaves nothing', async () => {
 	const running = build(daemon, { Dockerfile: 'FROM base\nRUN echo x > /x\nRUN sleep 1000.78' }).catch(() => undefined);
-	await until('it runs', () => daemon.marked('1000.78').length > 0, 30_000);
+	await until('it runs', () => daemon.marked('1000.78').length > 0);
 	const pid = daemon.siltd();
 	process.kill(pid, 'SIGKILL');
 	await running;
-	await until('another siltd', () => daemon.programs('siltd').some(other => other !== pid), 30_000);
+	await until('another siltd', () => daemon.programs('siltd').some(other => other !== pid));
 	await daemon.healthy();
-	await until('it has ended', () => daemon.marked('1000.78').length === 0, 30_000);
+	await until('it has ended', () => daemon.marked('1000.78').length === 0);
 	await nothingLeft();
 });
 

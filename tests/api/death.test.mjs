@@ -66,7 +66,7 @@ test('a command refused by the pids limit says so', async t => {
 	const forker = 'i=0; while (sleep 1000.34 & ) 2>/dev/null && [ $i -lt 60 ]; do i=$((i+1)); done; echo $i';
 	const stream = await box.open(forker, { sessionId: SESSIONLESS });
 	t.after(() => stream.destroy());
-	await until('the sandbox is full', async () => (await box.info()).usage.pids >= 18, 30_000);
+	await until('the sandbox is full', async () => (await box.info()).usage.pids >= 18);
 	assert.ok((await box.info()).usage.pids <= 20);
 	const answer = await box.exec('/bin/true; /bin/true', { sessionId: SESSIONLESS, timeoutMs: 5_000 }, { deadline: 40_000 });
 	if (answer.status !== 200) {
@@ -99,10 +99,10 @@ test('when all of the disk is full, sandboxes can be destroyed, and then there i
 	t.after(() => small.stop());
 	const box = await small.box(null, { limits: { diskMiB: 1024 } });
 	const other = await small.box(null, { limits: { diskMiB: 1024 } });
-	await box.run('head -c 400000000 /dev/urandom > /workspace/big; for i in $(seq 2000); do echo $i > /workspace/$i || break; done', {}, { deadline: 60_000 });
+	await box.run('head -c 400000000 /dev/urandom > /workspace/big; for i in $(seq 2000); do echo $i > /workspace/$i || break; done', {}, { deadline: 300_000 });
 	refused(await other.api('POST', '/api/write', { path: 'file', content: 'x'.repeat(100_000) }), 507, 'NO_SPACE');
 	assert.equal((await box.destroy()).destroyed, true);
-	await until('there is room', async () => (await other.api('POST', '/api/write', { path: 'file', content: 'x'.repeat(100_000) })).status === 200, 60_000);
+	await until('there is room', async () => (await other.api('POST', '/api/write', { path: 'file', content: 'x'.repeat(100_000) })).status === 200, 180_000);
 	await other.destroy();
 });
 

@@ -31,7 +31,7 @@ async function isRefused(bytes, status, message) {
 	assert.match(answer.body.message, message);
 	assert.deepEqual(outside(), before);
 	assert.deepEqual((await daemon.api('GET', '/v1/images')).body.images, []);
-	await until('no staging folder is left', () => namesIn(path.join(daemon.state, 'images')).every(name => !name.startsWith('.staging')), 30_000);
+	await until('no staging folder is left', () => namesIn(path.join(daemon.state, 'images')).every(name => !name.startsWith('.staging')));
 }
 
 async function isConfined(t, bytes, command, out) {
@@ -267,18 +267,18 @@ async function uploaded(body) {
 
 test('silt-fetch ends when the sender leaves after the upload, and nothing stays', async () => {
 	(await uploaded(slow(1))).resetAndDestroy();
-	await until('silt-fetch has ended', () => fetches() === 0, 15_000);
-	await until('no staging folder is left', () => stagings().length === 0, 30_000);
+	await until('silt-fetch has ended', () => fetches() === 0);
+	await until('no staging folder is left', () => stagings().length === 0);
 	assert.deepEqual((await daemon.api('GET', '/v1/images')).body.images, []);
 });
 
 test('silt-fetch ends with siltd', async () => {
 	const socket = await uploaded(slow(2));
 	process.kill(daemon.siltd(), 'SIGKILL');
-	await until('silt-fetch has ended', () => fetches() === 0, 15_000);
+	await until('silt-fetch has ended', () => fetches() === 0);
 	socket.destroy();
 	await daemon.healthy();
-	await until('no staging folder is left', () => stagings().length === 0, 30_000);
+	await until('no staging folder is left', () => stagings().length === 0);
 });
 
 const PIN = DIGEST;

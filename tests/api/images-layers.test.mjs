@@ -26,7 +26,7 @@ async function sealed(box, name, config) {
 async function gone(...names) {
 	for (const name of names)
 		assert.equal((await remove(name)).body.deleted, true, name);
-	await until('no layer is left', () => layers().length === 0, 30_000);
+	await until('no layer is left', () => layers().length === 0);
 	assert.ok((await images()).every(i => i.name !== null), 'no image without a name is left');
 }
 
@@ -112,7 +112,7 @@ test('a running sandbox is sealed as it is at that moment', async t => {
 test('a stopped sandbox is sealed, too', async t => {
 	const box = await daemon.box(t, { sleepAfter: 1 });
 	await box.out('echo slept > /opt/file');
-	await until('it sleeps', async () => (await box.info()).state === 'stopped', 30_000);
+	await until('it sleeps', async () => (await box.info()).state === 'stopped');
 	await sealed(box, 'slept');
 	assert.equal((await box.info()).state, 'stopped');
 	const reader = await daemon.box(t, { image: 'slept' });
@@ -167,11 +167,11 @@ test('silt-priv or siltd killed while sandboxes are sealed leave nothing half', 
 		await box.out('for i in $(seq 300); do echo $i > /opt/$i; done');
 		const before = daemon.programs(name);
 		const tries = Array.from({ length: 6 }, (_, i) => seal(box, `killed:${i}`).catch(() => undefined));
-		await until('one of them is there', () => layers().length > 0, 30_000);
+		await until('one of them is there', () => layers().length > 0);
 		for (const pid of before)
 			process.kill(pid, 'SIGKILL');
 		const answers = await Promise.all(tries);
-		await until(`another ${name}`, () => daemon.programs(name).length > 0 && daemon.programs(name).every(pid => !before.includes(pid)), 30_000);
+		await until(`another ${name}`, () => daemon.programs(name).length > 0 && daemon.programs(name).every(pid => !before.includes(pid)));
 		await daemon.healthy();
 		const there = (await images()).filter(i => i.name?.startsWith('killed:'));
 		for (const [i, answer] of answers.entries())
@@ -185,7 +185,7 @@ test('silt-priv or siltd killed while sandboxes are sealed leave nothing half', 
 		await box.destroy();
 		for (const image of [...there, { name: 'again' }])
 			await remove(image.name);
-		await until('no layer is left', () => layers().length === 0, 30_000);
+		await until('no layer is left', () => layers().length === 0);
 		assert.ok((await images()).every(i => i.name !== null), 'no image without a name is left');
 	}
 });
@@ -210,7 +210,7 @@ test('a hundred images made and removed leave nothing', async t => {
 	assert.equal(layers().length, 100);
 	for (let i = 0; i < 100; i++)
 		await remove(`leak:${i}`);
-	await until('no layer is left', () => layers().length === 0, 30_000);
+	await until('no layer is left', () => layers().length === 0);
 	await daemon.settles(before);
 	await box.destroy();
 });

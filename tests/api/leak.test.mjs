@@ -25,7 +25,7 @@ async function live(n) {
 	}
 }
 
-test('1,000 rounds of create, execute, destroy leave everything as before', { timeout: 600_000 }, async () => {
+test('1,000 rounds of create, execute, destroy leave everything as before', async () => {
 	for (let i = 0; i < 20; i++)
 		await live(i); // warm up
 	const before = await daemon.atRest();
@@ -34,13 +34,13 @@ test('1,000 rounds of create, execute, destroy leave everything as before', { ti
 	await daemon.settles(before);
 });
 
-test('200 at the same time leave everything as before', { timeout: 300_000 }, async () => {
+test('200 at the same time leave everything as before', async () => {
 	const before = await daemon.atRest();
 	await Promise.all(Array.from({ length: 200 }, (_, i) => live(i)));
 	await daemon.settles(before);
 });
 
-test('refused and abandoned requests leave everything as before', { timeout: 300_000 }, async t => {
+test('refused and abandoned requests leave everything as before', async t => {
 	const box = await daemon.box(t);
 	await box.run('true');
 	const before = await daemon.atRest();

@@ -69,10 +69,10 @@ for (const sessionId of ['default', SESSIONLESS]) {
 		await box.run('true', { sessionId });
 		const command = `yes ${LINE} | head -c ${GIB}`;
 		const growth = await grown(async () => {
-			const response = await daemon.client.open('POST', `/sandboxes/${box.id}/api/execute`, { command, sessionId }, { deadline: 180_000 });
+			const response = await daemon.client.open('POST', `/sandboxes/${box.id}/api/execute`, { command, sessionId }, { deadline: 400_000 });
 			assert.equal(response.statusCode, 200);
 			const checker = new Checker(GIB / 64);
-			await within(180_000, '1 GiB', (async () => {
+			await within(400_000, '1 GiB', (async () => {
 				for await (const chunk of response)
 					checker.take(chunk);
 			})());
@@ -87,7 +87,7 @@ for (const sessionId of ['default', SESSIONLESS]) {
 test('large output on stderr is spooled as well', async t => {
 	const box = await daemon.box(t);
 	const growth = await grown(async () => {
-		const body = await box.run("head -c 64000000 /dev/zero | tr '\\0' e >&2; echo out", {}, { deadline: 60_000 });
+		const body = await box.run("head -c 64000000 /dev/zero | tr '\\0' e >&2; echo out", {}, { deadline: 180_000 });
 		assert.equal(body.stdout, 'out\n');
 		assert.ok(body.stderr === 'e'.repeat(64_000_000));
 	});
@@ -119,7 +119,7 @@ test('a client that leaves in the middle of a large answer leaves nothing', asyn
 
 test('output beyond the disk quota is a typed error with the part so far', async t => {
 	const box = await daemon.box(t, { limits: { diskMiB: 64, memoryMiB: 256 } });
-	const context = refused(await box.exec("head -c 300000000 /dev/zero | tr '\\0' x", {}, { deadline: 60_000 }), 507, 'NO_SPACE');
+	const context = refused(await box.exec("head -c 300000000 /dev/zero | tr '\\0' x", {}, { deadline: 180_000 }), 507, 'NO_SPACE');
 	assert.equal(context.cause, 'disk');
 	assert.match(context.stdout, /^x+$/);
 	assert.ok(context.stdout.length > 1_000_000);
@@ -129,5 +129,5 @@ test('output beyond the disk quota is a typed error with the part so far', async
 test('a spool gives its space back', async t => {
 	const box = await daemon.box(t, { limits: { diskMiB: 200, memoryMiB: 256 } });
 	for (let i = 0; i < 4; i++)
-		assert.equal((await box.out("head -c 100000000 /dev/zero | tr '\\0' x", {}, { deadline: 60_000 })).length, 100_000_000);
+		assert.equal((await box.out("head -c 100000000 /dev/zero | tr '\\0' x", {}, { deadline: 180_000 })).length, 100_000_000);
 });

@@ -27,7 +27,7 @@ async function list(box) {
 
 async function killAndWait(name, pid) {
 	process.kill(pid, 'SIGKILL');
-	await until(`another ${name}`, () => daemon.programs(name).some(p => p !== pid) && !daemon.programs(name).includes(pid), 30_000);
+	await until(`another ${name}`, () => daemon.programs(name).some(p => p !== pid) && !daemon.programs(name).includes(pid));
 	await daemon.healthy();
 }
 
@@ -119,7 +119,7 @@ test('ports outlive sleep, kill -9 of siltd and a restart of the instance', asyn
 	const made = [await expose(box, { port: 8000, name: 'web', token: 'keepthis1' }), await expose(box, { port: 8001, private: true })];
 	const aliased = await expose(odd, { port: 8002 });
 	await box.out('true');
-	await until('sleep', async () => (await box.info()).state === 'stopped', 30_000);
+	await until('sleep', async () => (await box.info()).state === 'stopped');
 	assert.deepEqual(await list(box), made);
 	assert.equal((await box.info()).state, 'stopped', 'neither the list ...');
 	assert.deepEqual(await expose(box, { port: 8000 }), made[0]);

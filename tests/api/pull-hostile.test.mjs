@@ -39,7 +39,7 @@ const pulling = async () => (await sandboxes()).find(id => id.startsWith('pull-'
 
 /** Nothing of a pull stays: no sandbox, no image but the honest one. */
 async function nothingLeft() {
-	await until('no sandbox is left', async () => (await sandboxes()).length === 0, 30_000);
+	await until('no sandbox is left', async () => (await sandboxes()).length === 0);
 	assert.deepEqual(await images(), [`${OPEN}/honest`]);
 }
 
@@ -138,8 +138,8 @@ async function hang(start) {
 	await registries.lie(withLayer({ status: 200, body: base64('abc'), hang: true }));
 	const asked = registries.said.split('/blobs/').length;
 	const running = start();
-	await until('the layer is asked for', () => registries.said.split('/blobs/').length > asked, 30_000);
-	return { running, id: await until('the sandbox', pulling, 30_000) };
+	await until('the layer is asked for', () => registries.said.split('/blobs/').length > asked);
+	return { running, id: await until('the sandbox', pulling) };
 }
 
 const skopeo = () => processesOf(daemon.instance).filter(p => p.name === 'skopeo');
@@ -148,7 +148,7 @@ test('who talks to the registry is nobody, sees an empty root and reaches nobody
 	let response;
 	const user = { username: 'reader', password: `secret of this test $ "${randomBytes(8).toString('hex')}"` }; // other tests show theirs to the whole machine
 	const { id } = await hang(async () => { response = await daemon.client.open('POST', '/v1/images/pull', { ...x, ...user }); });
-	const { pid } = await until('skopeo', () => skopeo()[0], 30_000);
+	const { pid } = await until('skopeo', () => skopeo()[0]);
 	const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
 	const field = name => new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(status)[1];
 	assert.match(field('CapEff'), /^0+$/);
@@ -175,7 +175,7 @@ test('who talks to the registry is nobody, sees an empty root and reaches nobody
 	for (const name of fs.readdirSync(`${daemon.state}/db`))
 		assert.ok(!words.some(word => fs.readFileSync(`${daemon.state}/db/${name}`, 'latin1').includes(word)), name);
 	response.destroy();
-	await until('skopeo has ended', () => skopeo().length === 0, 30_000);
+	await until('skopeo has ended', () => skopeo().length === 0);
 	await nothingLeft();
 });
 
@@ -204,7 +204,7 @@ test('a registry that hangs, or is too slow, is given up after the time that the
 			const { code, message } = await notPulled(hasty, x);
 			assert.equal(code, 'OPERATION_TIMEOUT', message);
 			assert.ok(message.includes(setting), message);
-			await until('no sandbox is left', async () => (await hasty.api('GET', '/v1/sandboxes')).body.sandboxes.length === 0, 30_000);
+			await until('no sandbox is left', async () => (await hasty.api('GET', '/v1/sandboxes')).body.sandboxes.length === 0);
 		} finally {
 			await hasty.stop();
 		}
@@ -225,9 +225,9 @@ test('kill -9 of siltd in the middle of a pull leaves nothing', async () => {
 	await hang(() => daemon.client.open('POST', '/v1/images/pull', x));
 	const old = daemon.siltd();
 	process.kill(old, 'SIGKILL');
-	await until('another siltd', () => daemon.programs('siltd').some(pid => pid !== old), 30_000);
+	await until('another siltd', () => daemon.programs('siltd').some(pid => pid !== old));
 	await daemon.healthy();
-	await until('skopeo has ended', () => skopeo().length === 0, 30_000);
+	await until('skopeo has ended', () => skopeo().length === 0);
 	await nothingLeft();
 	const { processes, mounts, cgroups, layers } = await daemon.atRest();
 	assert.deepEqual({ processes, mounts, cgroups, layers }, { processes: before.processes, mounts: before.mounts, cgroups: before.cgroups, layers: before.layers });

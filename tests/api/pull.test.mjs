@@ -31,7 +31,7 @@ after(async () => {
 
 const remove = name => daemon.api('DELETE', `/v1/images/${encodeURIComponent(name)}`);
 const sandboxes = async () => (await daemon.api('GET', '/v1/sandboxes')).body.sandboxes.map(s => s.id);
-const nothingLeft = () => until('no sandbox is left', async () => (await sandboxes()).filter(id => id.startsWith('pull-')).length === 0, 30_000);
+const nothingLeft = () => until('no sandbox is left', async () => (await sandboxes()).filter(id => id.startsWith('pull-')).length === 0);
 
 /** What `cat /hello` says in a sandbox of the image. */
 async function hello(t, name) {

@@ -26,9 +26,9 @@ test('apt-get installs from a local repository', async t => {
 	const box = await daemon.box(t);
 	await box.out(MAKE_REPOSITORY, { sessionId: 'make' });
 	const apt = 'apt-get -o Dir::Etc::sourcelist=/tmp/local.list -o Dir::Etc::sourceparts=- -y';
-	await box.out(`${apt} update && ${apt} install silt-hello`, {}, { deadline: 120_000 });
+	await box.out(`${apt} update && ${apt} install silt-hello`, {}, { deadline: 400_000 });
 	assert.equal(await box.out('silt-hello; stat -c %U /usr/bin/silt-hello'), 'hello from a package\ngreeter\n');
-	await box.out(`${apt} remove silt-hello`, {}, { deadline: 120_000 });
+	await box.out(`${apt} remove silt-hello`, {}, { deadline: 400_000 });
 	assert.equal((await box.run('silt-hello')).exitCode, 127);
 });
 
@@ -44,14 +44,14 @@ EOF`;
 test('pip installs a local wheel without being told about managed environments', async t => {
 	const box = await daemon.box(t);
 	await box.out(MAKE_WHEEL);
-	await box.out('pip install --no-index /tmp/silthello-1.0-py3-none-any.whl', {}, { deadline: 120_000 });
+	await box.out('pip install --no-index /tmp/silthello-1.0-py3-none-any.whl', {}, { deadline: 400_000 });
 	assert.equal(await box.out('python -c "import silthello; print(silthello.greet())"'), 'hello from a wheel\n');
 });
 
 test('a virtual environment works', async t => {
 	const box = await daemon.box(t);
 	await box.out(MAKE_WHEEL);
-	await box.out('python3 -m venv /workspace/venv && /workspace/venv/bin/pip install --no-index /tmp/silthello-1.0-py3-none-any.whl', {}, { deadline: 120_000 });
+	await box.out('python3 -m venv /workspace/venv && /workspace/venv/bin/pip install --no-index /tmp/silthello-1.0-py3-none-any.whl', {}, { deadline: 400_000 });
 	assert.equal(await box.out('/workspace/venv/bin/python -c "import silthello; print(silthello.greet())"'), 'hello from a wheel\n');
 });
 

@@ -144,7 +144,7 @@ test('a stream waits for the foreground command of its session', async t => {
 test('a grandchild that keeps stdout open does not delay complete', async t => {
 	const box = await daemon.box(t);
 	for (const sessionId of MODES) {
-		const end = await within(30_000, 'complete', collect(box.stream('sleep 1000.91 & echo started', { sessionId })));
+		const end = await within(60_000, 'complete', collect(box.stream('sleep 1000.91 & echo started', { sessionId })));
 		assert.deepEqual([end.stdout, end.exitCode], ['started\n', 0]);
 	}
 });
@@ -215,7 +215,7 @@ test('destroying the sandbox ends its streams', async t => {
 	await stream.next();
 	await box.destroy();
 	const names = [];
-	await within(30_000, 'end of the stream', (async () => {
+	await within(60_000, 'end of the stream', (async () => {
 		try {
 			for await (const { event } of stream)
 				names.push(event);

@@ -135,7 +135,7 @@ test('a cancelled stream ends at once and its command runs on', async t => {
 	socket.send({ type: 'cancel', id });
 	socket.send({ type: 'cancel', id: 'never' });
 	await box.out('touch /tmp/go', { sessionId: 'other' });
-	await until('the command is done', async () => (await box.exec('test -e /tmp/done', { sessionId: 'other' })).body.exitCode === 0, 30_000);
+	await until('the command is done', async () => (await box.exec('test -e /tmp/done', { sessionId: 'other' })).body.exitCode === 0);
 	const slow = ask(socket, 'POST', '/api/execute', { command: 'sleep 0.3; echo whole' });
 	socket.send({ type: 'cancel', id: slow });
 	assert.equal((await answer(socket, slow)).body.stdout, 'whole\n');
@@ -148,7 +148,7 @@ test('a socket that is closed cancels its streams and leaves commands running', 
 	while (JSON.parse((await socket.json()).data).type !== 'stdout');
 	socket.destroy();
 	await box.out('touch /tmp/go', { sessionId: 'other' });
-	await until('the command is done', async () => (await box.exec('test -e /tmp/done', { sessionId: 'other' })).body.exitCode === 0, 30_000);
+	await until('the command is done', async () => (await box.exec('test -e /tmp/done', { sessionId: 'other' })).body.exitCode === 0);
 });
 
 test('what is no request is told, and harms nothing', async t => {
@@ -251,7 +251,7 @@ test('bodies that wait count as those of HTTP do', async t => {
 	assert.equal((await socket.json(60_000)).id, 'b9');
 	assert.equal((await answer(socket, ask(socket, 'POST', '/api/execute', { command: 'echo small' }))).body.stdout, 'small\n');
 	socket.destroy();
-	await until('there is room again', async () => (await box.exec(`: ${padding.slice(0, 100_000)}`, { sessionId: 'after' })).status === 200, 30_000);
+	await until('there is room again', async () => (await box.exec(`: ${padding.slice(0, 100_000)}`, { sessionId: 'after' })).status === 200);
 });
 
 test('a stream that never runs dry does not starve the others of its socket', async t => {
@@ -290,7 +290,7 @@ test('a request that is left may answer another of the same socket', async t => 
 		ask(socket, 'POST', '/api/read', { path: '/tmp/f', sessionId: 'dies' });
 		assert.equal((await answer(socket, ask(socket, 'GET', '/api/ping'))).status, 200, 'all are under way');
 		await box.out(`kill -9 ${shell}`, { sessionId: 'look' });
-		await until('its shell is gone', async () => (await box.exec(`kill -0 ${shell}`, { sessionId: 'look' })).body.exitCode !== 0, 10_000);
+		await until('its shell is gone', async () => (await box.exec(`kill -0 ${shell}`, { sessionId: 'look' })).body.exitCode !== 0);
 		if (closing === 'closed')
 			socket.raw.end(frame('close', Buffer.from([3, 232])));
 		else
@@ -304,7 +304,7 @@ test('the global WebSocket of Node works with it', async t => {
 	const box = await daemon.box(t);
 	const socket = new WebSocket(`ws://${daemon.address}/sandboxes/${box.id}/ws`, { headers: { authorization: `Bearer ${daemon.token}` } });
 	t.after(() => socket.close());
-	const next = event => within(30_000, event, new Promise((resolve, reject) => { socket.addEventListener(event, resolve, { once: true }); socket.addEventListener('error', event => reject(event.error), { once: true }); }));
+	const next = event => within(60_000, event, new Promise((resolve, reject) => { socket.addEventListener(event, resolve, { once: true }); socket.addEventListener('error', event => reject(event.error), { once: true }); }));
 	await next('open');
 	socket.send(JSON.stringify({ type: 'request', id: '1', method: 'POST', path: '/api/execute', body: { command: 'echo hi' } }));
 	const message = JSON.parse((await next('message')).data);
@@ -439,7 +439,7 @@ test('a client that is half closed or reset is let go', async t => {
 			socket.raw.end();
 	}
 	if (before >= 0)
-		await until('all are gone', async () => await connections() <= before, 30_000);
+		await until('all are gone', async () => await connections() <= before);
 });
 
 test('a daemon that stops says goodbye', async t => {
