@@ -97,7 +97,7 @@ function evaluate(expression, onValue, onError, onRefused) {
 	listen(false);
 	if (!finished)
 		return STOPPED;
-	if (begun)
+	if (begun && !refusal) // a var of the name of a let is refused when its promise is there, which nobody keeps then
 		return BEGUN;
 	onRefused(refusal);
 	return REFUSED;

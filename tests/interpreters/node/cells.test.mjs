@@ -43,6 +43,10 @@ test('a name may be declared again in another way', async t => {
 		const shown = await texts(t, cells, { language });
 		assert.deepEqual(shown.filter((_, i) => i % 2), ['1', '2', '3', '4', '5', "'/'", '7', '8', '9', '10'], `${language}: ${shown}`);
 	}
+	const taken = "SyntaxError: Identifier 'a' has already been declared";
+	assert.deepEqual(await texts(t, ['let a = 1', 'var a = 2; a', 'var a = 3; var a = 4', 'function a() { return 5 }; a()', 'for (var a = 7; false;);', 'a = 6', 'await 1; var a = 7; a']),
+		[undefined, '2', taken, '5', taken, '6', '7']);
+	assert.deepEqual((await texts(t, ['function undefined() {}', 'var NaN = 1; 8', 'let Infinity = 1', '9'])).slice(-1), ['9']);
 	assert.deepEqual(await texts(t, ['function f() {}', '\nconst f = () => {\n\tthrow new TypeError("line 3")\n}; f()', 'let b = 1; let b = 2', 'f.name']),
 		[undefined, 'TypeError: line 3', "SyntaxError: Identifier 'b' has already been declared", "'f'"]);
 });
