@@ -62,9 +62,7 @@ static void on_open(struct silt_turn *t, struct silt_session *s, const struct si
     if (r == NULL)
         return;
     r->on_gone = NULL;
-    if (e != NULL && e->code == SILT_NOT_FOUND) /* the user that the image names: none of the API's objects */
-        silt_api_refuse(r, SILT_API_INTERNAL, (silt_slice){NULL, 0}, "%s", e->text);
-    else if (e != NULL)
+    if (e != NULL)
         silt_api_refuse_error(r, e);
     else
         answer_created(r, silt_slice_of(name));

@@ -252,6 +252,8 @@ static void on_failed(struct silt_session *s, const struct silt_frame *f)
     if (s->state != SILT_SESSION_OPENING)
         return;
     (void)silt_because(&e, "open session '%s'", s->name);
+    if (e.code == SILT_NOT_FOUND) /* the user that the image names: nothing that was asked for */
+        e.code = SILT_UNAVAILABLE;
     fail_turns(s, &e);
     remove_session(s);
 }

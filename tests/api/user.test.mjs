@@ -177,6 +177,7 @@ test('a user that is not there is told, and files can be got at all the same', a
 	assert.equal(created.status, 500);
 	assert.equal(created.body.code, 'INTERNAL_ERROR');
 	assert.match(created.body.message, /no user 'nobody-knows' in this image/);
+	assert.equal((await box.api('POST', '/api/git/checkout', { repoUrl: 'https://x.invalid/a.git' })).status, 500);
 	assert.equal((await box.api('POST', '/api/write', { path: '/app/x', content: '1' })).status, 200);
 	assert.equal((await box.api('POST', '/api/read', { path: '/app/x' })).body.content, '1');
 });
