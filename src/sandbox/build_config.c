@@ -61,7 +61,7 @@ static silt_slice find_global(void *context, silt_slice name)
 
 static silt_slice expand(struct silt_build *b, silt_slice word, silt_slice (*find)(void *, silt_slice), bool text)
 {
-    struct silt_docker_scope scope = {.find = find, .context = b, .escape = b->file.escape};
+    struct silt_docker_scope scope = {.find = find, .context = b, .escape = b->file.escape, .steps = &b->looked};
     struct silt_error e;
     silt_auto_buf out;
     silt_buf_init(&out, SILT_DOCKER_VALUE_MAX);
@@ -299,24 +299,43 @@ static bool set_pairs(struct silt_build *b, const struct silt_docker_step *s)
     return true;
 }
 
+enum { PORTS_MAX = 256 }; /* of one range */
+
+/* 80, 53/udp, 8000-8010 */
+static bool read_ports(silt_slice word, uint64_t *ret_first, uint64_t *ret_last, const char **ret_protocol)
+{
+    silt_slice first = {NULL, 0}, last = {NULL, 0}, protocol = word;
+    struct silt_error e;
+    (void)silt_slice_split(&protocol, '/', &last);
+    bool udp = protocol.data != NULL && silt_slice_ieq(protocol, SILT_LIT("udp"));
+    if (protocol.data != NULL && !udp && !silt_slice_ieq(protocol, SILT_LIT("tcp")))
+        return false;
+    *ret_protocol = udp ? "udp" : "tcp";
+    (void)silt_slice_split(&last, '-', &first);
+    if (silt_slice_to_u64(first, 1, UINT16_MAX, ret_first, &e) < 0)
+        return false;
+    *ret_last = *ret_first;
+    return last.data == NULL
+           || (silt_slice_to_u64(last, *ret_first, UINT16_MAX, ret_last, &e) == 0 && *ret_last - *ret_first < PORTS_MAX);
+}
+
 static bool expose(struct silt_build *b, const struct silt_docker_step *s)
 {
     for (size_t i = 0; i < s->word_count; i++) {
+        silt_slice word = silt_build_expand(b, s->words[i]);
+        const char *protocol;
+        uint64_t port, last;
         char text[48];
-        silt_slice word = silt_build_expand(b, s->words[i]), number = {NULL, 0}, protocol = word;
-        struct silt_error e;
-        uint64_t port;
         if (word.data == NULL)
             return false;
-        (void)silt_slice_split(&protocol, '/', &number);
-        bool good = protocol.data == NULL || silt_slice_ieq(protocol, SILT_LIT("tcp")) || silt_slice_ieq(protocol, SILT_LIT("udp"));
-        if (!good || silt_slice_to_u64(number, 1, UINT16_MAX, &port, &e) < 0)
-            return refuse(b, "EXPOSE needs port numbers");
-        int n = snprintf(text, sizeof(text), "%llu/%s", (unsigned long long)port,
-                         protocol.data != NULL && silt_slice_ieq(protocol, SILT_LIT("udp")) ? "udp" : "tcp");
-        char *copy = silt_build_dup(b, (silt_slice){text, (size_t)n});
-        if (copy == NULL || !add_word(b, &b->config.ports, silt_slice_of(copy)))
-            return false;
+        if (!read_ports(word, &port, &last, &protocol))
+            return refuse(b, "EXPOSE needs numbers of ports, or ranges of at most 256");
+        for (; port <= last; port++) {
+            int n = snprintf(text, sizeof(text), "%llu/%s", (unsigned long long)port, protocol);
+            char *copy = silt_build_dup(b, (silt_slice){text, (size_t)n});
+            if (copy == NULL || !add_word(b, &b->config.ports, silt_slice_of(copy)))
+                return false;
+        }
     }
     return true;
 }

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+enum { MODE_MAX = 64 }; /* in letters */
+
 struct silt_build_copy {
     struct silt_build_files files; /* user and group: as given; then numbers */
     const struct silt_docker_step *step;
@@ -59,10 +61,12 @@ static bool read_mode(struct silt_build *b, struct silt_build_copy *c)
     c->files.mode = silt_build_expand(b, flag);
     if (c->files.mode.data == NULL)
         return false;
-    for (size_t i = 0; i < c->files.mode.len; i++)
-        if (c->files.mode.data[i] < '0' || c->files.mode.data[i] > '7')
-            return refuse(b, "--chmod needs an octal number");
-    return (c->files.mode.len > 0 && c->files.mode.len <= 5) || refuse(b, "--chmod needs an octal number");
+    bool octal = c->files.mode.len > 0 && c->files.mode.len <= 5, letters = c->files.mode.len > 0 && c->files.mode.len <= MODE_MAX;
+    for (size_t i = 0; i < c->files.mode.len; i++) {
+        octal = octal && c->files.mode.data[i] >= '0' && c->files.mode.data[i] <= '7';
+        letters = letters && c->files.mode.data[i] != 0 && strchr("ugoa+-=rwxXst,", c->files.mode.data[i]) != NULL;
+    }
+    return octal || letters || refuse(b, "--chmod needs an octal number, or letters as in u=rwX,go=rX");
 }
 
 static bool read_excludes(struct silt_build *b, struct silt_build_copy *c)

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Patterns become names, and nothing outside of the root is one. Each folder is packed with what is in it, each file by its
+/* Patterns become names, which may be none, and nothing outside of the root is one. Each folder is packed with what is in it, each file by its
  * name. What is mounted in a sandbox is none of its image. `mount`: names are no patterns, owners stay. What is
  * left out is told by regular expressions for paths below a source, or names of files: the last that fits counts, `-` takes back.
  * `hash`: only what it would be. */
@@ -20,7 +20,7 @@ static const char pack_script[] =
     "case $r/ in \"$top\"/*) ;; *) echo \"$p leads out of the context\" >&2; exit 3;; esac\n"
     "m=${m%/} n=$((n+1)); [ -d \"$r\" ] || ! is_left \"${m##*/}\" || continue\n"
     "items+=(\"$r\"); names+=(\"${m##*/}\"); done\n"
-    "[ $n -gt 0 ] || { echo \"$p: no such file or folder\" >&2; exit 3; }; done\n"
+    "[ $n -gt 0 ] || { [ $how != mount ] && [[ $p == *[*?[]* ]]; } || { echo \"$p: no such file or folder\" >&2; exit 3; }; done\n"
     "opts=(--numeric-owner --sort=name) own=(); [ -z \"$owner\" ] || own=(--owner=silt:$owner --group=silt:$group); [ -z \"$mode\" ] || own+=(--mode=$mode)\n"
     "[ $what = pack ] || opts+=(--mtime=@0)\n"
     "is_archive() { [ $how = add ] && [ -s \"$1\" ] && tar -tf \"$1\" >/dev/null 2>&1; }\n"

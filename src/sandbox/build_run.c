@@ -407,13 +407,18 @@ struct words {
     size_t count;
 };
 
-/* A script of its own, or the text with its heredocs behind it, as a shell wants them. */
+/* All of it is one heredoc. */
+static bool is_script(const struct silt_docker_step *s)
+{
+    return s->heredoc_count == 1 && silt_slice_starts(s->rest, SILT_LIT("<<")) && s->rest.len <= s->heredocs[0].name.len + 5;
+}
+
+/* That, or the text with its heredocs behind it, as a shell wants them. */
 static silt_slice shell_text(struct silt_build *b, const struct silt_docker_step *s)
 {
     silt_auto_buf text;
     silt_buf_init(&text, SILT_DOCKERFILE_MAX * 2);
-    bool alone = s->heredoc_count == 1 && silt_slice_starts(s->rest, SILT_LIT("<<")) && s->rest.len <= s->heredocs[0].name.len + 5;
-    if (alone)
+    if (is_script(s))
         return s->heredocs[0].body;
     silt_buf_add(&text, s->rest);
     for (size_t i = 0; i < s->heredoc_count; i++) {
@@ -425,6 +430,16 @@ static silt_slice shell_text(struct silt_build *b, const struct silt_docker_step
     return (silt_slice){copy, copy != NULL ? text.len : 0};
 }
 
+/* A script that says who reads it is a file for this one command, outside of the image. */
+static void script_words(silt_slice body, struct words *w)
+{
+    static const char run[] = "f=$(mktemp -p /dev/shm) && printf %s \"$1\" > \"$f\" && chmod 755 -- \"$f\" || exit\n"
+                              "\"$f\"; code=$?; rm -f -- \"$f\"; exit $code\n";
+    const silt_slice items[] = {SILT_LIT("/bin/sh"), SILT_LIT("-c"), silt_slice_of(run), SILT_LIT("silt-run"), body};
+    memcpy(w->items, items, sizeof(items));
+    w->count = SILT_COUNT(items);
+}
+
 static bool run_words(struct silt_build *b, const struct silt_docker_step *s, struct words *w)
 {
     static const silt_slice shell[] = {{"/bin/sh", 7}, {"-c", 2}};
@@ -432,6 +447,10 @@ static bool run_words(struct silt_build *b, const struct silt_docker_step *s, st
     const silt_slice *items = s->json ? s->words : own ? b->config.shell.items : shell;
     size_t count = s->json ? s->word_count : own ? b->config.shell.count : SILT_COUNT(shell);
     struct silt_error e;
+    if (is_script(s) && silt_slice_starts(s->heredocs[0].body, SILT_LIT("#!"))) {
+        script_words(s->heredocs[0].body, w);
+        return true;
+    }
     if (count == 0 || count >= SILT_BUILD_WORDS_MAX) {
         (void)silt_fail(&e, SILT_LIMIT, "Dockerfile line %u: RUN with %zu words, 1 to %d", s->line, count,
                         SILT_BUILD_WORDS_MAX - 1);
@@ -546,15 +565,24 @@ void silt_build_run_step(struct silt_build *b, const struct silt_docker_step *s)
 static void on_made(struct silt_build *b)
 {
     if (b->run.code != 0)
-        silt_build_say_failed(b, "mkdir", b->run.code);
+        silt_build_say_failed(b, "WORKDIR", b->run.code);
     else
         silt_build_seal(b);
 }
 
+/* Folders that are made belong to the USER; one that is there stays as it is. */
+static const char workdir_script[] =
+    "p=$1 new=; while [ ! -e \"$p\" ]; do new=$p p=$(dirname -- \"$p\"); done; mkdir -p -- \"$1\" || exit; [ -n \"$new\" ] || exit 0\n"
+    "u=${2%%:*}; case $2 in *:*) g=${2#*:};; *[!0-9]*) g=$(id -g -- \"$u\") || exit;; *) g=$u;; esac\n"
+    "chown -R -- \"$u:$g\" \"$new\"\n";
+
 static void make_workdir(struct silt_build *b)
 {
-    const silt_slice argv[] = {SILT_LIT("mkdir"), SILT_LIT("-p"), SILT_LIT("--"), b->config.workdir};
-    struct silt_build_command c = {.box = &b->work, .argv = argv, .argc = SILT_COUNT(argv)};
+    const silt_slice plain[] = {SILT_LIT("mkdir"), SILT_LIT("-p"), SILT_LIT("--"), b->config.workdir};
+    const silt_slice owned[] = {SILT_LIT("/bin/sh"), SILT_LIT("-c"),     silt_slice_of(workdir_script),
+                                SILT_LIT("silt"),    b->config.workdir, b->config.user};
+    bool own = b->config.user.len > 0;
+    struct silt_build_command c = {.box = &b->work, .argv = own ? owned : plain, .argc = own ? SILT_COUNT(owned) : SILT_COUNT(plain)};
     b->next = on_made;
     (void)silt_build_execute(b, &b->run, &c);
 }
@@ -567,7 +595,7 @@ void silt_build_workdir(struct silt_build *b, const struct silt_docker_step *s)
     if (path.data == NULL)
         return;
     b->config.workdir = path;
-    silt_build_hash(b, "workdir", &path, 1);
+    silt_build_hash(b, b->config.user.len > 0 ? "workdir of" : "workdir", &path, 1);
     if (!b->over && !silt_build_hit(b))
         silt_build_need(b, &b->work, b->image, silt_build_network(b), make_workdir);
 }

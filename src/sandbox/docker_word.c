@@ -3,7 +3,12 @@
 #include "base/id.h"
 #include "sandbox/dockerfile.h"
 
-enum { DEPTH_MAX = 16 };
+#include <string.h>
+
+enum { DEPTH_MAX = 16, TOKENS_MAX = 256, STEPS_LEAST = 8 };
+
+/* Steps of one match: a few hundredths of a second, in which the loop serves nobody else. */
+static const uint64_t STEPS_MAX = 16 << 20;
 
 struct expander {
     const struct silt_docker_scope *scope;
@@ -11,11 +16,12 @@ struct expander {
     silt_slice text;
     size_t at;
     bool quotes; /* they go; else they are text */
+    bool raw;    /* of a pattern: escapes stay */
     int depth;
     struct silt_error *error;
 };
 
-static int expand_until(struct expander *x, char stop);
+static int expand_until(struct expander *x, const char *stops);
 
 static bool more(const struct expander *x)
 {
@@ -49,8 +55,123 @@ static silt_slice find(const struct expander *x, silt_slice name)
 
 static int unclear(struct expander *x)
 {
-    return silt_fail(x->error, SILT_INVALID, "'%.*s': a variable is written as $name, ${name}, ${name:-word} or ${name:+word}",
+    return silt_fail(x->error, SILT_INVALID, "'%.*s': a variable is written as $name, ${name}, ${name:-word}, ${name:+word} or ${name#pattern}",
                      x->text.len > 80 ? 80 : (int)x->text.len, x->text.data);
+}
+
+/* ---- patterns ---- */
+
+enum { ANY = 256, STARS = 257 };
+
+struct pattern { /* bytes, ANY one of them, STARS: any number */
+    uint16_t tokens[TOKENS_MAX];
+    size_t count;
+};
+
+static int read_pattern(const struct expander *x, silt_slice text, struct pattern *p)
+{
+    p->count = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        bool escaped = text.data[i] == x->scope->escape && i + 1 < text.len;
+        char c = text.data[i + escaped];
+        i += escaped;
+        if (p->count == TOKENS_MAX)
+            return silt_fail(x->error, SILT_LIMIT, "a pattern of more than %d bytes", TOKENS_MAX);
+        p->tokens[p->count++] = escaped ? (unsigned char)c : c == '*' ? STARS : c == '?' ? ANY : (unsigned char)c;
+    }
+    return 0;
+}
+
+/* How much of the beginning it fits, or of the end; -1: none. All places of the pattern at once. */
+static ssize_t fit(const struct pattern *p, silt_slice text, bool backwards, bool longest)
+{
+    bool at[TOKENS_MAX + 1] = {true}, next[TOKENS_MAX + 1]; /* bytes, each */
+    ssize_t best = -1;
+    for (size_t i = 0; i <= text.len; i++) {
+        unsigned char c = i == text.len ? 0 : (unsigned char)text.data[backwards ? text.len - 1 - i : i];
+        memset(next, 0, p->count + 1);
+        for (size_t k = 0; k < p->count; k++) {
+            uint16_t token = p->tokens[backwards ? p->count - 1 - k : k];
+            at[k + 1] = at[k + 1] || (at[k] && token == STARS);
+            next[k] = next[k] || (at[k] && token == STARS);
+            next[k + 1] = at[k] && (token == c || token == ANY);
+        }
+        best = at[p->count] ? (ssize_t)i : best;
+        if (at[p->count] && !longest)
+            return best;
+        memcpy(at, next, p->count + 1);
+    }
+    return best;
+}
+
+static void replace(const struct pattern *p, silt_slice value, silt_slice by, bool all, struct silt_buf *out)
+{
+    for (size_t i = 0; i < value.len;) {
+        ssize_t n = fit(p, (silt_slice){value.data + i, value.len - i}, false, true);
+        if (n <= 0) {
+            silt_buf_add_byte(out, value.data[i++]);
+            continue;
+        }
+        silt_buf_add(out, by);
+        i += (size_t)n;
+        if (!all) {
+            silt_buf_add(out, (silt_slice){value.data + i, value.len - i});
+            return;
+        }
+    }
+}
+
+static void cut_off(const struct pattern *p, silt_slice value, bool end, bool longest, struct silt_buf *out)
+{
+    ssize_t n = fit(p, value, end, longest);
+    size_t cut = n > 0 ? (size_t)n : 0;
+    silt_buf_add(out, (silt_slice){value.data + (end ? 0 : cut), value.len - cut});
+}
+
+/* Up to one of these, into a buf of its own. */
+static int expand_part(struct expander *x, const char *stops, bool raw, struct silt_buf *part)
+{
+    struct silt_buf *out = x->out;
+    bool before = x->raw;
+    x->out = part;
+    x->raw = raw;
+    int done = expand_until(x, stops);
+    x->out = out;
+    x->raw = before;
+    out->broken = out->broken || part->broken;
+    return done == 0 && !more(x) ? unclear(x) : done;
+}
+
+/* Behind ${name: `#x`, `##x`, `%x`, `%%x`, `/x/y`, `//x/y`, up to the brace. */
+static int expand_pattern(struct expander *x, silt_slice value)
+{
+    struct pattern p;
+    silt_auto_buf text, by;
+    silt_buf_init(&text, SILT_DOCKER_VALUE_MAX);
+    silt_buf_init(&by, SILT_DOCKER_VALUE_MAX);
+    char how = peek(x);
+    x->at++;
+    bool twice = more(x) && peek(x) == how;
+    x->at += twice;
+    if (expand_part(x, how == '/' ? "/}" : "}", true, &text) < 0)
+        return -1;
+    bool replaces = how == '/' && peek(x) == '/';
+    x->at += replaces;
+    if ((replaces && expand_part(x, "}", false, &by) < 0) || read_pattern(x, silt_buf_slice(&text), &p) < 0)
+        return -1;
+    x->at++;
+    if (value.len == 0)
+        return 0;
+    uint64_t steps = (uint64_t)value.len * (p.count + STEPS_LEAST) * (how == '/' ? value.len : 1);
+    if (steps > STEPS_MAX)
+        return silt_fail(x->error, SILT_LIMIT, "a value of %zu bytes is too long for a pattern", value.len);
+    if (x->scope->steps != NULL)
+        *x->scope->steps += steps;
+    if (how == '/')
+        replace(&p, value, silt_buf_slice(&by), twice, x->out);
+    else
+        cut_off(&p, value, how == '%', twice, x->out);
+    return 0;
 }
 
 /* Behind ${name: `-word`, `:+word` and so on, up to the brace. */
@@ -68,15 +189,9 @@ static int expand_choice(struct expander *x, silt_slice value)
     struct silt_buf *out = x->out;
     silt_auto_buf word;
     silt_buf_init(&word, SILT_DOCKER_VALUE_MAX);
-    x->out = &word;
-    int done = expand_until(x, '}');
-    x->out = out;
-    if (done < 0)
+    if (expand_part(x, "}", false, &word) < 0)
         return -1;
-    if (!more(x))
-        return unclear(x);
     x->at++;
-    out->broken = out->broken || word.broken;
     if (how == '?' && !is_set)
         return silt_fail(x->error, SILT_INVALID, "%.*s", word.len > 200 ? 200 : (int)word.len,
                          word.len > 0 ? word.data : "a variable is not set");
@@ -104,6 +219,8 @@ static int expand_variable(struct expander *x)
     if (braces && (name.len == 0 || !more(x)))
         return unclear(x);
     silt_slice value = find(x, name);
+    if (braces && strchr("#%/", peek(x)) != NULL)
+        return expand_pattern(x, value);
     if (braces && peek(x) != '}')
         return expand_choice(x, value);
     x->at += braces;
@@ -148,6 +265,11 @@ static int expand_plain(struct expander *x)
 {
     char c = peek(x);
     bool escapes = c == x->scope->escape && x->at + 1 < x->text.len;
+    if (escapes && x->raw) {
+        silt_buf_add(x->out, (silt_slice){x->text.data + x->at, 2});
+        x->at += 2;
+        return 0;
+    }
     if (escapes && (x->quotes || x->text.data[x->at + 1] == '$' || x->text.data[x->at + 1] == c)) {
         x->at++;
         c = peek(x);
@@ -157,13 +279,13 @@ static int expand_plain(struct expander *x)
     return 0;
 }
 
-static int expand_until(struct expander *x, char stop)
+static int expand_until(struct expander *x, const char *stops)
 {
     int done = 0;
     if (x->depth == DEPTH_MAX)
         return unclear(x);
     x->depth++;
-    while (done == 0 && more(x) && (stop == 0 || peek(x) != stop)) {
+    while (done == 0 && more(x) && (peek(x) == 0 || strchr(stops, peek(x)) == NULL)) {
         char c = peek(x);
         done = c == '$'                  ? expand_variable(x)
                : c == '\'' && x->quotes ? expand_single(x)
@@ -177,7 +299,7 @@ static int expand_until(struct expander *x, char stop)
 static int expand(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s, bool quotes, struct silt_error *e)
 {
     struct expander x = {.scope = s, .out = b, .text = text, .quotes = quotes, .error = e};
-    if (expand_until(&x, 0) < 0)
+    if (expand_until(&x, "") < 0)
         return -1;
     return b->broken ? silt_fail(e, SILT_LIMIT, "a value of more than %d bytes", SILT_DOCKER_VALUE_MAX) : 0;
 }
@@ -194,8 +316,7 @@ int silt_docker_expand_text(struct silt_buf *b, silt_slice text, const struct si
 
 /* ---- pairs ---- */
 
-/* A word that ends at a blank outside of quotes. */
-static silt_slice cut_quoted(silt_slice *rest, char escape)
+silt_slice silt_docker_cut(silt_slice *rest, char escape)
 {
     char quote = 0;
     size_t n = 0;
@@ -230,7 +351,7 @@ int silt_docker_pairs(struct silt_arena *a, const struct silt_docker_step *s, ch
         pairs[count++] = (struct silt_docker_pair){first, rest};
     }
     while (count < s->word_count + 1 && rest.len > 0 && silt_slice_has_byte(first, '=')) {
-        silt_slice word = cut_quoted(&rest, escape);
+        silt_slice word = silt_docker_cut(&rest, escape);
         if (!silt_slice_split(&word, '=', &name) || word.data == NULL || name.len == 0)
             return silt_fail(e, SILT_INVALID, "line %u: '%.*s' is no name=value", s->line, (int)(name.len > 80 ? 80 : name.len),
                              name.data);

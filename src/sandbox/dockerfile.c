@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/dockerfile.h"
+#include "base/own.h"
 #include "json/json.h"
 
 static const char *const names[SILT_DOCKER_OP_MAX] = {
@@ -94,7 +95,16 @@ static bool is_comment(silt_slice line)
     return line.len > 0 && line.data[0] == '#';
 }
 
-/* `# escape=` in comments at the very top. */
+static bool is_directive(silt_slice key)
+{
+    static const char *const known[] = {"syntax", "escape", "check"};
+    for (size_t i = 0; i < SILT_COUNT(known); i++)
+        if (silt_slice_ieq(silt_slice_trim(key), silt_slice_of(known[i])))
+            return true;
+    return false;
+}
+
+/* `# escape=` in comments at the very top; behind any other comment it is one, too. */
 static void read_directives(struct reader *r)
 {
     struct reader look = *r;
@@ -102,7 +112,7 @@ static void read_directives(struct reader *r)
     while (next_line(&look, &line) && is_comment(line)) {
         line = trim_left(line);
         line = (silt_slice){line.data + 1, line.len - 1};
-        if (!silt_slice_split(&line, '=', &key) || line.data == NULL)
+        if (!silt_slice_split(&line, '=', &key) || line.data == NULL || !is_directive(key))
             return;
         line = silt_slice_trim(line);
         if (silt_slice_ieq(silt_slice_trim(key), SILT_LIT("escape")) && line.len == 1
@@ -216,7 +226,7 @@ static int read_words(struct reader *r, struct silt_docker_step *s)
     while (rest.len > 0) {
         if (s->word_count == most)
             return refuse(r, s->line, "too many words");
-        s->words[s->word_count++] = cut_word(&rest);
+        s->words[s->word_count++] = s->op == SILT_DOCKER_ARG ? silt_docker_cut(&rest, r->file->escape) : cut_word(&rest);
     }
     return 0;
 }

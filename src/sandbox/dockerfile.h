@@ -57,7 +57,7 @@ struct silt_docker_step {
     silt_slice text; /* the instruction with its arguments, for people */
     silt_slice rest; /* the arguments without flags; continued lines are one */
     bool json;       /* they are a JSON list of texts: `words` */
-    silt_slice *words; /* else what blanks separate */
+    silt_slice *words; /* else what blanks separate; of ARG: those outside of quotes */
     size_t word_count;
     struct silt_docker_flag *flags;
     size_t flag_count;
@@ -91,11 +91,16 @@ struct silt_docker_scope {
     silt_slice (*find)(void *context, silt_slice name);
     void *context;
     char escape;
+    uint64_t *steps; /* that patterns take are added; NULL: nobody counts */
 };
-/* A word as a shell sees it: quotes go, $name, ${name}, ${name:-word} and the like are replaced. */
+/* A word as a shell sees it: quotes go, $name, ${name}, ${name:-word}, ${name#pattern} and the like are
+ * replaced. */
 int silt_docker_expand(struct silt_buf *b, silt_slice word, const struct silt_docker_scope *s, struct silt_error *e);
 /* The same for a heredoc: quotes stay. */
 int silt_docker_expand_text(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s, struct silt_error *e);
+
+/* A word that ends at a blank outside of quotes. */
+silt_slice silt_docker_cut(silt_slice *rest, char escape);
 
 struct silt_docker_pair {
     silt_slice name, value; /* not expanded */

@@ -19,11 +19,17 @@ static bool reads(const char *text)
     return silt_dockerfile_read(&arena, silt_slice_of(text), &file, &error) == 0;
 }
 
+static char longest[100000]; /* zeros: it is looked at by length */
+
 static silt_slice find(void *context, silt_slice name)
 {
     (void)context;
     if (silt_slice_eq(name, SILT_LIT("A")))
         return SILT_LIT("a");
+    if (silt_slice_eq(name, SILT_LIT("PATH")))
+        return SILT_LIT("/usr/lib/app.tar.gz");
+    if (silt_slice_eq(name, SILT_LIT("LONG")))
+        return (silt_slice){longest, sizeof(longest)};
     if (silt_slice_eq(name, SILT_LIT("EMPTY")))
         return SILT_LIT("");
     return (silt_slice){NULL, 0};
@@ -119,6 +125,43 @@ TEST(words_are_expanded_as_a_shell_does)
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         assert_string_equal(expanded(pairs[i][0]), pairs[i][1]);
+}
+
+TEST(patterns_cut_and_replace)
+{
+    static const char *const pairs[][2] = {
+        {"${PATH#/}", "usr/lib/app.tar.gz"},
+        {"${PATH##*/}", "app.tar.gz"},
+        {"${PATH#*/}", "usr/lib/app.tar.gz"},
+        {"${PATH%.*}", "/usr/lib/app.tar"},
+        {"${PATH%%.*}", "/usr/lib/app"},
+        {"${PATH%/*}", "/usr/lib"},
+        {"${PATH%%*}", ""},
+        {"${PATH%*}", "/usr/lib/app.tar.gz"},
+        {"${PATH#?usr}", "/lib/app.tar.gz"},
+        {"${PATH#\\*}", "/usr/lib/app.tar.gz"},
+        {"${PATH/usr/opt}", "/opt/lib/app.tar.gz"},
+        {"${PATH//a/A}", "/usr/lib/App.tAr.gz"},
+        {"${PATH//\\//-}", "-usr-lib-app.tar.gz"},
+        {"${PATH/l*r}", "/usr/.gz"},
+        {"${PATH//?/x}", "xxxxxxxxxxxxxxxxxxx"},
+        {"${PATH//}", "/usr/lib/app.tar.gz"},
+        {"${PATH/none/x}", "/usr/lib/app.tar.gz"},
+        {"${PATH/usr/${A}b}", "/ab/lib/app.tar.gz"},
+        {"${PATH#/${B:-usr}}", "/lib/app.tar.gz"},
+        {"\"${PATH##*/}\"", "app.tar.gz"},
+        {"${B#x}", ""},
+        {"${B/x/y}", ""},
+        {"${PATH#", "refused"},
+        {"${PATH/a", "refused"},
+        {"${PATH/a/b", "refused"},
+        {"${LONG//x/y}", "refused"},
+    };
+    for (size_t i = 0; i < SILT_COUNT(pairs); i++)
+        assert_string_equal(expanded(pairs[i][0]), pairs[i][1]);
+    char many[600];
+    (void)snprintf(many, sizeof(many), "${PATH#%0300d}", 0);
+    assert_string_equal(expanded(many), "refused");
 }
 
 TEST(a_word_that_is_too_long_is_not_cut)
@@ -218,4 +261,20 @@ TEST(any_pattern_means_the_same_to_both)
         if (words[0][0] != '!' && words[1][0] != '/' && strstr(words[1], "//") == NULL && words[1][strlen(words[1]) - 1] != '/')
             (void)leaves_out(words[0], words[1]);
     }
+}
+
+TEST(arguments_have_quotes)
+{
+    assert_true(reads("ARG A=\"x  y\" B='c d' C=e\\ f D\nFROM base"));
+    assert_int_equal(file.steps[0].word_count, 4);
+    assert_text(file.steps[0].words[0], "A=\"x  y\"");
+    assert_text(file.steps[0].words[2], "C=e\\ f");
+}
+
+TEST(only_what_is_known_is_a_directive)
+{
+    assert_true(reads("#syntax = x\n# ESCAPE= `\nFROM base"));
+    assert_int_equal(file.escape, '`');
+    assert_true(reads("# note=x\n# escape=`\nFROM base"));
+    assert_int_equal(file.escape, '\\');
 }
