@@ -89,7 +89,7 @@ static bool read_excludes(struct silt_build *b, struct silt_build_copy *c)
 
 static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
 {
-    static const char *const known[] = {"from", "chown", "chmod", "link", "exclude"};
+    static const char *const known[] = {"from", "chown", "chmod", "link", "exclude", "parents"};
     for (size_t i = 0; i < s->flag_count; i++) {
         bool good = false;
         for (size_t k = 0; k < SILT_COUNT(known); k++)
@@ -97,7 +97,10 @@ static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
         if (!good)
             return refuse(b, "a flag of COPY or ADD that is not supported");
     }
-    return s->op != SILT_DOCKER_ADD || silt_docker_flag(s, SILT_LIT("from")).data == NULL || refuse(b, "ADD has no --from");
+    bool adds = s->op == SILT_DOCKER_ADD;
+    if (adds && (silt_docker_flag(s, SILT_LIT("from")).data != NULL || silt_docker_flag(s, SILT_LIT("parents")).data != NULL))
+        return refuse(b, "ADD has no --from and no --parents");
+    return true;
 }
 
 static bool is_remote(silt_slice s)
@@ -311,7 +314,9 @@ void silt_build_copy(struct silt_build *b, const struct silt_docker_step *s)
         (void)refuse(b, "the build needs too much memory");
         return;
     }
-    *c = (struct silt_build_copy){.step = s, .files.how = s->op == SILT_DOCKER_ADD ? "add" : "copy"};
+    silt_slice parents = silt_docker_flag(s, SILT_LIT("parents"));
+    bool keeps = parents.data != NULL && !silt_slice_ieq(parents, SILT_LIT("false"));
+    *c = (struct silt_build_copy){.step = s, .files.how = s->op == SILT_DOCKER_ADD ? "add" : keeps ? "parents" : "copy"};
     b->copy = c;
     if (!check_flags(b, s) || !read_owner(b, c) || !read_mode(b, c) || !read_excludes(b, c) || !read_paths(b, c) || !find_source(b, c))
         return;

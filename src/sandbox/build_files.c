@@ -5,30 +5,33 @@
 
 #include <stdio.h>
 
-/* Patterns become names, which may be none, and nothing outside of the root is one. Each folder is packed with what is in it, each file by its
- * name. What is mounted in a sandbox is none of its image. `mount`: names are no patterns, owners stay. What is
+/* Patterns become names, which may be none, and nothing outside of the root is one. Each folder is packed with what is in it, each
+ * file by its name; `parents`: each with the folders that it is in, from a `/./` on. What is mounted in a sandbox is none of its
+ * image. `mount`: names are no patterns, owners stay. What is
  * left out is told by regular expressions for paths below a source, or names of files: the last that fits counts, `-` takes back.
  * `hash`: only what it would be. */
 static const char pack_script[] =
     "set -o pipefail; shopt -s dotglob; root=$1 owner=$2 group=$3 mode=$4 how=$5 what=$6; rules=(\"${@:8:$7}\"); shift $((7+$7)); IFS=\n"
-    "[ $how != mount ] || set -f; left=(-name '') regex=(); [ ${#rules[@]} = 0 ] || regex=(-regextype posix-extended)\n"
+    "[ $how != mount ] || set -f; [ $how != parents ] || shopt -s globstar; left=(-name '') regex=(); [ ${#rules[@]} = 0 ] || regex=(-regextype posix-extended)\n"
     "for r in \"${rules[@]}\"; do case $r in +*) left=('(' \"${left[@]}\" -o -regex \"${r:1}\" ')');; *) left=('(' \"${left[@]}\" ! -regex \"${r:1}\" ')');; esac; done\n"
     "is_left() { local r x=1 LC_ALL=C; for r in \"${rules[@]}\"; do if [[ ./$1 =~ ^${r:1}$ ]]; then x=0; [[ $r == +* ]] || x=1; fi; done; return $x; }\n"
     "cd -- \"$root\" || exit 3; top=$(realpath .); top=${top%/}; items=() names=()\n"
     "for p; do p=${p#\"${p%%[!/]*}\"}; [ -n \"$p\" ] || p=.; n=0\n"
     "for m in $p; do [ -e \"$m\" ] || continue; r=$(realpath -- \"$m\") || exit 3\n"
     "case $r/ in \"$top\"/*) ;; *) echo \"$p leads out of the context\" >&2; exit 3;; esac\n"
-    "m=${m%/} n=$((n+1)); [ -d \"$r\" ] || ! is_left \"${m##*/}\" || continue\n"
+    "m=${m%/} n=$((n+1)); if [ $how = parents ]; then r=.; case $m in */./*) r=${m%%/./*} m=${m#*/./};; esac; items+=(\"$r\"); names+=(\"$m\"); continue; fi\n"
+    "[ -d \"$r\" ] || ! is_left \"${m##*/}\" || continue\n"
     "items+=(\"$r\"); names+=(\"${m##*/}\"); done\n"
     "[ $n -gt 0 ] || { [ $how != mount ] && [[ $p == *[*?[]* ]]; } || { echo \"$p: no such file or folder\" >&2; exit 3; }; done\n"
     "opts=(--numeric-owner --sort=name) own=(); [ -z \"$owner\" ] || own=(--owner=silt:$owner --group=silt:$group); [ -z \"$mode\" ] || own+=(--mode=$mode)\n"
     "[ $what = pack ] || opts+=(--mtime=@0)\n"
     "is_archive() { [ $how = add ] && [ -s \"$1\" ] && tar -tf \"$1\" >/dev/null 2>&1; }\n"
-    "folder() { (cd -- \"$1\" || exit; skip=(-name ''); case $1 in /) skip=('(' -path './proc/*' -o -path './sys/*' -o -path './dev/*' ')');;\n"
-    "/proc|/sys|/dev) skip=(-path './*');; esac; shift\n"
-    "LC_ALL=C find . -mindepth 1 \"${regex[@]}\" \"${skip[@]}\" -prune -o ! \"${left[@]}\" -print0 | LC_ALL=C sort -z | tar \"$@\" --no-recursion --null -T - -cf -); }\n"
+    "walk() { local skip=(-name ''); case $PWD in /) skip=('(' -path './proc/*' -o -path './sys/*' -o -path './dev/*' ')');; /proc|/sys|/dev) skip=(-path './*');; esac\n"
+    "LC_ALL=C find \"$@\" \"${regex[@]}\" \"${skip[@]}\" -prune -o ! \"${left[@]}\" -print0 | LC_ALL=C sort -z | tar \"${how_packed[@]}\" --no-recursion --null -T - -cf -; }\n"
+    "folder() { (cd -- \"$1\" || exit; shift; how_packed=(\"$@\"); walk . -mindepth 1); }\n"
     "emit() { [ ${#items[@]} -gt 0 ] || tar -T /dev/null -cf -; for i in \"${!items[@]}\"; do r=${items[i]} n=${names[i]}\n"
-    "if [ -d \"$r\" ]; then folder \"$r\" \"${opts[@]}\" \"${own[@]}\" || return\n"
+    "if [ $how = parents ]; then (cd -- \"$r\" && how_packed=(\"${opts[@]}\" \"${own[@]}\") && walk \"./$n\") || return\n"
+    "elif [ -d \"$r\" ]; then folder \"$r\" \"${opts[@]}\" \"${own[@]}\" || return\n"
     "else t=$(mktemp -d -p / .silt-XXXXXX) || return\n"
     "if is_archive \"$r\"; then tar -C \"$t\" --numeric-owner -pxf \"$r\" && folder \"$t\" \"${opts[@]}\" || return\n"
     "else { ln -- \"$r\" \"$t/$n\" 2>/dev/null || cp -a -- \"$r\" \"$t/$n\"; } && tar -C \"$t\" \"${opts[@]}\" \"${own[@]}\" -cf - -- \"./$n\" || return; fi\n"

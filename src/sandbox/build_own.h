@@ -45,7 +45,7 @@ struct silt_build_files {
     size_t left_count;
     silt_slice user, group; /* numbers; empty: their own */
     silt_slice mode;        /* empty: their own */
-    const char *how;        /* copy; add: archives are unpacked; mount: names are no patterns */
+    const char *how;        /* copy; add: archives are unpacked; mount: names are no patterns; parents: folders stay */
     silt_slice dest;
     bool slash; /* dest is a folder */
     silt_slice kind, hash; /* what they are: F: one file; D: what goes into a folder */

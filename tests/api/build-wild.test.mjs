@@ -171,6 +171,25 @@ RUN stat -c '%a %u:%g %n' /bin/tool a.txt b.txt c.ini && ls -A /empty && cat /un
 	assert.match((await failed(daemon, { Dockerfile: 'FROM base\nCOPY x? none /x/', x1: '' })).error.message, /none/);
 });
 
+test('COPY --parents keeps the folders of what is copied, from a pivot on', async () => {
+	const files = { 'package.json': '1', 'packages/a/package.json': '2', 'packages/a/src/x.js': '3', 'packages/b/package.json': '4', 'packages/b/node_modules/c/package.json': '5', 'out': { type: 'symlink', target: '/etc' } };
+	const { output } = await make(`FROM base AS one
+WORKDIR /w
+COPY --parents --exclude=**/node_modules package.json packages/*/package.json **/package.json ./
+RUN find . -type f | LC_ALL=C sort
+COPY --parents --chown=7:8 packages/./a /pivot/
+RUN find /pivot | LC_ALL=C sort; stat -c %u /pivot/a/src/x.js
+FROM base
+COPY --parents --from=one /w/packages/./a/package.json /w/none* /got
+RUN find /got -type f
+COPY --parents=false packages/a/package.json /plain/
+RUN ls /plain
+`, files);
+	assert.equal(output, './package.json\n./packages/a/package.json\n./packages/b/package.json\n/pivot\n/pivot/a\n/pivot/a/package.json\n/pivot/a/src\n/pivot/a/src/x.js\n7\n/got/a/package.json\npackage.json\n');
+	assert.match((await failed(daemon, { Dockerfile: 'FROM base\nCOPY --parents out/passwd /x/', ...files })).error.message, /out of the context/);
+	assert.match((await failed(daemon, { Dockerfile: 'FROM base\nCOPY --parents ../../etc/passwd /x/', ...files })).error.message, /out of the context/);
+});
+
 test('what an image says: ports in ranges, shells, signals, and what has no effect', async () => {
 	const { config, notices, output } = await make(`FROM base
 MAINTAINER Somebody <some@example.com>
