@@ -122,6 +122,7 @@ test('an image leaves by save and comes back by load, and docker\'s own requests
 	await there(['rmi', tag]);
 	assert.equal(await there(['image', 'load'], { input: fs.readFileSync(file) }), `Loaded image: ${tag}\n`);
 	assert.equal(await there(['image', 'inspect', tag, '--format', '{{json .Config.Env}}']), '["A=1"]\n');
+	await there(['image', 'save', '--output', file, tag]);
 	const whole = await socket.ask('GET', `/v1.47/images/${tag}/get`);
 	assert.equal(whole.status, 200);
 	assert.deepEqual(whole.raw, fs.readFileSync(file));
