@@ -43,7 +43,7 @@ SILT_HANDLER(silt_engine_volume_list)
     silt_list_each(it, &g->all->volumes)
     {
         const struct silt_volume *v = silt_container_of(it, struct silt_volume, link);
-        if (!v->going && silt_engine_passes(filters, "name", silt_slice_of(v->row.name), true))
+        if ((!v->going || v->stuck) && silt_engine_passes(filters, "name", silt_slice_of(v->row.name), true))
             write_volume(&b, v);
     }
     silt_json_close(&b, ']');

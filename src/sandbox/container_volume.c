@@ -76,6 +76,11 @@ void silt_volumes_free(struct silt_containers *all)
     }
 }
 
+static int refuse_going(const struct silt_volume *v, struct silt_error *e)
+{
+    return silt_fail(e, SILT_CONFLICT, v->stuck ? "volume %s could not be removed; remove it again" : "volume %s is being removed", v->row.name);
+}
+
 int silt_volume_create(struct silt_containers *all, silt_slice name, silt_slice labels, struct silt_volume **ret, bool *ret_existed,
                        struct silt_error *e)
 {
@@ -84,7 +89,7 @@ int silt_volume_create(struct silt_containers *all, silt_slice name, silt_slice 
     *ret = silt_volume_find(all, name);
     *ret_existed = *ret != NULL;
     if (*ret != NULL)
-        return (*ret)->going ? silt_fail(e, SILT_CONFLICT, "volume %s is being removed", (*ret)->row.name) : 0;
+        return (*ret)->going ? refuse_going(*ret, e) : 0;
     if (all->volume_count >= SILT_VOLUMES_MAX)
         return silt_fail(e, SILT_LIMIT, "there are %d volumes already", SILT_VOLUMES_MAX);
     struct silt_volume_row row = {.name = strndup(name.data, name.len),
@@ -167,7 +172,7 @@ int silt_volume_use(struct silt_volume *v, struct silt_waiter *w, struct silt_er
     struct silt_sandbox *s = silt_registry_find(r, silt_slice_of(v->sandbox));
     silt_list_init(&w->link);
     if (v->going)
-        return silt_fail(e, SILT_CONFLICT, "volume %s is being removed", v->row.name);
+        return refuse_going(v, e);
     if (s != NULL) {
         silt_sandbox_wait(s, w);
         return 0;

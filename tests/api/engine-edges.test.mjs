@@ -315,7 +315,10 @@ test('a volume whose files could not be removed stays, can only be removed again
 	try {
 		assert.equal((await engine.ask('DELETE', `/volumes/${volume}`)).status, 500);
 		assert.equal((await engine.ask('DELETE', `/volumes/${volume}`)).status, 500, 'as often as it is tried');
-		assert.equal((await engine.ask('POST', '/volumes/create', { Name: volume })).status, 409);
+		const refused = await engine.ask('POST', '/volumes/create', { Name: volume });
+		assert.equal(refused.status, 409);
+		assert.match(refused.json.message, /could not be removed; remove it again/);
+		assert.ok((await engine.expect(200, 'GET', '/volumes')).Volumes.some(v => v.Name === volume), 'it can be seen');
 	} finally {
 		seal(trash, false);
 	}
