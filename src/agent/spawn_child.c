@@ -131,12 +131,12 @@ static int prepare(const struct silt_spawn *s, bool entered, int *report,
 }
 
 /* Pipes and terminals are root's by birth: their new owner may open them again by the names that the
- * kernel has for them (/dev/stdout). A terminal's group stays, as everywhere. */
+ * kernel has for them (/dev/stdout). Those that siltd made are nobody's here, and open to all. A terminal's group stays, as everywhere. */
 static int give_streams(const struct silt_spawn *s, const struct silt_user *u, struct silt_error *e)
 {
     struct stat st;
     for (int fd = 0; fd < REPORT_FD; fd++)
-        if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && fchown(fd, u->uid, u->gid) < 0)
+        if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && st.st_uid == 0 && fchown(fd, u->uid, u->gid) < 0)
             return silt_fail_errno(e, "become user %u:%u", (unsigned)u->uid, (unsigned)u->gid);
     if (s->terminal && fchown(STDOUT_FILENO, u->uid, (gid_t)-1) < 0)
         return silt_fail_errno(e, "give a terminal to user %u", (unsigned)u->uid);

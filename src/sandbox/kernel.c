@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 enum {
     PIECE = 60 << 10,
@@ -263,6 +264,7 @@ static int make_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
         return silt_fail_errno(e, "create a pipe");
     *ret_ours = pair[0];
     *ret_theirs = pair[1];
+    (void)fchmod(pair[1], 0622); /* our user is none of the sandbox's, where the pipe is opened again by its name (/dev/stdout) */
     return silt_fd_nonblock(pair[0], e); /* theirs is another file description */
 }
 

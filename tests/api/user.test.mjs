@@ -88,6 +88,21 @@ test('a terminal is the user\'s, also by its name', async t => {
 	await terminal.sees(/\r\nby name\r\n/);
 });
 
+test('an interpreter is the user\'s, and its streams can be opened by their names', async t => {
+	const codes = {
+		python: 'import os\nwith open("/dev/stdout", "w") as out: out.write("by name\\n")\nprint(os.getuid(), os.getgroups(), os.environ["HOME"], os.getcwd())\nopen("made", "w").close()',
+		javascript: 'const fs = require("fs"); fs.writeFileSync("/dev/stdout", "by name\\n"); console.log(process.getuid(), process.getgroups().join(), process.env.HOME, process.cwd()); fs.writeFileSync("made2", "")',
+	};
+	for (const image of ['worker', 'base']) {
+		const box = await daemon.box(t, { image });
+		for (const [language, code] of Object.entries(codes)) {
+			const { body } = await daemon.api('POST', `/v1/sandboxes/${box.id}/contexts/${language}/run`, { code }, { deadline: 120_000 });
+			assert.ok(body.success, JSON.stringify(body));
+			assert.match(body.logs.stdout.join(''), image === 'worker' ? /^by name\n1234 \[?1235,\s?1300\]? \/home\/worker \/app\n$/ : /^by name\n0 /);
+		}
+	}
+});
+
 test('files that are written, folders that are made are the user\'s; every file can be read', async t => {
 	const box = await daemon.box(t, { image: 'worker' });
 	const write = async (path, content) => assert.equal((await box.api('POST', '/api/write', { path, content })).status, 200);

@@ -14,6 +14,9 @@ known = None  # in a zygote's children: (HOME, site folders, module path) that i
 clock = None  # local_time() of a zygote
 
 
+OWN = ("HOME", "USER", "LOGNAME")  # of who is not root silt-init gives them, by /etc/passwd, and init does not name them
+
+
 class Refused(Exception):
     def __init__(self, code, why):
         super().__init__(why)
@@ -47,7 +50,8 @@ def known_path():
 
 
 def set_environment(env):
-    wanted = {"MPLBACKEND": "Agg", **env}
+    kept = {name: os.environ[name] for name in OWN if name in os.environ} if os.getuid() else {}
+    wanted = {"MPLBACKEND": "Agg", **kept, **env}
     try:
         for name in [name for name in os.environ if name not in wanted]:
             del os.environ[name]
