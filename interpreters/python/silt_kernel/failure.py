@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions as `error` messages: bounded, without colours, whatever the exception's own methods do."""
 import builtins
+import os
 import re
 import traceback
 
+HERE = os.path.dirname(__file__) + os.sep
 LINES_MAX = 400
 LINE_MAX = 4000
 VALUE_MAX = 1 << 16
@@ -41,9 +43,15 @@ def tidy(lines):
 
 
 def plain_traceback(exc):
-    """When IPython did not make one."""
+    """When IPython did not make one: an interrupt came meanwhile. Frames of ours tell the user nothing."""
     try:
-        return traceback.format_exception(type(exc), exc, exc.__traceback__, limit=-50)
+        made = traceback.TracebackException(type(exc), exc, exc.__traceback__, limit=-50)
+        chain = [made]
+        while chain:
+            one = chain.pop()
+            one.stack = traceback.StackSummary.from_list(frame for frame in one.stack if not frame.filename.startswith(HERE))
+            chain += [other for other in (one.__cause__, one.__context__) if other is not None]
+        return list(made.format())
     except Exception:
         return [f"{name_of(exc)}: {value_of(exc)}"]
 

@@ -13,6 +13,8 @@ import unittest
 KERNEL = os.environ.get("SILT_KERNEL") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "../../../interpreters/python/kernel"))
 DEADLINE_S = 60
+PIPE_BYTES = 1 << 20  # the most that a pipe can be made to hold
+READ_BYTES = 1 << 16
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/root"), "LANG": "C.UTF-8"}
 
 # Puts the control socket where a kernel expects it, then becomes the kernel.
@@ -135,6 +137,8 @@ class Context:
         run = run or Run()
         deadline = time.monotonic() + DEADLINE_S
         while True:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"it did not come before the deadline: {run.transcript[-3:]}")
             for name, value in self.read(deadline):
                 run.add(name, value)
                 if wanted(name, value):
@@ -171,9 +175,10 @@ class Context:
         self.buffer += data
 
     def _read_pipe(self, name):
-        while True:
+        """What is in it: who writes without end is not followed without end."""
+        for _ in range(PIPE_BYTES // READ_BYTES):
             try:
-                data = os.read(self.pipes[name], 1 << 16)
+                data = os.read(self.pipes[name], READ_BYTES)
             except BlockingIOError:
                 return
             if not data:

@@ -44,6 +44,13 @@ class Interrupts(ContextCase):
             self.assertNotIn("silt_kernel", "".join(run.error["traceback"]))
         self.interrupted("import asyncio; asyncio.run(asyncio.sleep(1000))")
 
+    def test_a_traceback_that_could_not_be_made_shows_nothing_of_ours(self):
+        self.good("import asyncio; get_ipython().showtraceback = lambda *_, **__: None")
+        run = self.interrupted("asyncio.get_running_loop().call_later(0.1, print, 'started')\nawait asyncio.sleep(1000)", say="")
+        self.good("del get_ipython().showtraceback")
+        self.assertIn("run_until_complete", "".join(run.error["traceback"]))
+        self.assertNotIn("silt_kernel", "".join(run.error["traceback"]))
+
     def test_threads_sockets_and_regular_expressions(self):
         self.interrupted("import threading; threading.Event().wait()")
         self.interrupted("import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); s.accept()")
