@@ -73,9 +73,9 @@ static bool read_excludes(struct silt_build *b, struct silt_build_copy *c)
 {
     struct silt_error e;
     for (size_t i = 0; i < c->step->flag_count; i++) {
-        silt_auto_buf text;
         if (!silt_slice_eq(c->step->flags[i].name, SILT_LIT("exclude")))
             continue;
+        silt_auto_buf text;
         silt_buf_init(&text, SILT_DOCKER_VALUE_MAX);
         silt_slice glob = silt_build_expand(b, c->step->flags[i].value);
         if (glob.data == NULL)

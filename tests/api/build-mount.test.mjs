@@ -88,9 +88,9 @@ test('a tmpfs is empty, and nothing of it stays; what it covers does', async () 
 test('other users see mounts, too, and cannot write to them', async () => {
 	assert.equal(await said([
 		'USER nobody',
-		'RUN --mount=type=bind,source=src,target=/code cat /code/a.txt; echo x > /code/a.txt || echo refused',
+		'RUN --mount=type=bind,source=src,target=/code cat /code/a.txt; (echo x > /code/a.txt) 2>/dev/null || echo refused',
 		'RUN --mount=type=tmpfs,target=/scratch echo y > /scratch/y && cat /scratch/y',
-	], FILES), 'arefused\ny\n'.replace('arefused', 'a/bin/sh: 1: cannot create /code/a.txt: Permission denied\nrefused'));
+	], FILES), 'arefused\ny\n');
 	await nothingLeft();
 });
 
