@@ -330,29 +330,29 @@ int silt_session_launch(struct silt_session *s, struct silt_spawn *spawn, struct
 
 /* ---- its beginning ---- */
 
-static int start_shell(struct silt_session *s, struct silt_error *e)
+static int start_shell(struct silt_session *s, const char *own_home, struct silt_error *e)
 {
     char cwd[PATH_MAX];
     silt_auto_free char **envp = NULL;
     const char *home = silt_start_getenv(&s->start, "HOME");
-    const char *root_home = s->user[0] == 0 ? "/root" : "/";
     if (silt_slice_to_cstr(s->start.cwd, cwd, sizeof(cwd), e) < 0
         || silt_start_envp(&s->start, &envp, e) < 0)
         return -1;
     struct silt_spawn spawn = {
         .envp = envp,
-        .dirs = {s->start.cwd.len > 0 ? cwd : SILT_WORKSPACE, home != NULL ? home : root_home,
-                 root_home, "/"},
+        .dirs = {s->start.cwd.len > 0 ? cwd : SILT_WORKSPACE, home != NULL ? home : own_home,
+                 own_home, "/"},
     };
     return silt_session_launch(s, &spawn, e);
 }
 
 /* We look them up ourselves, because the files where we meet are to be theirs. */
-static int know_user(struct silt_session *s, struct silt_error *e)
+static int know_user(struct silt_session *s, const char **ret_home, struct silt_error *e)
 {
     static struct silt_user user;
     if (silt_slice_to_cstr(s->start.user, s->user, sizeof(s->user), e) < 0)
         return -1;
+    *ret_home = s->user[0] == 0 ? "/root" : user.home;
     if (s->user[0] == 0)
         return 0;
     if (silt_user_look_up(s->user, &user, e) < 0)
@@ -365,16 +365,17 @@ static int begin(struct silt_session *s, struct silt_handle *h, struct silt_erro
 {
     char name[SILT_FOLDER_NAME_SIZE];
     int status;
+    const char *home;
     s->handle = h;
     s->state = SILT_SESSION_IDLE;
-    if (know_user(s, e) < 0)
+    if (know_user(s, &home, e) < 0)
         return -1;
     silt_shell_name(s->slot, SILT_SHELL_STATUS, name);
     if (silt_folder_fifo(s->agent->folder, name, s->owner, O_RDWR, &status, e) < 0)
         return -1;
     s->status = (struct silt_watch){.fd = status, .on_ready = on_status};
     silt_loop_watch(&s->agent->loop, &s->status, EPOLLIN);
-    return start_shell(s, e);
+    return start_shell(s, home, e);
 }
 
 static void begin_or_fail(struct silt_session *s, struct silt_handle *h)

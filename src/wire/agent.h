@@ -111,7 +111,7 @@ struct silt_agent_start {
     uint32_t mode;       /* enum silt_agent_mode; 0 for OPEN */
     uint32_t timeout_ms; /* 0: none */
     uint32_t note_len;   /* OPEN: siltd's note */
-    uint32_t cwd_len;    /* 0: OPEN and PLAIN: /workspace, else the session's. OPEN falls back to $HOME, /root */
+    uint32_t cwd_len;    /* 0: OPEN and PLAIN: /workspace, else the session's. OPEN falls back to $HOME, the user's own */
     uint32_t env_len;    /* NAME=value\0NAME=value\0…: OPEN and PLAIN: the whole environment; in a session:
                             what this command sees on top */
     uint32_t user_len;   /* OPEN, and EXEC but in a foreground: a name of the image's /etc/passwd, or uid,

@@ -38,6 +38,8 @@ test('the shell of a session is the user\'s', async t => {
 	await box.api('POST', '/api/session/create', { id: 'other', env: { HOME: '/elsewhere' }, cwd: '/' });
 	assert.equal(await box.out('id -u; echo $HOME $USER; pwd', { sessionId: 'other' }), '1234\n/elsewhere worker\n/\n');
 	assert.equal(await box.out('id -u', { sessionId: '__DISABLE_SESSION__' }), '1234\n');
+	await box.api('POST', '/api/session/create', { id: 'lost', cwd: '/no/such/place' });
+	assert.equal(await box.out('pwd', { sessionId: 'lost' }), '/home/worker\n');
 });
 
 test('it keeps what a session keeps', async t => {
