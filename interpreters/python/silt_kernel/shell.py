@@ -15,7 +15,7 @@ from IPython.core.profiledir import ProfileDir
 from traitlets import Type, observe
 from traitlets.config import Config
 
-from . import command, failure, figures, formats, plots
+from . import command, failure, figures, formats, plots, syntax
 from .interrupts import Again
 
 NOWHERE = "/nonexistent/ipython"
@@ -75,6 +75,10 @@ class Publisher(DisplayPublisher):
 class Compiler(CachingCompiler):
     cell_name = None
 
+    def get_code_name(self, raw_code, transformed_code, number):
+        """As IPython's, without its SHA-1: what differs must have another name, in this process."""
+        return f"<ipython-input-{number}-{hash(transformed_code) & 0xFFFFFFFFFFFF:012x}>"
+
     def cache(self, transformed_code, number=0, raw_code=None):
         self.cell_name = super().cache(transformed_code, number, raw_code)
         return self.cell_name
@@ -107,6 +111,7 @@ class Shell(InteractiveShell):
     interrupts = None
     held_traceback = None  # (exception, lines): shown, but not known yet to be the cell's own
     main_depth = 0  # above 0 while the last expression is shown
+    usual_transformers = None
 
     def publish(self, bundle):
         if self.sink is not None:
@@ -152,6 +157,11 @@ class Shell(InteractiveShell):
         held, self.held_traceback = self.held_traceback, None
         if held is not None:
             print("\n".join(failure.tidy(held[1])), file=sys.stderr)
+
+    def transform_cell(self, raw_cell):
+        if not syntax.is_plain(self, raw_cell):
+            return super().transform_cell(raw_cell)
+        return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
 
     def should_run_async(self, raw_cell, *, transformed_cell=None, **options):
         """Without one of these words it cannot be, and need not be compiled to find out."""
@@ -224,6 +234,7 @@ def make(streams):
     interactiveshell.PickleShareDB = without_database  # until IPython 8.6 there is no method to replace
     made = Shell.instance(config=settings())
     made.streams = streams
+    made.usual_transformers = [list(each) for each in syntax.transformers(made)]
     atexit.unregister(made.atexit_operations)  # what it does is done by leave(), after the handlers of the user
     made.set_hook("show_in_pager", page, 0)
     inline = figures.InlineBackend.instance(parent=made)

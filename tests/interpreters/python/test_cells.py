@@ -38,6 +38,25 @@ class Cells(ContextCase):
         self.assertEqual(self.good("{'a': '\\ud800'}").main["json"], {"a": "\ufffd"})
         self.good("vars(json).update(kept)")
 
+    def test_cells_that_are_not_taken_apart_are_what_they_would_have_become(self):
+        begins = ("", " ", "\n", ">>> ", "... ", "In [1]: ", "   ...: ", "%", "%%time\n", "!", "?", ",", ";", "/", "x = %", "if 1:\n  ", "\x0c", "\r")
+        ends = ("1", "a = 1", "pip", "exit", "exit()", "macro", "cd /tmp", "print(1)\n  /a", "f(1,\n  2)", "a ?", "a;", '"""\n%x"""', "a\n\n",
+                "a\u2028,b", "ls = 1\n!ls", "x\n>>> y", "x\n   ...: y", "# é\n")
+        cells = [begin + end for begin in begins for end in ends]
+        self.good("from IPython.core.interactiveshell import InteractiveShell\nfrom IPython.core.macro import Macro\nmacro = Macro('1')\n"
+                  f"shell, cells = get_ipython(), {cells!r}\n"
+                  "def differ(): return [c for c in cells if shell.transform_cell(c) != InteractiveShell.transform_cell(shell, c)]")
+        self.assertEqual(self.good("differ()").text, "[]")
+        self.good("shell.autocall = 2")
+        self.assertEqual(self.good("(differ(), shell.transform_cell('print 1'))").text, r"([], 'print(1)\n')")
+        self.good("shell.autocall = 0")
+
+    def test_transformers_of_the_user_are_called(self):
+        self.good("def answer(lines): return [line.replace('question', '42') for line in lines]\nget_ipython().input_transformers_post.append(answer)")
+        self.assertEqual(self.good("question").text, "42")
+        self.good("get_ipython().input_transformers_post.remove(answer)")
+        self.assertEqual(self.run_cell("question").error["ename"], "NameError")
+
     def test_line_and_cell_magics_work(self):
         self.assertIn("Wall time", self.good("%time sum(range(10))").stdout)
         self.assertEqual(self.good("%%bash\necho from bash").stdout, "from bash\n")
