@@ -9,7 +9,7 @@ import sys
 from traitlets import Dict, Set, Unicode, observe
 from traitlets.config import SingletonConfigurable
 
-from . import imports
+from . import imports, png
 
 TIGHT = {"bbox_inches": "tight"}
 
@@ -61,7 +61,7 @@ def draw_cropped(figure):
     not be the same, because something reaches over the edge, or is set otherwise."""
     from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
+    from numpy import asarray
 
     canvas, dpi = figure.canvas, figure.dpi
     if type(canvas) is not FigureCanvasAgg or rcParams["savefig.dpi"] not in ("figure", dpi) \
@@ -74,10 +74,7 @@ def draw_cropped(figure):
     right, upper = left + int(box.width * dpi), lower + int(box.height * dpi)
     if left < 0 or lower < 0 or right > width or upper > height or right <= left or upper <= lower:
         return None
-    whole = Image.frombuffer("RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
-    out = io.BytesIO()
-    whole.crop((left, height - upper, right, height - lower)).save(out, format="png", dpi=(dpi, dpi), compress_level=3)
-    return out.getvalue()
+    return png.encode(asarray(canvas.buffer_rgba())[height - upper:height - lower, left:right], dpi)
 
 
 def tight_box(figure, renderer):

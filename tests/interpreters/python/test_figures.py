@@ -27,8 +27,8 @@ def size_of_png(data):
         pixels += body if kind == b"IDAT" else b""
         at += 12 + length
     width, height, depth, color = struct.unpack(">IIBB", header[:10])
-    assert (depth, color) == (8, 6), (depth, color)
-    assert len(zlib.decompress(pixels)) == height * (1 + 4 * width)
+    assert (depth, color) in ((8, 2), (8, 6)), (depth, color)
+    assert len(zlib.decompress(pixels)) == height * (1 + (3 if color == 2 else 4) * width)
     return width, height
 
 
@@ -338,6 +338,14 @@ class Showing(FigureCase):
             asked = size_of_png(base64.b64decode(self.good("import base64; base64.b64encode(out.getvalue()).decode()").main["text"].strip("'")))
             self.assertLessEqual(max(abs(a - b) for a, b in zip(drawn, asked)), 1, code)
             self.assertEqual(self.good("before == [a.get_in_layout() for a in kept.axes]").text, "True", code)
+
+    def test_a_png_has_all_pixels(self):
+        run = self.good("import io, silt_kernel.png as png\nfrom PIL import Image\n"
+                        "def told(pixels):\n    read = Image.open(io.BytesIO(png.encode(pixels, 100)))\n"
+                        "    return read.mode, round(read.info['dpi'][0]), bool((np.asarray(read.convert('RGBA')) == pixels).all())\n"
+                        "clear = np.random.randint(0, 256, (7, 5, 4), dtype=np.uint8)\nopaque = clear | np.array([0, 0, 0, 255], np.uint8)\n"
+                        "[told(pixels) for pixels in (clear, opaque, opaque[:1, :1], opaque[::2, 1:4])]")
+        self.assertEqual(run.main["json"], [["RGBA", 100, True], *[["RGB", 100, True]] * 3])
 
     def test_programs_that_a_cell_starts_find_a_backend(self):
         run = self.good("!python3 -c 'import matplotlib.pyplot as plt; plt.plot([1]); print(plt.get_backend().lower())'")
