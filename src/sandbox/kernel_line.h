@@ -11,6 +11,7 @@ struct silt_kernel_init {
     silt_slice cwd;
     silt_slice env;        /* NAME=value\0… */
     uint64_t result_bytes; /* of one format of a result: larger ones are left out */
+    bool awaited;          /* code follows at once: nothing is done ahead of it */
 };
 void silt_kernel_say_init(struct silt_buf *b, const struct silt_kernel_init *i);
 void silt_kernel_say_run(struct silt_buf *b, uint64_t id, silt_slice code);

@@ -41,6 +41,7 @@ class Kernel:
         self.blas_done = not prepared.warm
         self.loop = Loop(control)
         self.installed = False
+        self.awaited = False  # by code that comes at once
 
     # ---- before the first cell ----
 
@@ -51,6 +52,7 @@ class Kernel:
         size = budget.get("result") if isinstance(budget, dict) else None
         if isinstance(size, int) and size > 0:
             self.budget = size
+        self.awaited = init.get("awaited") is True
         surroundings.enter(init)
         why = stamps.stale() if self.warm else None
         if why:
@@ -85,7 +87,7 @@ class Kernel:
 
     def touch(self):
         """A cell for nobody, while nobody waits: the pages that a first cell copies are copied now."""
-        if not self.warm or self.is_awaited():
+        if not self.warm or self.awaited or self.is_awaited():
             return
         shell, hook = self.shell, self.shell.displayhook
         known = dict(shell.user_ns)

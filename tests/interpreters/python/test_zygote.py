@@ -107,6 +107,12 @@ class Zygote(unittest.TestCase):
                      "import uuid; uuid.uuid4()", "import numpy as np; np.random.default_rng().random()"):
             self.assertNotEqual(self.child().text(code), self.child().text(code), code)
 
+    def test_a_child_that_is_awaited_runs_nothing_before(self):
+        since = time.time()
+        child = self.child(awaited=True)
+        own = f"import linecache; sum(entry[1] > {since} for entry in linecache.cache.values() if len(entry) == 4 and entry[2] == ['1 + 1\\n'])"
+        self.assertEqual(child.text(own), "0")
+
     def test_children_have_the_environment_of_init_only(self):
         child = self.child(env={"A": "1", "PATH": "/usr/bin:/bin"}, cwd="/usr")
         self.assertEqual(child.text("import os; sorted(os.environ), os.getcwd()"), "(['A', 'MPLBACKEND', 'PATH', 'PWD'], '/usr')")
