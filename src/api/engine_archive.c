@@ -43,9 +43,10 @@ static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct
 /* The last part may be `.`: the content of a folder, without a name of its own. So is what has none. */
 static silt_slice place_of(silt_slice path, bool *ret_wrap)
 {
-    *ret_wrap = path.len > 1 && !(path.data[path.len - 1] == '.' && path.data[path.len - 2] == '/');
+    bool content = path.len > 1 && path.data[path.len - 1] == '.' && path.data[path.len - 2] == '/';
     while (path.len > 1 && (path.data[path.len - 1] == '/' || (path.data[path.len - 1] == '.' && path.data[path.len - 2] == '/')))
         path.len--;
+    *ret_wrap = path.len > 1 && !content;
     return path;
 }
 

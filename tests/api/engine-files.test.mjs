@@ -3,11 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import http from 'node:http';
 import { after, before, test } from 'node:test';
 import { built } from '../lib/build.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, talk } from '../lib/engine.mjs';
 import { tar } from '../lib/tar.mjs';
+import { within } from '../lib/wait.mjs';
 
 let daemon, engine;
 before(async () => {
@@ -26,6 +28,15 @@ const run = async (port, command) => {
 		socket.destroy();
 	}
 };
+/** The status of an archive that is too long to be read. */
+const begins = (name, path) => within(30_000, `the archive of ${path}`, new Promise((resolve, reject) => {
+	const request = http.get({ socketPath: engine.socket, path: `/containers/${name}/archive?path=${encodeURIComponent(path)}`, agent: false }, response => {
+		resolve(response.statusCode);
+		response.on('error', () => {});
+		request.destroy();
+	}).on('error', reject);
+}));
+
 /** Names and contents of the files of a tar. */
 function list(bytes) {
 	const found = {};
@@ -58,6 +69,8 @@ test('a tar goes into a container before its start, with folders that it does no
 	assert.deepEqual(list((await get(name, '/srv/new/--help')).raw), { '--help': '2' });
 	assert.deepEqual(list((await get(name, '/srv/new/link')).raw), {}, 'a link is a link');
 	assert.equal((await get(name, '/srv/new/missing')).status, 404);
+	for (const path of ['/', '//', '/./'])
+		assert.equal(await begins(name, path), 200, path);
 	assert.equal((await get(name, '/srv/new/a/b')).status, 400);
 	for (const path of ['', 'relative', '../etc'])
 		assert.equal((await get(name, path)).status, 400, path);
