@@ -176,13 +176,15 @@ test('nobody gets into a folder that is being unpacked', async t => {
 
 test('what is moved to another file system is not the user\'s on its way', async t => {
 	const box = await daemon.box(t, { image: 'worker' });
-	await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, { command: 'mkdir /secret/many && cd /secret/many && for i in {1..3000}; do echo $i > $i; done', user: 'root', processId: 'r' });
+	await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, { command: 'mkdir -m 700 /secret/many && cd /secret/many && for i in {1..3000}; do echo $i > $i; done', user: 'root', processId: 'r' });
 	assert.equal((await ended(box, 'r')).exitCode, 0);
 	const intruder = box.out('touch ready; until cd /dev/shm/.silt-t* 2>/dev/null; do [ ! -e /dev/shm/moved ] || break; done; [ "$PWD" = /app ] || echo inside');
 	await until('somebody looks', async () => (await daemon.api('POST', `/v1/sandboxes/${box.id}/files/stat`, { path: '/app/ready' })).status === 200, 30_000);
 	assert.equal((await daemon.api('POST', `/v1/sandboxes/${box.id}/files/move`, { path: '/secret/many', to: '/dev/shm/moved' })).status, 200);
 	assert.equal(await intruder.catch(error => error.message), '');
-	assert.equal(await box.out('stat -c %u:%g /dev/shm/moved /dev/shm/moved/7'), '0:0\n0:0\n');
+	await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, { argv: ['stat', '-c', '%u:%g %a', '/dev/shm/moved', '/dev/shm/moved/7'], user: 'root', processId: 's' });
+	assert.equal((await ended(box, 's')).exitCode, 0);
+	assert.equal((await logs(box, 's')).stdout, '0:0 700\n0:0 644\n');
 });
 
 test('a user that is not there is told, and files can be got at all the same', async t => {
