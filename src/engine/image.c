@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/image.h"
-#include "base/clock.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "engine/remove.h"
 #include "engine/trust.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { NAME_SIZE = 48 };
+enum { NAME_SIZE = 48, RANDOM_SIZE = 16 };
 
 void silt_image_name(const uint8_t digest[SILT_DIGEST_SIZE], char name[SILT_IMAGE_NAME_SIZE])
 {
@@ -41,8 +41,9 @@ int silt_image_open(int images, const uint8_t digest[SILT_DIGEST_SIZE], int *ret
 
 static int to_trash(int images, const char *name, struct silt_error *e)
 {
-    char gone[NAME_SIZE];
-    (void)snprintf(gone, sizeof(gone), ".trash-%llu", (unsigned long long)silt_clock_us());
+    char gone[NAME_SIZE], some[RANDOM_SIZE + 1];
+    silt_id_random(some, RANDOM_SIZE); /* others have the same moment, and the same folder */
+    (void)snprintf(gone, sizeof(gone), ".trash-%s", some);
     if (renameat(images, name, images, gone) < 0 && errno != ENOENT)
         return silt_fail_errno(e, "move image folder %s to the trash", name);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image: read-only root file systems, one folder each, named by digest, owned by the ids.images
- * range. One that is being unpacked is `.staging-<n>`; one that is being deleted `.trash-<n>`. */
+ * range. One that is being unpacked is `.staging-<n>`; one that is being deleted `.trash-<random>`. */
 #pragma once
 
 #include "base/error.h"
