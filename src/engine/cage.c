@@ -251,8 +251,10 @@ int silt_cage_end(uint32_t ids, int pidfd, int wait_ms, struct silt_error *e)
     (void)snprintf(path, sizeof(path), "/proc/%d", pid);
     if (pid == 0 || stat(path, &st) < 0)
         return 0;
-    if (st.st_uid - ids >= SILT_SLOT_IDS)
-        return silt_fail(e, SILT_INVALID, "process %d is no silt-fetch", pid);
+    if (st.st_uid - ids >= SILT_SLOT_IDS) { /* what was waited for between two steps of stat() is shown as root's */
+        bool gone = pidfd_send_signal(pidfd, 0, NULL, 0) < 0 && errno == ESRCH;
+        return gone ? 0 : silt_fail(e, SILT_INVALID, "process %d is no silt-fetch", pid);
+    }
     if (pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
         return silt_fail_errno(e, "kill silt-fetch");
     if (wait_ms > 0 && poll(&death, 1, wait_ms) == 0)
