@@ -101,6 +101,22 @@ const struct silt_docker_step *silt_build_step_of(const struct silt_build *b)
     return &b->file.steps[b->step];
 }
 
+bool silt_build_fail_step(struct silt_build *b, struct silt_error *e)
+{
+    char place[48];
+    (void)snprintf(place, sizeof(place), "Dockerfile line %u", silt_build_step_of(b)->line);
+    (void)silt_because(e, "%s", place);
+    silt_build_fail(b, e);
+    return false;
+}
+
+bool silt_build_refuse(struct silt_build *b, const char *why)
+{
+    struct silt_error e;
+    (void)silt_fail(&e, SILT_INVALID, "%s", why);
+    return silt_build_fail_step(b, &e);
+}
+
 const char *silt_build_config_text(struct silt_build *b)
 {
     silt_auto_buf text;

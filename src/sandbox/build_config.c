@@ -8,22 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool fail(struct silt_build *b, struct silt_error *e)
-{
-    char place[48];
-    (void)snprintf(place, sizeof(place), "Dockerfile line %u", silt_build_step_of(b)->line);
-    (void)silt_because(e, "%s", place);
-    silt_build_fail(b, e);
-    return false;
-}
-
-static bool refuse(struct silt_build *b, const char *why)
-{
-    struct silt_error e;
-    (void)silt_fail(&e, SILT_INVALID, "%s", why);
-    return fail(b, &e);
-}
-
 /* ---- variables ---- */
 
 enum { LOOKED_MAX = 128 << 20 }; /* of one build: well below a second, in which the loop serves nobody else */
@@ -69,7 +53,7 @@ static silt_slice expand(struct silt_build *b, silt_slice word, silt_slice (*fin
     if (done == 0 && b->looked > LOOKED_MAX)
         done = silt_fail(&e, SILT_LIMIT, "too many variables are used too often");
     if (done < 0) {
-        (void)fail(b, &e);
+        (void)silt_build_fail_step(b, &e);
         return (silt_slice){NULL, 0};
     }
     char *copy = silt_build_dup(b, silt_buf_slice(&out));
@@ -107,7 +91,7 @@ static bool set(struct silt_build *b, silt_slice *env, silt_slice name, silt_sli
         silt_env_merge(&all, silt_buf_slice(&one));
     }
     if (all.broken || one.broken || b->looked > LOOKED_MAX)
-        return refuse(b, "too many variables");
+        return silt_build_refuse(b, "too many variables");
     char *copy = silt_build_dup(b, silt_buf_slice(&all));
     *env = (silt_slice){copy, all.len};
     return copy != NULL;
@@ -134,7 +118,7 @@ bool silt_build_take_version(struct silt_build *b, silt_slice name)
     char spelled[SILT_REFERENCE_SIZE];
     struct silt_error e;
     if (silt_reference_read(silt_build_without_digest(name), spelled, &e) < 0)
-        return fail(b, &e);
+        return silt_build_fail_step(b, &e);
     silt_slice all = silt_slice_of(spelled);
     size_t tag = silt_reference_tag(all);
     silt_slice version = version_of((silt_slice){all.data + tag, all.len - tag});
@@ -157,7 +141,7 @@ static bool declare_one(struct silt_build *b, silt_slice word, bool global)
     silt_slice name = {NULL, 0}, preset = word;
     (void)silt_slice_split(&preset, '=', &name);
     if (!silt_id_is_env_name(name))
-        return refuse(b, "ARG needs a name");
+        return silt_build_refuse(b, "ARG needs a name");
     silt_slice value = given(b, name);
     if (value.data == NULL && preset.data != NULL) {
         value = expand(b, preset, global ? find_global : find_in_stage, false);
@@ -206,7 +190,7 @@ silt_slice silt_build_path(struct silt_build *b, silt_slice path)
     if (out.len == 0)
         silt_buf_add_byte(&out, '/');
     if (out.broken || out.len >= PATH_MAX) {
-        (void)refuse(b, "a path is too long");
+        (void)silt_build_refuse(b, "a path is too long");
         return (silt_slice){NULL, 0};
     }
     char *copy = silt_build_dup(b, silt_buf_slice(&out));
@@ -222,7 +206,7 @@ static bool add_word(struct silt_build *b, struct silt_image_words *w, silt_slic
             return true;
     silt_slice *more = silt_arena_alloc(&b->arena, (w->count + 1) * sizeof(*more));
     if (more == NULL || w->count >= SILT_IMAGE_WORDS_MAX)
-        return refuse(b, "too much to remember");
+        return silt_build_refuse(b, "too much to remember");
     if (w->count > 0)
         memcpy(more, w->items, w->count * sizeof(*more));
     more[w->count] = word;
@@ -244,7 +228,7 @@ static bool set_words(struct silt_build *b, const struct silt_docker_step *s, st
     size_t count = own ? b->config.shell.count : SILT_COUNT(shell);
     *w = (struct silt_image_words){.items = silt_arena_alloc(&b->arena, (count + 1) * sizeof(silt_slice)), .given = true};
     if (w->items == NULL)
-        return refuse(b, "too much to remember");
+        return silt_build_refuse(b, "too much to remember");
     memcpy(w->items, items, count * sizeof(silt_slice));
     w->items[count] = s->rest;
     w->count = count + 1;
@@ -256,7 +240,7 @@ static bool set_label(struct silt_build *b, silt_slice name, silt_slice value)
     struct silt_image_config *c = &b->config;
     struct silt_label *more = silt_arena_alloc(&b->arena, (c->label_count + 1) * sizeof(*more));
     if (more == NULL || c->label_count >= SILT_IMAGE_WORDS_MAX)
-        return refuse(b, "too many labels");
+        return silt_build_refuse(b, "too many labels");
     size_t at = 0;
     for (size_t i = 0; i < c->label_count; i++)
         if (!silt_slice_eq(c->labels[i].name, name))
@@ -279,7 +263,7 @@ static bool set_pairs(struct silt_build *b, const struct silt_docker_step *s)
     silt_slice before = b->config.env, after = before;
     size_t count;
     if (silt_docker_pairs(&b->arena, s, b->file.escape, &pairs, &count, &e) < 0)
-        return fail(b, &e);
+        return silt_build_fail_step(b, &e);
     for (size_t i = 0; i < count; i++) {
         silt_slice name = silt_build_expand(b, pairs[i].name);
         silt_slice value = name.data != NULL ? silt_build_expand(b, pairs[i].value) : name;
@@ -291,7 +275,7 @@ static bool set_pairs(struct silt_build *b, const struct silt_docker_step *s)
             continue;
         }
         if (!silt_id_is_env_name(name))
-            return refuse(b, "ENV needs names of letters, digits and underscores");
+            return silt_build_refuse(b, "ENV needs names of letters, digits and underscores");
         if (!set(b, &after, name, value)) /* those of one line see what was before it */
             return false;
     }
@@ -329,7 +313,7 @@ static bool expose(struct silt_build *b, const struct silt_docker_step *s)
         if (word.data == NULL)
             return false;
         if (!read_ports(word, &port, &last, &protocol))
-            return refuse(b, "EXPOSE needs numbers of ports, or ranges of at most 256");
+            return silt_build_refuse(b, "EXPOSE needs numbers of ports, or ranges of at most 256");
         for (; port <= last; port++) {
             int n = snprintf(text, sizeof(text), "%llu/%s", (unsigned long long)port, protocol);
             char *copy = silt_build_dup(b, (silt_slice){text, (size_t)n});

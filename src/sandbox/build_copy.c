@@ -2,8 +2,6 @@
 /* COPY and ADD: files of the context, of a stage or of an image, and heredocs. */
 #include "sandbox/build_own.h"
 
-#include <stdio.h>
-
 enum { MODE_MAX = 64 }; /* in letters */
 
 struct silt_build_copy {
@@ -28,14 +26,6 @@ static const char write_script[] =
     "mkdir -p -- \"$(dirname -- \"$dest\")\" && rm -f -- \"$dest\" && cat > \"$dest\" && chown $owner:$group -- \"$dest\" \\\n"
     "&& chmod ${mode:-644} -- \"$dest\"\n";
 
-static bool refuse(struct silt_build *b, const char *why)
-{
-    struct silt_error e;
-    (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: %s", silt_build_step_of(b)->line, why);
-    silt_build_fail(b, &e);
-    return false;
-}
-
 /* ---- what stands in the Dockerfile ---- */
 
 static bool read_owner(struct silt_build *b, struct silt_build_copy *c)
@@ -50,7 +40,7 @@ static bool read_owner(struct silt_build *b, struct silt_build_copy *c)
         return false;
     (void)silt_slice_split(&rest, ':', &c->files.user);
     c->files.group = rest.data != NULL ? rest : SILT_LIT("");
-    return c->files.user.len > 0 || refuse(b, "--chown needs a user");
+    return c->files.user.len > 0 || silt_build_refuse(b, "--chown needs a user");
 }
 
 static bool read_mode(struct silt_build *b, struct silt_build_copy *c)
@@ -66,7 +56,7 @@ static bool read_mode(struct silt_build *b, struct silt_build_copy *c)
         octal = octal && c->files.mode.data[i] >= '0' && c->files.mode.data[i] <= '7';
         letters = letters && c->files.mode.data[i] != 0 && strchr("ugoa+-=rwxXst,", c->files.mode.data[i]) != NULL;
     }
-    return octal || letters || refuse(b, "--chmod needs an octal number, or letters as in u=rwX,go=rX");
+    return octal || letters || silt_build_refuse(b, "--chmod needs an octal number, or letters as in u=rwX,go=rX");
 }
 
 static bool read_excludes(struct silt_build *b, struct silt_build_copy *c)
@@ -81,7 +71,7 @@ static bool read_excludes(struct silt_build *b, struct silt_build_copy *c)
         if (glob.data == NULL)
             return false;
         if (silt_docker_exclude(&text, glob, &e) < 0)
-            return refuse(b, e.text);
+            return silt_build_refuse(b, e.text);
         c->files.left[c->files.left_count++] = (silt_slice){silt_build_dup(b, silt_buf_slice(&text)), text.len};
     }
     return !b->over;
@@ -95,11 +85,11 @@ static bool check_flags(struct silt_build *b, const struct silt_docker_step *s)
         for (size_t k = 0; k < SILT_COUNT(known); k++)
             good = good || silt_slice_eq(s->flags[i].name, silt_slice_of(known[k]));
         if (!good)
-            return refuse(b, "a flag of COPY or ADD that is not supported");
+            return silt_build_refuse(b, "a flag of COPY or ADD that is not supported");
     }
     bool adds = s->op == SILT_DOCKER_ADD;
     if (adds && (silt_docker_flag(s, SILT_LIT("from")).data != NULL || silt_docker_flag(s, SILT_LIT("parents")).data != NULL))
-        return refuse(b, "ADD has no --from and no --parents");
+        return silt_build_refuse(b, "ADD has no --from and no --parents");
     return true;
 }
 
@@ -113,7 +103,7 @@ static bool read_paths(struct silt_build *b, struct silt_build_copy *c)
 {
     const struct silt_docker_step *s = c->step;
     if (s->word_count < 2)
-        return refuse(b, "COPY and ADD need a source and a destination");
+        return silt_build_refuse(b, "COPY and ADD need a source and a destination");
     silt_slice dest = silt_build_expand(b, s->words[s->word_count - 1]);
     if (dest.data == NULL)
         return false;
@@ -124,16 +114,16 @@ static bool read_paths(struct silt_build *b, struct silt_build_copy *c)
         if (s->heredoc_count > 0 && silt_slice_starts(s->words[i], SILT_LIT("<<")))
             continue;
         if (c->files.count == SILT_COUNT(c->files.sources))
-            return refuse(b, "too many sources");
+            return silt_build_refuse(b, "too many sources");
         silt_slice source = silt_build_expand(b, s->words[i]);
         if (source.data == NULL)
             return false;
         if (is_remote(source))
-            return refuse(b, "ADD takes files of the context only; fetch others with RUN");
+            return silt_build_refuse(b, "ADD takes files of the context only; fetch others with RUN");
         c->files.sources[c->files.count++] = source;
     }
     if (s->heredoc_count > 0 && c->files.count > 0)
-        return refuse(b, "files and heredocs need a COPY each");
+        return silt_build_refuse(b, "files and heredocs need a COPY each");
     return c->files.dest.data != NULL;
 }
 
@@ -149,7 +139,7 @@ static bool write_server(struct silt_build *b, struct silt_build_copy *c, silt_s
     struct silt_docker_step *step = silt_arena_alloc(&b->arena, sizeof(*step));
     struct silt_docker_heredoc *file = silt_arena_alloc(&b->arena, sizeof(*file));
     if (step == NULL || file == NULL)
-        return refuse(b, "the build needs too much memory");
+        return silt_build_refuse(b, "the build needs too much memory");
     *file = (struct silt_docker_heredoc){.name = SILT_LIT("sandbox"), .body = silt_slice_of(server_script)};
     *step = *c->step;
     step->heredocs = file;
@@ -289,7 +279,7 @@ static void on_owner(struct silt_build *b)
     bool good = silt_slice_split(&rest, ' ', &c->files.user) && rest.data != NULL;
     c->files.group = rest;
     if (!good || !is_number(c->files.user) || !is_number(c->files.group))
-        (void)refuse(b, "--chown names somebody whom the image does not know");
+        (void)silt_build_refuse(b, "--chown names somebody whom the image does not know");
     else
         with_owner(b);
 }
@@ -311,7 +301,7 @@ void silt_build_copy(struct silt_build *b, const struct silt_docker_step *s)
 {
     struct silt_build_copy *c = silt_arena_alloc(&b->arena, sizeof(*c));
     if (c == NULL) {
-        (void)refuse(b, "the build needs too much memory");
+        (void)silt_build_refuse(b, "the build needs too much memory");
         return;
     }
     silt_slice parents = silt_docker_flag(s, SILT_LIT("parents"));

@@ -50,13 +50,6 @@ static const char unpack_script[] =
     "if [ \"$(cd -- \"$dest\" && pwd -P)\" = / ]; then x+=(--exclude=./proc --exclude=./sys --exclude=./dev); fi\n"
     "tar -C \"$dest\" \"${x[@]}\"; fi\n";
 
-static void refuse(struct silt_build *b, const char *why)
-{
-    struct silt_error e;
-    (void)silt_fail(&e, SILT_INVALID, "Dockerfile line %u: %s", silt_build_step_of(b)->line, why);
-    silt_build_fail(b, &e);
-}
-
 /* ---- where they are ---- */
 
 static struct silt_build_box *find_box(struct silt_build *b, const struct silt_build_files *f)
@@ -79,7 +72,7 @@ static void need_source(struct silt_build *b, struct silt_build_files *f, silt_b
     const struct silt_image *image = f->of_image ? silt_image_by_digest(b->registry, f->digest) : NULL;
     b->files = f;
     if (f->of_image && image == NULL)
-        refuse(b, "the image that files come from was removed meanwhile");
+        (void)silt_build_refuse(b, "the image that files come from was removed meanwhile");
     else
         silt_build_need(b, find_box(b, f), image, SILT_NET_NONE, next);
 }
@@ -132,7 +125,7 @@ static void on_hashed(struct silt_build *b)
         return;
     }
     if (!silt_slice_split(&said, '\n', &line) || line.len != 66) {
-        refuse(b, "the hash of the files could not be made");
+        (void)silt_build_refuse(b, "the hash of the files could not be made");
         return;
     }
     f->kind = line.data[0] == 'F' ? SILT_LIT("F") : SILT_LIT("D");

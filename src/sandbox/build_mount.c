@@ -34,15 +34,6 @@ static const char take_script[] =
     "else while [ ${#p} -ge ${#new} ] && rmdir -- \"$p\" 2>/dev/null; do p=$(dirname -- \"$p\"); done; fi\n"
     "[ $n != 0 ] || rm -rf -- \"$aside\"\n";
 
-static bool fail(struct silt_build *b, struct silt_error *e)
-{
-    char place[48];
-    (void)snprintf(place, sizeof(place), "Dockerfile line %u", silt_build_step_of(b)->line);
-    (void)silt_because(e, "%s", place);
-    silt_build_fail(b, e);
-    return false;
-}
-
 /* ---- what stands in the Dockerfile ---- */
 
 static bool take_source(struct silt_build *b, const struct silt_docker_mount *m, struct silt_build_files *f)
@@ -75,7 +66,7 @@ static bool do_without(struct silt_build *b, const struct silt_docker_mount *m, 
     int len = text.len > 200 ? 200 : (int)text.len;
     if (m->required) {
         (void)silt_fail(&e, SILT_INVALID, "--mount=%.*s is required, but builds are given no secrets and no keys here", len, text.data);
-        return fail(b, &e);
+        return silt_build_fail_step(b, &e);
     }
     silt_build_notice(b, "line %u: --mount=%.*s has no effect here", silt_build_step_of(b)->line, len, text.data);
     return true;
@@ -86,7 +77,7 @@ static bool read_mount(struct silt_build *b, silt_slice text)
     struct silt_docker_mount m;
     struct silt_error e;
     if (silt_docker_mount_read(text, &m, &e) < 0)
-        return fail(b, &e);
+        return silt_build_fail_step(b, &e);
     switch (m.kind) {
     case SILT_DOCKER_BIND:
     case SILT_DOCKER_TMPFS:
@@ -109,7 +100,7 @@ bool silt_build_read_mounts(struct silt_build *b, const struct silt_docker_step 
     b->mounts = silt_arena_alloc(&b->arena, sizeof(*b->mounts));
     if (b->mounts == NULL) {
         (void)silt_fail(&e, SILT_LIMIT, "the build needs too much memory");
-        return fail(b, &e);
+        return silt_build_fail_step(b, &e);
     }
     b->mounts->count = 0;
     (void)snprintf(b->mounts->aside, sizeof(b->mounts->aside), "/.silt-%s", b->name);
@@ -176,7 +167,7 @@ static void on_put(struct silt_build *b)
     }
     if (!silt_slice_split(&said, '\n', &dest) || !silt_slice_split(&said, '\n', &made) || dest.len > PATH_MAX || made.len > PATH_MAX) {
         (void)silt_fail(&e, SILT_INVALID, "the place of a mount could not be made");
-        (void)fail(b, &e);
+        (void)silt_build_fail_step(b, &e);
         return;
     }
     x->files.dest = (silt_slice){silt_build_dup(b, dest), dest.len};

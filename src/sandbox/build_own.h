@@ -111,6 +111,9 @@ char *silt_build_dup(struct silt_build *b, silt_slice s); /* NULL: it has failed
 /* Of a stage or by name; NULL: it has failed. *ret_mapped (may be NULL): it stands in for one that is not here. */
 struct silt_image *silt_build_find_image(struct silt_build *b, silt_slice name, bool *ret_mapped);
 const struct silt_docker_step *silt_build_step_of(const struct silt_build *b);
+/* As silt_build_fail, with the line of the step. Always false. */
+bool silt_build_fail_step(struct silt_build *b, struct silt_error *e);
+bool silt_build_refuse(struct silt_build *b, const char *why);
 /* The config in its one spelling, in the arena; NULL: it has failed. */
 const char *silt_build_config_text(struct silt_build *b);
 
