@@ -192,6 +192,16 @@ static int keep_core_limit(scmp_filter_ctx f)
     return bad;
 }
 
+/* silt-init lives outside of the guest's memory group and is bounded by its own limits (rlimit.c), which
+ * whoever has its ids could lift. Root inside has no other process 1: it makes no pid namespaces. */
+static int keep_limits_of_init(scmp_filter_ctx f)
+{
+    if (silt_without("init_limits"))
+        return 0;
+    return seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 2,
+                            SCMP_A0(SCMP_CMP_MASKED_EQ, LOW, 1), SCMP_A2(SCMP_CMP_NE, 0));
+}
+
 static int refuse_rows(scmp_filter_ctx f)
 {
     int bad = 0;
@@ -215,6 +225,7 @@ static int fill(scmp_filter_ctx f, bool clone3_stays)
     bad |= refuse_tty_tricks(f);
     bad |= refuse_socket_families(f);
     bad |= keep_core_limit(f);
+    bad |= keep_limits_of_init(f);
     if (!clone3_stays)
         bad |= seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     return bad;
