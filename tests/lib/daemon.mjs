@@ -264,6 +264,15 @@ export class Daemon {
 		}
 	}
 
+	/** Kills silt-super and with it the instance, as a fault would. Its files stay, and what it leaves on the machine goes with the next start (option home). */
+	async crash() {
+		this.client?.close();
+		const others = [...this.programs('siltd'), ...this.programs('silt-priv')];
+		this.#child.kill('SIGKILL');
+		await within(STOP_MS, 'end of silt-super after SIGKILL', this.#exited);
+		await until('siltd and silt-priv end with silt-super', () => others.every(pid => !host.pids().includes(pid)));
+	}
+
 	/** After a failed start: no checks, only the end. */
 	async abandon() {
 		this.client?.close();
