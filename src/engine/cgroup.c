@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     READ_MAX = 4096,
@@ -24,11 +25,22 @@ enum {
     REMOVE_STEP_US = 100,
     KILL_AGAIN = 20,       /* steps: by then whoever is left was not on its way out */
     CLEAR_WAIT_MS = 10000, /* hundreds of sandboxes at once */
+    AGENTS_MIB = 256,      /* room for pages of logs; the kernel takes clean ones back */
+    AGENTS_SLOT_MIB = 1,   /* an idle silt-init has a quarter of it, a busy one a half */
+    AGENTS_SHARE = 4,      /* a quarter of the machine: as many silt-inits as it holds sandboxes of 1 MiB */
 };
 
 void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE])
 {
     (void)snprintf(name, SILT_CGROUP_NAME_SIZE, "s%u", slot);
+}
+
+uint64_t silt_cgroup_agents_max(const struct silt_cgroups *c)
+{
+    uint64_t slots = c->ids_count / SILT_SLOT_IDS;
+    uint64_t max = (AGENTS_MIB + slots * AGENTS_SLOT_MIB) << 20;
+    uint64_t share = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / AGENTS_SHARE;
+    return max < share ? max : share;
 }
 
 int silt_cgroup_open_file(const struct silt_cgroups *c, struct silt_cgroup_at at, const char *file,

@@ -30,7 +30,10 @@ extern const struct silt_cgroup_table silt_cgroup_v1, silt_cgroup_v2;
 enum {
     SILT_CGROUP_NAME_SIZE = 32,
     SILT_CGROUP_FETCH_MIB = 2048, /* all silt-fetches together; one may have half of it */
+    SILT_CGROUP_AGENT_MIB = 32,   /* v2: one silt-init: its limits of data and stack, and the kernel's part */
 };
+/* v1: what all silt-inits together may have, with the pages of the logs that they write. */
+uint64_t silt_cgroup_agents_max(const struct silt_cgroups *c);
 void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE]);
 
 /* A group: its folder below one of dirs[] or tops[]. */

@@ -84,6 +84,13 @@ static int limit_memory(const struct silt_cgroups *c, const char *name, uint64_t
     return silt_cgroup_put_number(c, silt_cgroup_at(memory, name), alone, bytes, e);
 }
 
+/* When they reach it the kernel kills the largest of them, which is the one that grew: a sandbox that has
+ * crashed. */
+static int limit_agents(const struct silt_cgroups *c, struct silt_error *e)
+{
+    return silt_without("agents_memory") ? 0 : limit_memory(c, "agents", silt_cgroup_agents_max(c), e);
+}
+
 static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *config,
                     struct silt_error *e)
 {
@@ -98,7 +105,7 @@ static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *co
             return -1;
         c->ndirs++;
     }
-    return limit_memory(c, "fetch", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, e);
+    return limit_memory(c, "fetch", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, e) < 0 ? -1 : limit_agents(c, e);
 }
 
 /* Only in test builds (engine/without.h). */

@@ -84,6 +84,17 @@ static int may_move(const struct silt_cgroups *c, uint32_t slot, const char *gro
     return 0;
 }
 
+/* As for silt-fetch. A silt-init that reaches it is killed: its sandbox has crashed. */
+static void limit_agent(const struct silt_cgroups *c, const char *agent)
+{
+    struct silt_error ignored;
+    struct silt_cgroup_at at = silt_cgroup_at(c->dirs[0], agent);
+    if (silt_without("agents_memory"))
+        return;
+    (void)silt_cgroup_put_number(c, at, "memory.max", (uint64_t)SILT_CGROUP_AGENT_MIB << 20, &ignored);
+    (void)silt_cgroup_put_number(c, at, "memory.swap.max", 0, &ignored);
+}
+
 static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
 {
     char group[SILT_CGROUP_NAME_SIZE], agent[SILT_CGROUP_NAME_SIZE], guest[SILT_CGROUP_NAME_SIZE];
@@ -94,6 +105,7 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
         || mkdirat(c->dirs[0], guest, 0755) < 0)
         return silt_fail_errno(e, "make cgroup %s", group);
     enable(c, c->dirs[0], group);
+    limit_agent(c, agent);
     return may_move(c, slot, group, e);
 }
 

@@ -68,6 +68,18 @@ TEST(limits_are_written_and_changed)
     close_groups();
 }
 
+TEST(a_silt_init_has_a_limit_of_memory)
+{
+    struct silt_cgroups c;
+    struct silt_error e;
+    struct silt_priv_limits l = {.memory_bytes = 64 << 20, .disk_bytes = 1, .cpu_milli = 62, .pids = 9};
+    open_groups(&c);
+    assert_int_equal(silt_cgroup_make(&c, 3, &l, &e), 0);
+    assert_file("unit/s3/agent/memory.max", "33554432");
+    assert_file("unit/s3/agent/memory.swap.max", "0");
+    close_groups();
+}
+
 TEST(what_unpacks_images_has_a_limit_of_memory)
 {
     struct silt_cgroups c;
