@@ -279,13 +279,17 @@ static struct finding check_disk(const struct silt_config *c)
 static struct finding check_files(const struct silt_config *c)
 {
     struct rlimit files;
-    rlim_t want = (rlim_t)c->ids_count * 4 + c->http_connections + 4096;
+    rlim_t most = silt_config_files_most(c), least = silt_config_files_least(c);
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return found(WARN, "getrlimit(2) failed.", "unknown");
-    if (files.rlim_max < want)
+    if (files.rlim_max < least)
+        return found(FAIL, "LimitNOFILE= in the unit (ours has it), or `ulimit -Hn`.",
+                     "%llu open files here, the daemon does not start with less than %llu",
+                     (unsigned long long)files.rlim_max, (unsigned long long)least);
+    if (files.rlim_max < most)
         return found(WARN, "LimitNOFILE= in the unit (ours has it), or a smaller ids.count.",
                      "%llu open files here, %llu for all %u sandboxes",
-                     (unsigned long long)files.rlim_max, (unsigned long long)want, c->ids_count);
+                     (unsigned long long)files.rlim_max, (unsigned long long)most, c->ids_count);
     return found(OK, "", "%llu", (unsigned long long)files.rlim_max);
 }
 

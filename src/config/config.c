@@ -193,6 +193,24 @@ static const char *named_file(int argc, char **argv)
     return file;
 }
 
+/* Open files: siltd and silt-super hold up to four per sandbox, siltd one per connection, silt-preview two
+ * (the visitor's and the one inside). */
+
+enum { FILES_OF_SANDBOX = 4, FILES_BASE = 4096, FILES_START = 2048 };
+
+uint64_t silt_config_files_least(const struct silt_config *c)
+{
+    uint64_t locks = c->ids_count / 256; /* silt-super's, one per block of ids */
+    return FILES_START + locks + (uint64_t)c->pool_sandboxes * FILES_OF_SANDBOX;
+}
+
+uint64_t silt_config_files_most(const struct silt_config *c)
+{
+    uint64_t api = (uint64_t)c->ids_count * FILES_OF_SANDBOX + c->http_connections + FILES_BASE;
+    uint64_t previews = (uint64_t)c->preview_connections_all * 2 + FILES_BASE;
+    return api < previews ? previews : api;
+}
+
 /* What a single row cannot check */
 
 static bool overlap(uint64_t a, uint64_t a_len, uint64_t b, uint64_t b_len)

@@ -104,6 +104,11 @@ int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt
 /* Whether visitors of previews see https. */
 bool silt_config_previews_https(const struct silt_config *c);
 
+/* Open files that one program of an instance needs: to start, with some sandboxes; and at most, with all
+ * sandboxes and connections that the settings allow. */
+uint64_t silt_config_files_least(const struct silt_config *c);
+uint64_t silt_config_files_most(const struct silt_config *c);
+
 void silt_config_help(FILE *out);      /* the flags, one a paragraph */
 void silt_config_reference(FILE *out); /* docs/settings.md */
 

@@ -29,24 +29,26 @@ static int leave_mounts(struct silt_error *e)
     return 0;
 }
 
-/* Two descriptors a sandbox here and some more in siltd, which inherits the limit. Without
- * CAP_SYS_RESOURCE (a container) the hard limit is all there is. */
-static void raise_files(const struct silt_config *c)
+/* siltd and silt-proxy inherit it. Without CAP_SYS_RESOURCE (a container) the hard limit is all there is, and
+ * with too few no program of ours comes up: that is said here, once. */
+static int raise_files(const struct silt_config *c, struct silt_error *e)
 {
-    rlim_t want = (rlim_t)c->ids_count * 4 + c->http_connections + 4096;
-    rlim_t previews = (rlim_t)c->preview_connections_all * 2 + 4096; /* each has one inside, at most */
-    want = want < previews ? previews : want;
     struct rlimit files;
+    rlim_t most = silt_config_files_most(c), least = silt_config_files_least(c);
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    struct rlimit more = {.rlim_cur = want, .rlim_max = want};
-    if (files.rlim_max < want && setrlimit(RLIMIT_NOFILE, &more) == 0)
-        return;
-    if (files.rlim_max < want)
+        return silt_fail_errno(e, "read the limit of open files");
+    struct rlimit more = {.rlim_cur = most, .rlim_max = most};
+    if (files.rlim_max < most && setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return 0;
+    if (files.rlim_max < least)
+        return silt_fail(e, SILT_LIMIT,
+                         "at most %llu open files, at least %llu are needed: raise LimitNOFILE= in the service unit, or `ulimit -Hn` before the start",
+                         (unsigned long long)files.rlim_max, (unsigned long long)least);
+    if (files.rlim_max < most)
         silt_log(SILT_LOG_WARN, "super.files", "open_files=%llu wanted=%llu",
-                 (unsigned long long)files.rlim_max, (unsigned long long)want);
+                 (unsigned long long)files.rlim_max, (unsigned long long)most);
     files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    return setrlimit(RLIMIT_NOFILE, &files) < 0 ? silt_fail_errno(e, "raise the limit of open files") : 0;
 }
 
 static int hold_signals(struct silt_error *e)
@@ -78,12 +80,11 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
     if (geteuid() != 0)
         return silt_fail(e, SILT_DENIED, "silt-super must be started as root");
     (void)umask(0022);
-    if (silt_without_check(e) < 0 || silt_place_user(c, &starter->uid, &starter->gid, e) < 0
+    if (silt_without_check(e) < 0 || raise_files(c, e) < 0 || silt_place_user(c, &starter->uid, &starter->gid, e) < 0
         || silt_place_proxy_user(c, starter->uid, &starter->proxy, e) < 0
         || silt_place_folders(c, starter->uid, starter->gid, e) < 0 || silt_place_lock(c, e) < 0
         || silt_token_prepare(c->token_file, e) < 0 || silt_certificate_check(c, e) < 0)
         return -1;
-    raise_files(c);
     silt_place_untell(c, "address"); /* of an instance that was killed */
     silt_place_untell(c, "preview-address");
     silt_place_untell(c, "preview-certificate");
@@ -167,6 +168,14 @@ static int run(struct silt_config *c, struct silt_starter *starter,
     return got;
 }
 
+/* What another try would not change; the unit has RestartPreventExitStatus= for it. */
+enum { EXIT_SETTINGS = 2 };
+
+static int exit_status(const struct silt_error *e)
+{
+    return e->code == SILT_INVALID || e->code == SILT_LIMIT ? EXIT_SETTINGS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     static struct silt_config config;
@@ -176,7 +185,7 @@ int main(int argc, char **argv)
     int status = EXIT_FAILURE;
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         (void)fprintf(stderr, "silt-super: %s\n", e.text);
-        return 2;
+        return EXIT_SETTINGS;
     }
     if (config.help)
         (void)puts("silt-super [--name=value...]: runs an instance of Silt in the foreground.\n");
@@ -196,7 +205,7 @@ int main(int argc, char **argv)
     }
     if (done < 0) {
         silt_log(SILT_LOG_ERROR, "super.failed", "error=\"%s\"", e.text);
-        status = EXIT_FAILURE;
+        status = exit_status(&e);
     }
     silt_gate_close(&gate);
     silt_starter_close(&starter); /* last: it shares our mounts, which end with the two of us */
