@@ -36,7 +36,6 @@ static bool is_tag(silt_slice s)
     return true;
 }
 
-/* Of a registry: the first part is one when it has a dot or a port, or is localhost. */
 static bool is_port(silt_slice s)
 {
     struct silt_error e;
@@ -83,12 +82,32 @@ static bool is_path(silt_slice path)
     return true;
 }
 
-static void drop_prefix(silt_slice *path, silt_slice prefix)
+static silt_slice without(silt_slice path, silt_slice prefix)
 {
-    if (path->len > prefix.len && silt_slice_starts(*path, prefix)) {
-        path->data += prefix.len;
-        path->len -= prefix.len;
-    }
+    if (path.len > prefix.len && silt_slice_starts(path, prefix))
+        return (silt_slice){path.data + prefix.len, path.len - prefix.len};
+    return path;
+}
+
+/* Of a registry: the first part is one when it has a dot or a port, or is localhost. */
+static bool has_host(silt_slice path)
+{
+    silt_slice first;
+    return silt_slice_has_byte(path, '/') && silt_slice_split(&path, '/', &first)
+        && (silt_slice_has_byte(first, '.') || silt_slice_has_byte(first, ':') || silt_slice_eq(first, SILT_LIT("localhost")));
+}
+
+/* False: it names a registry behind docker.io, and would be that one's with docker.io left out. */
+static bool shorten(silt_slice *path)
+{
+    silt_slice rest = without(*path, SILT_LIT("docker.io/"));
+    if (rest.len == path->len)
+        rest = without(*path, SILT_LIT("index.docker.io/"));
+    if (rest.len < path->len && has_host(rest))
+        return false;
+    silt_slice last = without(rest, SILT_LIT("library/"));
+    *path = silt_slice_has_byte(last, '/') ? rest : last;
+    return true;
 }
 
 int silt_reference_read(silt_slice text, char ret[SILT_REFERENCE_SIZE], struct silt_error *e)
@@ -100,9 +119,8 @@ int silt_reference_read(silt_slice text, char ret[SILT_REFERENCE_SIZE], struct s
         return silt_fail(e, SILT_INVALID,
                          "image name may hold a-z, 0-9, '.', '_', '-' in parts that begin with a letter or digit, "
                          "separated by '/', and a tag behind ':'");
-    drop_prefix(&path, SILT_LIT("docker.io/"));
-    drop_prefix(&path, SILT_LIT("index.docker.io/"));
-    drop_prefix(&path, SILT_LIT("library/"));
+    if (!shorten(&path))
+        return silt_fail(e, SILT_INVALID, "image name with two registries");
     memcpy(ret, path.data, path.len);
     ret[path.len] = 0;
     if (silt_slice_eq(tag, SILT_LIT("latest")))

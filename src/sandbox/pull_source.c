@@ -21,16 +21,6 @@ static bool is_digest(silt_slice s)
     return true;
 }
 
-/* `docker.io/other.example/a` would be the name of another registry's image once docker.io is left out. */
-static bool is_ambiguous(silt_slice text, silt_slice spelled, silt_slice registry)
-{
-    char again[SILT_IMAGE_NAME_SIZE];
-    struct silt_error e;
-    bool hub = silt_slice_starts(text, SILT_LIT("docker.io/")) || silt_slice_starts(text, SILT_LIT("index.docker.io/"));
-    return (hub && !silt_slice_eq(registry, SILT_LIT("docker.io"))) || silt_reference_read(spelled, again, &e) < 0
-           || !silt_slice_eq(silt_slice_of(again), spelled);
-}
-
 /* The first part of a path is a registry when it has a dot or a port, or is localhost. */
 static silt_slice registry_of(silt_slice path)
 {
@@ -68,8 +58,6 @@ int silt_pull_read(silt_slice text, struct silt_pull_source *ret, struct silt_er
         return -1;
     silt_slice spelled = silt_slice_of(ret->name), registry = registry_of(spelled);
     (void)snprintf(ret->registry, sizeof(ret->registry), "%.*s", (int)registry.len, registry.data);
-    if (is_ambiguous(path, spelled, registry))
-        return silt_fail(e, SILT_INVALID, "image name with two registries");
     if (is_loopback(registry))
         return silt_fail(e, SILT_INVALID,
                          "%s is this machine itself, which pulls cannot reach; copy it with `skopeo copy docker://%.100s oci-archive:image.tar` "

@@ -18,6 +18,11 @@ TEST(a_reference_has_one_spelling)
         {"base:latest", "base"},
         {"base:1.2", "base:1.2"},
         {"docker.io/library/node:24-slim", "node:24-slim"},
+        {"index.docker.io/node", "node"},
+        {"docker.io/ghcr.io/node", "refused"}, /* it would become ghcr.io's */
+        {"docker.io/docker.io/node", "refused"},
+        {"docker.io/index.docker.io/node", "refused"},
+        {"library/library/node", "library/library/node"},
         {"docker.io/cloudflare/sandbox:0.12.10", "cloudflare/sandbox:0.12.10"},
         {"library/debian", "debian"},
         {"localhost:5000/a/b", "localhost:5000/a/b"},
