@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An archive of an image, or (when it begins with L) a layer on a small tree: whatever it is, nothing beside the folder that it
- * is unpacked into changes. */
+/* An archive of an image, or a layer on a small tree, when it begins with L as it is, with G or Z packed here by gzip or zstd (whose
+ * checksums a fuzzer does not guess): whatever it is, nothing beside the folder that it is unpacked into changes. */
 #include "base/fd.h"
 #include "fetch/archive.h"
 #include "fetch/hash.h"
@@ -8,6 +8,8 @@
 #include "fetch/place.h"
 #include "fuzz/fuzz.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -67,6 +69,28 @@ static void check(void)
     demand(names == 4); /* ., .., out, secret */
 }
 
+/* The digest that the layer must have: of what it unpacks to. */
+static void hash_content(silt_slice bytes, uint8_t ret[SILT_DIGEST_SIZE])
+{
+    static char block[64 << 10];
+    struct silt_error e;
+    struct archive_entry *entry;
+    struct archive *a = archive_read_new();
+    EVP_MD_CTX *h = silt_hash_new();
+    demand(a != NULL && h != NULL && archive_read_support_filter_gzip(a) == ARCHIVE_OK && archive_read_support_filter_zstd(a) == ARCHIVE_OK
+           && archive_read_support_filter_xz(a) == ARCHIVE_OK && archive_read_support_format_raw(a) == ARCHIVE_OK);
+    la_ssize_t n = 0;
+    uint64_t all = 0;
+    if (archive_read_open_memory(a, bytes.data, bytes.len) == ARCHIVE_OK && archive_read_next_header(a, &entry) == ARCHIVE_OK)
+        while (all < 2 * limits.bytes && (n = archive_read_data(a, block, sizeof(block))) > 0) {
+            all += (uint64_t)n;
+            demand(silt_hash_add(h, (silt_slice){block, (size_t)n}, &e) == 0);
+        }
+    demand(silt_hash_end(h, ret, &e) == 0);
+    EVP_MD_CTX_free(h);
+    (void)archive_read_free(a);
+}
+
 static void apply(silt_slice bytes)
 {
     struct silt_spool spool = {.size = bytes.len, .fd = memfd_create("layer", MFD_CLOEXEC)};
@@ -74,14 +98,30 @@ static void apply(silt_slice bytes)
     struct silt_fetch_result result = {0};
     struct silt_error e;
     uint8_t diff[SILT_DIGEST_SIZE];
-    EVP_MD_CTX *h = silt_hash_new();
-    demand(h != NULL && silt_hash_add(h, bytes, &e) == 0 && silt_hash_end(h, diff, &e) == 0);
-    EVP_MD_CTX_free(h);
+    hash_content(bytes, diff);
     demand(spool.fd >= 0 && silt_fd_write_all(spool.fd, bytes, &e) == 0);
     struct silt_layer layer = {.spool = &spool, .file = &file, .diff = diff};
     grow();
     (void)silt_layer_apply(&layer, &limits, &result, &e);
     silt_close_fd(&spool.fd);
+}
+
+static void apply_packed(silt_slice bytes, int (*add_filter)(struct archive *))
+{
+    static char packed[64 << 10];
+    size_t size = 0;
+    struct archive *a = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_pathname(entry, "layer");
+    archive_entry_set_size(entry, (la_int64_t)bytes.len);
+    bool good = add_filter(a) == ARCHIVE_OK && archive_write_set_format_raw(a) == ARCHIVE_OK
+        && archive_write_open_memory(a, packed, sizeof(packed), &size) == ARCHIVE_OK && archive_write_header(a, entry) == ARCHIVE_OK
+        && archive_write_data(a, bytes.data, bytes.len) == (la_ssize_t)bytes.len && archive_write_close(a) == ARCHIVE_OK;
+    archive_entry_free(entry);
+    (void)archive_write_free(a);
+    if (good)
+        apply((silt_slice){packed, size});
 }
 
 static void unpack(silt_slice bytes)
@@ -104,8 +144,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (top < 0)
         start();
     demand(fchdir(top) == 0 && chdir("out") == 0);
+    silt_slice rest = {bytes.data + (size > 0), size - (size > 0)};
     if (size > 0 && data[0] == 'L')
-        apply((silt_slice){bytes.data + 1, size - 1});
+        apply(rest);
+    else if (size > 1 && data[0] == 'G')
+        apply_packed(rest, archive_write_add_filter_gzip);
+    else if (size > 1 && data[0] == 'Z')
+        apply_packed(rest, archive_write_add_filter_zstd);
     else
         unpack(bytes);
     check();

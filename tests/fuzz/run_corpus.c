@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target over what its corpus holds, without a fuzzer:
- *   fuzz_<noun>_corpus PATH...          tables (*.txt), files, or folders of files
- *   fuzz_<noun>_corpus --expand DIR TABLE   writes the cases as files, to seed a fuzzer */
+ *   fuzz_<noun>_corpus PATH...          tables (*.txt), files, or folders of files */
 #include "base/fd.h"
 #include "fuzz/fuzz.h"
 #include "unit/base/table.h"
@@ -25,15 +24,6 @@ static void run_case(void *context, const struct table_case *c)
 {
     (void)context;
     run(c->bytes);
-}
-
-static void write_case(void *context, const struct table_case *c)
-{
-    struct silt_error e;
-    char path[512];
-    (void)snprintf(path, sizeof(path), "%s/%s", (const char *)context, c->name);
-    silt_auto_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    demand(fd >= 0 && silt_fd_write_all(fd, c->bytes, &e) == 0);
 }
 
 static void run_file(const char *path)
@@ -81,8 +71,6 @@ static void run_path(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "--expand") == 0)
-        return table_each(argv[3], write_case, argv[2]) > 0 ? 0 : 1;
     for (int i = 1; i < argc; i++)
         run_path(argv[i]);
     (void)printf("%zu inputs\n", inputs);
