@@ -212,7 +212,8 @@ static void connect_to(struct entry *x, uint16_t port)
     x->behind = c;
     x->port = port;
     x->pause_ms = PAUSE_MS;
-    x->until_ms = silt_clock_ms() + (c->row.started_ms + c->all->hold_ms - silt_clock_wall_ms());
+    int64_t age_ms = silt_clock_wall_ms() - c->row.started_ms; /* below 0 when the clock was set back */
+    x->until_ms = silt_clock_ms() + c->all->hold_ms - (age_ms > 0 ? age_ms : 0);
     dial(x);
 }
 

@@ -413,6 +413,18 @@ static int read_boot_id(char *out, size_t size, struct silt_error *e)
 
 static void on_upkeep(struct silt_timer *t);
 
+/* Above every number that an earlier siltd gave out: 2^20 numbers per millisecond. */
+static int begin_numbers(struct silt_registry *r, struct silt_error *e)
+{
+    int64_t start_ms;
+    if (silt_store_start_time(r->store, silt_clock_wall_ms(), &start_ms, e) < 0)
+        return -1;
+    r->epoch = (uint64_t)start_ms << 20;
+    r->next_number = r->epoch;
+    r->next_cell = (uint64_t)start_ms << 10;
+    return 0;
+}
+
 int silt_registry_open(struct silt_registry *r, struct silt_error *e)
 {
     char boot_id[64];
@@ -442,17 +454,13 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     r->refill = (struct silt_timer){.on_time = on_refill};
     r->upkeep = (struct silt_timer){.on_time = on_upkeep};
     r->recovering = true;
-    /* Above every number a former siltd gave: 2^20 numbers per millisecond of wall time. */
-    r->epoch = (uint64_t)silt_clock_wall_ms() << 20;
-    r->next_number = r->epoch;
-    r->next_cell = (uint64_t)silt_clock_wall_ms() << 10;
     const struct silt_priv_limits *limits = silt_type_find(silt_slice_of(r->settings.type));
     if (limits == NULL)
         return silt_fail(e, SILT_INVALID, "setting type: unknown instance type '%s'",
                          r->settings.type);
     r->default_limits = *limits;
     if (read_boot_id(boot_id, sizeof(boot_id), e) < 0
-        || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0
+        || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0 || begin_numbers(r, e) < 0
         || silt_image_check_map(silt_slice_of(r->settings.image_map), e) < 0 || silt_images_load(r, e) < 0
         || silt_step_cache_load(r, e) < 0
         || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0

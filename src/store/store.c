@@ -382,6 +382,23 @@ int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, st
     return silt_db_finish(s, st, e, "remember boot");
 }
 
+int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms, struct silt_error *e)
+{
+    sqlite3_stmt *st = s->statements[SILT_DB_GET_META];
+    int64_t before_ms = 0;
+    char text[24];
+    (void)sqlite3_bind_text(st, 1, "started_ms", -1, SQLITE_STATIC);
+    if (sqlite3_step(st) == SQLITE_ROW)
+        before_ms = sqlite3_column_int64(st, 0);
+    (void)sqlite3_reset(st);
+    *ret_ms = wall_ms > before_ms ? wall_ms : before_ms + 1;
+    (void)snprintf(text, sizeof(text), "%lld", (long long)*ret_ms);
+    st = s->statements[SILT_DB_PUT_META];
+    (void)sqlite3_bind_text(st, 1, "started_ms", -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 2, text, -1, SQLITE_TRANSIENT);
+    return silt_db_finish(s, st, e, "remember the start");
+}
+
 int silt_store_checkpoint(struct silt_store *s, struct silt_error *e)
 {
     int rc = sqlite3_wal_checkpoint_v2(s->checkpointer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

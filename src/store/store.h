@@ -257,5 +257,8 @@ int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *row
 /* The machine's boot when we last ran; true when it is another one now. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);
 
+/* When this siltd started: wall_ms, but always later than every start before, also after the clock was set back. */
+int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms, struct silt_error *e);
+
 /* On any one thread at a time: it has a connection of its own. */
 int silt_store_checkpoint(struct silt_store *s, struct silt_error *e);

@@ -539,6 +539,23 @@ static void another_boot_is_noticed_once(void **state)
     silt_store_close(s);
 }
 
+static void each_start_is_later_than_the_one_before_also_when_the_clock_is_set_back(void **state)
+{
+    struct silt_store *s;
+    struct silt_error e;
+    int64_t first, second, third;
+    (void)state;
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_start_time(s, 1000, &first, &e), 0);
+    assert_int_equal(silt_store_start_time(s, 400, &second, &e), 0);
+    silt_store_close(s);
+    assert_int_equal(silt_store_open(path, &s, &e), 0);
+    assert_int_equal(silt_store_start_time(s, 401, &third, &e), 0);
+    silt_store_close(s);
+    assert_int_equal(first, 1000);
+    assert_true(first < second && second < third);
+}
+
 static void a_store_that_cannot_be_opened_names_its_path(void **state)
 {
     struct silt_store *s;
@@ -569,6 +586,7 @@ int main(void)
         T(a_store_of_a_newer_version_is_left_alone),
         T(a_language_that_is_not_known_is_no_other_memory),
         T(another_boot_is_noticed_once),
+        T(each_start_is_later_than_the_one_before_also_when_the_clock_is_set_back),
         T(a_store_that_cannot_be_opened_names_its_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
