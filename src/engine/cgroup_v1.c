@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "engine/cgroup_table.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "wire/agent.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *co
     return limit_memory(c, "fetch", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, e) < 0 ? -1 : limit_agents(c, e);
 }
 
-/* Only in test builds (engine/without.h). */
+/* Only in test builds (base/without.h). */
 static int give_away(const struct silt_cgroups *c, uint32_t slot, const char *name,
                      struct silt_error *e)
 {

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "engine/cgroup_table.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>

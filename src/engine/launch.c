@@ -6,7 +6,7 @@
 #include "engine/unsafe.h"
 #include "engine/userns.h"
 #include "engine/volume.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>

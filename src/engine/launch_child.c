@@ -8,7 +8,7 @@
 #include "engine/stage.h"
 #include "engine/sync.h"
 #include "engine/unsafe.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "wire/agent.h"
 
 #include <errno.h>

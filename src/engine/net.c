@@ -4,7 +4,7 @@
 #include "engine/captive.h"
 #include "engine/cut.h"
 #include "engine/mnt.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>

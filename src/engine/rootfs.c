@@ -5,7 +5,7 @@
 #include "engine/remove.h"
 #include "engine/stage.h"
 #include "engine/userns.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "wire/priv.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/rtnl.h"
 #include "base/own.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>

@@ -2,7 +2,7 @@
 #include "engine/rules.h"
 #include "base/own.h"
 #include "base/prefix.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "wire/priv.h"
 
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
 #include "engine/kernels.h"
 #include "engine/mnt.h"
 #include "engine/unsafe.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 
 #include "base/own.h"
 #include "engine/mnt.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unsafe: the mistakes that test builds can make on purpose (engine/without.h), where taking a
+/* unsafe: the mistakes that test builds can make on purpose (base/without.h), where taking a
  * protection away is more than leaving a step out. An ordinary build has none of this. */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "engine/layer.h"
 #include "engine/reach.h"
 #include "engine/rootfs.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "priv/context.h"
 #include "priv/create.h"
 #include "priv/end.h"

@@ -2,7 +2,7 @@
 #include "proxy/answer.h"
 
 #include "base/own.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 enum {
     FLAGS = 2,

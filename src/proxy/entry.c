@@ -2,7 +2,7 @@
 /* entry: where diverted connections come in: whose each is, where it wanted to go, and whether that
  * can be allowed at all. */
 #include "base/clock.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "proxy/flow.h"
 #include "proxy/passage.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/exchange.h"
 #include "base/clock.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/heads.h"
 #include "base/own.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 const char silt_heads_cage[] = "Content-Security-Policy: sandbox allow-scripts allow-forms\r\n"
                                "X-Content-Type-Options: nosniff\r\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/inspect.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "http/chars.h"
 #include "proxy/hello.h"
 #include "proxy/policy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/names.h"
 #include "base/clock.h"
-#include "engine/without.h"
+#include "base/without.h"
 #include "proxy/answer.h"
 #include "proxy/captive.h"
 #include "proxy/glob.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/pins.h"
-#include "engine/without.h"
+#include "base/without.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* without: which protections a test build was told to take away (engine/without.h does it). Each is
+/* without: which protections a test build was told to take away (base/without.h does it). Each is
  * logged as a warning, an unknown name is refused. In an ordinary build there is nothing here. */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/without.h"
+#include "base/without.h"
 
 #ifdef SILT_UNSAFE_TESTS
 #include "base/slice.h"
