@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +73,16 @@ int silt_fd_pair(int type, int ret_pair[2], struct silt_error *e)
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_pair) < 0)
         return silt_fail_errno(e, "create socket pair");
     return 0;
+}
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+void silt_fd_refuse_fds(int sock)
+{
+    if (!silt_without("passrights"))
+        (void)setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int));
 }
 
 union control {

@@ -20,6 +20,9 @@ int silt_fd_read_file(int dir, const char *path, size_t max, char **ret, size_t 
 /* Opens, writes in one write, closes: cgroup and proc files. */
 int silt_fd_put(int dir, const char *path, const char *text, struct silt_error *e);
 int silt_fd_pair(int type, int ret_pair[2], struct silt_error *e); /* AF_UNIX, close-on-exec */
+/* Nobody may send descriptors to this socket: whoever tries gets EPERM. One that came would be closed by us, and the
+ * last close of a TCP socket waits as long as its owner likes (SO_LINGER). Kernels before 6.16 cannot refuse them. */
+void silt_fd_refuse_fds(int sock);
 
 /* One message on a seqpacket socket. Sending answers 0, or -1 with e->sys == EAGAIN when full. */
 struct silt_parcel {

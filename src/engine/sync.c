@@ -14,7 +14,10 @@ enum { START_MAX_MS = 10000 };
 
 int silt_sync_open(int ret_pair[2], struct silt_error *e)
 {
-    return silt_fd_pair(SOCK_SEQPACKET, ret_pair, e);
+    if (silt_fd_pair(SOCK_SEQPACKET, ret_pair, e) < 0)
+        return -1;
+    silt_fd_refuse_fds(ret_pair[0]);
+    return 0;
 }
 
 int silt_sync_be_child(const int pair[2])

@@ -313,6 +313,7 @@ void silt_sandbox_start(struct silt_sandbox *s)
         could_not_start(s, &e);
         return;
     }
+    silt_fd_refuse_fds(pair[0]); /* silt-init has none that we would want */
     s->channel.watch.fd = pair[0]; /* watched when the other end lives */
     struct silt_priv_request q = {.op = SILT_PRIV_CREATE, .slot = s->row.slot};
     struct silt_priv_create *c = &q.body.create;

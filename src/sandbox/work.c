@@ -8,13 +8,15 @@
 #include <sys/socket.h>
 
 enum {
-    IDLE_KEPT = 2,        /* workers that wait for the next operation */
-    IDLE_MS = 10000,      /* for so long */
+    IDLE_KEPT = 2,   /* workers that wait for the next operation */
+    IDLE_MS = 10000, /* for so long */
     FRAMES_PER_TURN = 32,
-    FEW_PER_TURN = 4,     /* of a watch, and of the others when many are at it: nobody waits for all of them */
+    FEW_PER_TURN =
+        4, /* of a watch, and of the others when many are at it: nobody waits for all of them */
     ALL_PER_TURN = 48,
-    SOCKET_ROOM = 1 << 20, /* for uploads: fewer changes between us and a worker; the kernel gives less */
-    WAITING_MAX = 4096,   /* operations of one sandbox that wait for a worker */
+    SOCKET_ROOM =
+        1 << 20, /* for uploads: fewer changes between us and a worker; the kernel gives less */
+    WAITING_MAX = 4096,               /* operations of one sandbox that wait for a worker */
     PACED_MAX = SILT_WORKERS_MAX - 4, /* workers for transfers that may stand still */
 };
 
@@ -277,6 +279,7 @@ static int new_hand(struct silt_sandbox *s, struct hand **ret, struct silt_error
     int pair[2];
     if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
+    silt_fd_refuse_fds(pair[0]);
     (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_ROOM}, sizeof(int));
     if (silt_fd_nonblock(pair[0], e) < 0) {
         silt_close_fd(&pair[0]);

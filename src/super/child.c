@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "super/listen.h"
+#include "super/patience.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -227,22 +228,14 @@ static void on_channel_lost(struct silt_child *p)
         silt_child_signal(p, SIGKILL);
 }
 
-static void on_channel(struct silt_watch *w, uint32_t events)
+static void hear(struct silt_child *p)
 {
-    struct silt_child *p = silt_container_of(w, struct silt_child, watch);
     union {
         struct silt_super_note note;
         struct silt_super_told told;
     } said;
     struct silt_parcel in = {.data = &said, .len = sizeof(said)};
     struct silt_error e;
-    if ((events & EPOLLIN) == 0) {
-        if ((events & (EPOLLHUP | EPOLLERR)) != 0)
-            on_channel_lost(p);
-        else
-            silt_child_pump(p);
-        return;
-    }
     int got = silt_fd_recv(p->channel, &in, &e);
     /* SILT_PROTOCOL also when RLIMIT_NOFILE leaves no room to keep more. */
     if (got < 0 && e.code == SILT_PROTOCOL)
@@ -254,6 +247,20 @@ static void on_channel(struct silt_watch *w, uint32_t events)
     else if (got > 0 && in.len == sizeof(said.told) && p->which == SILT_PROGRAM_PREVIEW && said.told.type == SILT_SUPER_CERTIFICATE)
         silt_certificate_told(&p->super->certificate, &said.told);
     silt_parcel_close(&in);
+}
+
+static void on_channel(struct silt_watch *w, uint32_t events)
+{
+    struct silt_child *p = silt_container_of(w, struct silt_child, watch);
+    if ((events & EPOLLIN) != 0) {
+        silt_patience_begin();
+        hear(p);
+        silt_patience_end();
+    } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+        on_channel_lost(p);
+    } else {
+        silt_child_pump(p);
+    }
 }
 
 void silt_child_greet(struct silt_child *p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "super/listen.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
-#include "base/own.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -194,6 +194,7 @@ int silt_listen_unix(const char *path, uint32_t mode, const char *group, int *re
         (void)unlink(path);
         return -1;
     }
+    silt_fd_refuse_fds(fd); /* every connection inherits it */
     if (listen(fd, BACKLOG) < 0)
         return silt_fail_errno(e, "listen on %s", path);
     *ret_fd = silt_take_fd(&fd);

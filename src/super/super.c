@@ -53,6 +53,14 @@ static bool is_vital(const struct silt_child *p)
 
 /* Births */
 
+/* silt-proxy and silt-preview have none for siltd, nor silt-proxy for its dialer. */
+static void refuse_fds(int pair, const struct silt_child *of, int end)
+{
+    bool proxies = pair == SILT_SUPER_PAIR_EGRESS || pair == SILT_SUPER_PAIR_PREVIEW;
+    if ((proxies && of->which == SILT_PROGRAM_SILTD) || of->which == SILT_PROGRAM_DIAL)
+        silt_fd_refuse_fds(end);
+}
+
 static int connect_them(struct silt_child *p, struct silt_error *e)
 {
     for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
@@ -62,6 +70,8 @@ static int connect_them(struct silt_child *p, struct silt_error *e)
             continue; /* the other one has the far end of it */
         if (silt_fd_pair(SOCK_SEQPACKET, ends, e) < 0)
             return -1;
+        refuse_fds(pair, p, ends[0]);
+        refuse_fds(pair, o, ends[1]);
         silt_close_fd(&o->ends[pair]);
         p->ends[pair] = ends[0];
         o->ends[pair] = ends[1];
@@ -123,6 +133,8 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
     if (connect_them(p, e) < 0 || silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
     silt_auto_fd ours = pair[0], theirs = pair[1];
+    if (p->which != SILT_PROGRAM_SILTD) /* of all of them only siltd has something for us to keep */
+        silt_fd_refuse_fds(ours);
     if (silt_fd_nonblock(ours, e) < 0 || order_birth(p, theirs, e) < 0)
         return -1;
     silt_close_fd(&p->ends[SILT_SUPER_PAIR_PRIV]);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 static struct silt_error e;
 
@@ -53,6 +54,32 @@ TEST(descriptors_ride_along_close_on_exec)
     assert_int_equal(fcntl(left, F_GETFD), -1);
     assert_true(fcntl(taken, F_GETFD) >= 0);
     int all[] = {taken, ends[0], ends[1], pair[0], pair[1]};
+    for (size_t i = 0; i < SILT_COUNT(all); i++)
+        (void)close(all[i]);
+}
+
+TEST(descriptors_are_refused_where_nobody_wants_them_and_connections_inherit_that)
+{
+    int pair[2], listener = socket(AF_UNIX, SOCK_STREAM, 0), client = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof(at);
+    char byte = 'x';
+    struct silt_parcel out = {.data = &byte, .len = 1, .fds = {STDIN_FILENO}, .nfds = 1};
+    make_pair(pair);
+    silt_fd_refuse_fds(pair[0]);
+    if (getsockopt(pair[0], SOL_SOCKET, 83 /* SO_PASSRIGHTS */, &(int){0}, &(socklen_t){sizeof(int)}) < 0)
+        skip(); /* a kernel before 6.16 */
+    assert_int_equal(silt_fd_send(pair[1], &out, &e), -1);
+    assert_int_equal(e.sys, EPERM);
+    assert_int_equal(silt_fd_send(pair[0], &out, &e), 0); /* the other way they may go */
+    silt_fd_refuse_fds(listener);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at.sun_family)), 0); /* the kernel chooses a name */
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(silt_fd_send(client, &out, &e), -1);
+    assert_int_equal(e.sys, EPERM);
+    int all[] = {listener, client, pair[0], pair[1]};
     for (size_t i = 0; i < SILT_COUNT(all); i++)
         (void)close(all[i]);
 }
