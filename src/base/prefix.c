@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/prefix.h"
+#include "base/own.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -120,16 +121,21 @@ static bool is_in(const silt_prefix *p, const struct silt_prefix_list *list)
     return false;
 }
 
+/* Of our own constants, read once. */
+static const struct silt_prefix_list *read_table(const char *const *texts, struct silt_prefix_list *all)
+{
+    struct silt_error e;
+    for (; texts[all->count] != NULL; all->count++) {
+        int got = silt_prefix_parse(silt_slice_of(texts[all->count]), &all->items[all->count], &e);
+        assert(got == 0);
+    }
+    return all;
+}
+
 static const struct silt_prefix_list *closed(void)
 {
     static struct silt_prefix_list all;
-    struct silt_error e;
-    for (; silt_prefix_closed[all.count] != NULL; all.count++) {
-        int got = silt_prefix_parse(silt_slice_of(silt_prefix_closed[all.count]),
-                                    &all.items[all.count], &e);
-        assert(got == 0);
-    }
-    return &all;
+    return read_table(silt_prefix_closed, &all);
 }
 
 static bool touches_closed(const silt_prefix *p)
@@ -158,4 +164,40 @@ static bool is_all_closed(silt_prefix p)
 bool silt_prefix_is_closed(const silt_prefix *p, const struct silt_prefix_list *open)
 {
     return is_all_closed(*p) && !is_in(p, open);
+}
+
+/* 100.64.0.0/10 holds a cloud's metadata address, 198.18.0.0/15 our own uplinks. */
+static const char *const private_networks[] = {
+    "0.0.0.0/8",     "10.0.0.0/8",    "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
+    "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",      "::/127",
+    "64:ff9b:1::/48", "fc00::/7",      "fe80::/9",      "ff00::/8",    NULL,
+};
+
+static const struct carrier {
+    const char *network;
+    size_t at; /* of the IPv4 address */
+} carriers[] = {{"::/96", 12}, {"::ffff:0:0/96", 12}, {"::ffff:0:0:0/96", 12}, {"64:ff9b::/96", 12}, {"2002::/16", 2}};
+
+/* The IPv4 address that it carries, or itself. */
+static silt_prefix unwrap(const silt_prefix *address)
+{
+    silt_prefix network, inner = {.family = 4, .bits = 32};
+    struct silt_error e;
+    for (size_t i = 0; i < SILT_COUNT(carriers); i++) {
+        int got = silt_prefix_parse(silt_slice_of(carriers[i].network), &network, &e);
+        assert(got == 0);
+        if (!silt_prefix_covers(&network, address))
+            continue;
+        memcpy(inner.bytes, address->bytes + carriers[i].at, 4);
+        return inner;
+    }
+    return *address;
+}
+
+bool silt_prefix_is_private(const silt_prefix *address, const struct silt_prefix_list *open)
+{
+    static struct silt_prefix_list all;
+    const struct silt_prefix_list *list = read_table(private_networks, &all);
+    silt_prefix inner = unwrap(address);
+    return (is_in(address, list) || is_in(&inner, list)) && !is_in(address, open) && !is_in(&inner, open);
 }

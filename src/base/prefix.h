@@ -41,3 +41,8 @@ bool silt_prefix_covers(const silt_prefix *outer, const silt_prefix *inner);
 extern const char *const silt_prefix_closed[]; /* ends with NULL */
 /* All of it is closed, and no network of `open` has it. */
 bool silt_prefix_is_closed(const silt_prefix *p, const struct silt_prefix_list *open);
+
+/* An address of the machine itself, of a private or link-local network, or where a cloud answers its machines; no network of `open` has
+ * it. An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4) is what that one is. Addresses that are given out to nobody
+ * are not private: whoever answers for all of the internet answers for them, too. */
+bool silt_prefix_is_private(const silt_prefix *address, const struct silt_prefix_list *open);

@@ -20,12 +20,13 @@ enum {
 /* Where names lead that are answered for (names.c), and so nobody's private network. */
 static const silt_prefix made_up[] = {{4, 32, {11, 0, 0, 1}}, {6, 128, {0xfd, [15] = 1}}};
 
+/* The worker answers for every address of the internet, also for those that nobody has. */
 static bool is_closed(const struct silt_captives *all, const silt_prefix *address)
 {
     for (size_t i = 0; i < SILT_COUNT(made_up); i++)
         if (silt_prefix_covers(&made_up[i], address))
             return false;
-    return silt_prefix_is_closed(address, &all->links->open);
+    return silt_prefix_is_private(address, &all->links->open);
 }
 
 /* 0: it may be offered. */

@@ -203,7 +203,7 @@ test('whoever made the sidecar may be its worker, without being root', async t =
 
 test('private networks are refused before the worker is asked, and nothing but TCP and names leaves', async t => {
 	const box = await start(t);
-	for (const address of ['10.1.2.3', '192.168.7.7', '169.254.169.254', '[fd00:ec2::254]'])
+	for (const address of ['10.1.2.3', '192.168.7.7', '169.254.169.254', '[fd00:ec2::254]', '[64:ff9b::a9fe:a9fe]', '[2002:a01:203::1]'])
 		await breaks(box, `http://${address}/`);
 	assert.deepEqual(box.worker.offers, []);
 	assert.notEqual((await run(box, `ping -c 1 -W 1 ${PUBLIC[4]}`)).exitCode, 0);
@@ -211,11 +211,19 @@ test('private networks are refused before the worker is asked, and nothing but T
 	const id = (await daemon.api('GET', '/v1/sandboxes')).body.sandboxes.find(one => one.labels?.['silt.container'] === box.name).id;
 	const network = await until('what was refused', async () => {
 		const { body } = await daemon.api('GET', `/v1/sandboxes/${id}/network`);
-		return body.refused.length >= 4 && body;
+		return body.refused.length >= 6 && body;
 	});
 	assert.equal(network.mode, 'captive');
 	assert.ok(network.refused.every(one => one.reason === 'closed_network'), JSON.stringify(network.refused));
 	assert.equal((await daemon.api('PUT', `/v1/sandboxes/${id}/network`, { mode: 'public' })).status, 409);
+});
+
+test('every other address is offered to the worker, also one that nobody has', async t => {
+	const box = await start(t);
+	const wanted = ['192.0.2.7', '[111::]', '[4000::1]', '[64:ff9b::808:808]', '[2002:808:808::1]'];
+	for (const address of wanted)
+		await out(box, curl(`http://${address}/`));
+	assert.deepEqual(box.worker.offers.map(offer => offer.target), wanted.map(address => `${address}:80`));
 });
 
 test('names resolve as the sidecar is told', async t => {

@@ -92,6 +92,34 @@ TEST(what_is_not_the_internet_is_closed)
             fail_msg("%s is closed", open[i]);
 }
 
+static bool is_private(const char *text, const char *open)
+{
+    struct silt_prefix_list list;
+    struct silt_error e;
+    silt_prefix p = read_prefix(text);
+    assert_int_equal(silt_prefix_list_parse(silt_slice_of(open), &list, &e), 0);
+    return silt_prefix_is_private(&p, &list);
+}
+
+TEST(host_private_link_local_and_metadata_addresses_are_private_in_every_spelling)
+{
+    static const char *const inside[] = {
+        "127.0.0.1",   "10.1.2.3",           "172.31.0.1",       "192.168.0.1",     "169.254.169.254", "168.63.129.16",  "100.100.100.200", "0.0.0.0",
+        "::",          "::1",                "fd00:ec2::254",    "fe80::1",         "fec0::1",         "ff02::1",        "198.18.1.0",      "::7f00:1",
+        "::ffff:10.0.0.1", "::ffff:0:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::808:808", "2002:a00:1::1", "2002:a9fe:a9fe::", "255.255.255.255"};
+    static const char *const outside[] = {"8.8.8.8",        "11.0.0.1",         "192.0.2.1",     "111::",         "4000::1", "2606:4700::1111",
+                                          "2001:db8::1",    "::ffff:8.8.8.8",   "64:ff9b::808:808", "2002:808:808::1", "::808:808"};
+    for (size_t i = 0; i < SILT_COUNT(inside); i++)
+        if (!is_private(inside[i], ""))
+            fail_msg("%s is not private", inside[i]);
+    for (size_t i = 0; i < SILT_COUNT(outside); i++)
+        if (is_private(outside[i], ""))
+            fail_msg("%s is private", outside[i]);
+    assert_false(is_private("10.1.2.3", "10.1.0.0/16"));
+    assert_false(is_private("64:ff9b::a01:203", "10.1.0.0/16"));
+    assert_true(is_private("10.2.0.1", "10.1.0.0/16"));
+}
+
 TEST(what_was_opened_is_open_and_nothing_beside_it)
 {
     assert_false(is_closed("10.1.2.0/24", "192.168.7.0/24, 10.1.0.0/16"));
