@@ -157,6 +157,8 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
         && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.max", l->pids, e)
                < 0)
         return -1;
+    if (silt_without("cpu_limit"))
+        return 0;
     return silt_cgroup_put_quota(c, silt_cgroup_at(c->dirs[CPU], name), "cpu.cfs_quota_us",
                                  "cpu.cfs_burst_us",
                                  quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, "", e);

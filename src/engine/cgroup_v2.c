@@ -139,7 +139,7 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
     if (!silt_without("pids_limit")
         && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[0], guest), "pids.max", l->pids, e) < 0)
         return -1;
-    return limit_cpu(c, guest, l->cpu_milli, e);
+    return silt_without("cpu_limit") ? 0 : limit_cpu(c, guest, l->cpu_milli, e);
 }
 
 static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup_birth *ret,

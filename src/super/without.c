@@ -14,7 +14,7 @@ static const char *const known[] = {
     "net_neighbours", "net_modes",    "net_host",    "net_protocols", "net_arp",     "netns",
     "net_options",    "net_crowd",    "net_answers", "allow_names",   "allow_pins",  "allow_hosts",
     "allow_clear",    "preview_fields", "preview_cage", "preview_origin", "init_limits",
-    "agents_memory",  "passrights",
+    "agents_memory",  "passrights",   "cpu_limit",
 };
 
 static int check_name(silt_slice name, struct silt_error *e)

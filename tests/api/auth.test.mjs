@@ -5,7 +5,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused } from '../lib/expect.mjs';
-import { OPEN, ROUTES } from '../lib/routes.mjs';
+import { OPEN } from '../lib/routes.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
@@ -13,14 +13,31 @@ after(() => daemon?.stop());
 
 const ping = headers => daemon.api('GET', '/sandboxes/auth-probe/api/ping', undefined, { token: false, headers });
 
-test('every route but the open ones answers 401 without a token', async () => {
-	for (const [method, route] of ROUTES) {
+/** Each operation of the OpenAPI document, with the ids of a sandbox, a process and so on that are there in the place of its parameters. */
+async function operations(names) {
+	const { paths } = (await daemon.api('GET', '/v1/openapi.json')).body;
+	const methods = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options'];
+	return Object.entries(paths).flatMap(([route, item]) => methods.filter(method => method in item && method !== 'options')
+		.map(method => [method.toUpperCase(), route, route.replace(/\{(\w+)\}/g, (_, name) => names[name] ?? 'x')]));
+}
+
+test('no operation of the document does anything for somebody without the token, or with another', async t => {
+	const box = await daemon.box(t, {});
+	await box.out('echo mine > /workspace/mine');
+	const { processId } = (await box.api('POST', '/api/process/start', { command: 'sleep 300' })).body;
+	const all = await operations({ id: box.id, process: processId, name: 'base', port: '8000', path: 'x', context: 'c', file: 'terminal.js' });
+	assert.ok(all.length > 90, `${all.length} operations`);
+	const strangers = [{}, { authorization: `Bearer ${'A'.repeat(43)}` }, { cookie: `silt-login=4102444800-${'0'.repeat(64)}`, origin: `http://${daemon.address}` }];
+	for (const [method, route, target] of all) {
 		if (OPEN.includes(route))
 			continue;
-		const body = method === 'GET' || method === 'DELETE' ? undefined : {};
-		const answer = await daemon.api(method, route.replace(/\{\w+\}/, 'stranger'), body, { token: false });
-		refused(answer, 401, 'UNAUTHORIZED');
+		const body = method === 'GET' || method === 'DELETE' ? undefined : { command: 'touch /workspace/pwned', path: '/workspace/mine', content: 'yours', id: 'stranger' };
+		for (const headers of strangers)
+			refused(await daemon.api(method, target, body, { token: false, headers }), 401, 'UNAUTHORIZED');
 	}
+	assert.equal(await box.out('cat /workspace/*'), 'mine\n');
+	assert.equal((await box.api('GET', `/api/process/${processId}`)).body.process.status, 'running');
+	refused(await daemon.api('GET', '/v1/sandboxes/stranger'), 404, 'SANDBOX_NOT_FOUND');
 });
 
 test('an unknown route without a token answers 401, not 404', async () => {

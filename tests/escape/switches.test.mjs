@@ -21,17 +21,3 @@ test('a build for tests refuses a protection it does not know', () => {
 	assert.ok(end.status !== 0 && end.status !== null, 'it ends with an error');
 	assert.match(end.stderr + end.stdout, /no_such_protection/);
 });
-
-test('every name the tests use is explained', async () => {
-	const table = fs.readFileSync(path.join(import.meta.dirname, 'PROTECTIONS.md'), 'utf8');
-	const used = new Set();
-	for (const file of fs.readdirSync(import.meta.dirname).filter(name => name.endsWith('.test.mjs'))) {
-		for (const [, list] of fs.readFileSync(path.join(import.meta.dirname, file), 'utf8').matchAll(/^export const without\w* = \[(.*)\];$/gm)) {
-			for (const [, name] of list.matchAll(/'(\w+)'/g))
-				used.add(name);
-		}
-	}
-	assert.ok(used.size > 15);
-	for (const name of used)
-		assert.match(table, new RegExp(`^\\| \`${name}\` \\|`, 'm'), name);
-});
