@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -110,6 +111,17 @@ int silt_mnt_target_file(int root, const char *path, int *ret_fd, struct silt_er
     if (!S_ISREG(st.st_mode))
         return silt_fail(e, SILT_INVALID, "image: /%s is not a file", path);
     *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+int silt_mnt_resize(const char *path, uint64_t bytes, struct silt_error *e)
+{
+    char size[24];
+    (void)snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
+    silt_auto_fd fs = fspick(AT_FDCWD, path, FSPICK_CLOEXEC | FSPICK_SYMLINK_NOFOLLOW | FSPICK_NO_AUTOMOUNT);
+    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "size", size, 0) < 0
+        || fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+        return silt_fail_errno(e, "resize %s", path);
     return 0;
 }
 

@@ -29,4 +29,6 @@ int silt_mnt_attach(int mount, int dir, const char *path, struct silt_error *e);
 int silt_mnt_target(int root, const char *name, int *ret_fd, struct silt_error *e);
 /* The file `path` of such a root, made when only it is missing; links inside are followed. */
 int silt_mnt_target_file(int root, const char *path, int *ret_fd, struct silt_error *e);
+/* Of a tmpfs at `path`: how much it holds from now on. */
+int silt_mnt_resize(const char *path, uint64_t bytes, struct silt_error *e);
 int silt_mnt_pivot(struct silt_error *e); /* the current folder becomes /, the old root goes */

@@ -216,7 +216,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .resolver = m->net.captive ? SILT_STAGE_PUBLIC_RESOLV : m->net.index != 0 ? SILT_STAGE_RESOLV : NULL,
         .seccomp = &u->seccomp,
         .init = u->init,
-        .shm_bytes = m->wanted->limits.memory_bytes / 2,
+        .shm_bytes = silt_priv_shm_bytes(&m->wanted->limits),
         .hostname = m->wanted->hostname,
     };
     return silt_launch(&l, ret_pidfd, e);

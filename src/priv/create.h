@@ -4,6 +4,11 @@
 
 #include "priv/unit.h"
 
+/* The most that /dev/shm holds. */
+static inline uint64_t silt_priv_shm_bytes(const struct silt_priv_limits *l)
+{
+    return l->memory_bytes / 2;
+}
 int silt_priv_check_limits(const struct silt_priv_limits *l, struct silt_error *e);
 int silt_priv_check_network(uint32_t mode, struct silt_error *e);
 int silt_priv_check_hostname(const char name[SILT_HOSTNAME_SIZE], struct silt_error *e);

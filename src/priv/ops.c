@@ -5,6 +5,7 @@
 #include "engine/captive.h"
 #include "engine/image.h"
 #include "engine/layer.h"
+#include "engine/mnt.h"
 #include "engine/reach.h"
 #include "engine/rootfs.h"
 #include "base/without.h"
@@ -53,6 +54,17 @@ static int set_hostname(struct silt_priv_unit *u, int pidfd, const char *name, s
     return 0;
 }
 
+/* A ready sandbox was made for other limits; its /dev/shm, which is memory, would be larger than all it may have. */
+static int resize_shm(struct silt_priv_unit *u, int pidfd, const struct silt_priv_limits *l, struct silt_error *e)
+{
+    if (setns(pidfd, CLONE_NEWNS) < 0)
+        return silt_fail_errno(e, "enter the sandbox's mounts");
+    int done = silt_mnt_resize("/dev/shm", silt_priv_shm_bytes(l), e);
+    if (setns(u->home_mnt, CLONE_NEWNS) < 0)
+        abort(); /* a helper that is not at home must not go on */
+    return done;
+}
+
 /* That is a matter of the namespace, and so of how it was made. */
 static int check_not_captive(uint32_t mode, struct silt_error *e)
 {
@@ -74,7 +86,8 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
         return -1;
     if (!c->keep_limits
         && (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0
-            || silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0))
+            || silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0
+            || resize_shm(u, pidfd, &c->limits, e) < 0))
         return -1;
     if (c->network != SILT_NET_DEFAULT && u->gate.ns >= 0
         && silt_net_change_mode(&u->gate, pidfd, c->network, &job->answer.link, e) < 0)

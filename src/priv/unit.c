@@ -48,7 +48,8 @@ static int open_homes(struct silt_priv_unit *u, struct silt_error *e)
         return silt_fail_errno(e, "make a namespace for the host name");
     u->home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     u->home_uts = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
-    if (u->home_net < 0 || u->home_uts < 0)
+    u->home_mnt = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (u->home_net < 0 || u->home_uts < 0 || u->home_mnt < 0)
         return silt_fail_errno(e, "open our own namespaces");
     u->gate.home = u->home_net;
     return 0;

@@ -20,7 +20,7 @@ struct silt_priv_unit {
     int images;
     int init;  /* program silt-init, sealed */
     int fetch; /* program silt-fetch */
-    int home_net, home_uts;
+    int home_net, home_uts, home_mnt;
     struct silt_net_gate gate;
     int janitor;                              /* channel */
     int nursery;                              /* channel; -1: there is none */
