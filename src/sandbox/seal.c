@@ -69,7 +69,7 @@ static void ask_next(struct silt_registry *r)
         return;
     s->asked = true;
     memcpy(q.body.seal.digest, s->image->row.digest, SILT_DIGEST_SIZE);
-    memcpy(q.body.seal.parent, s->image->row.parent, SILT_DIGEST_SIZE);
+    memcpy(q.body.seal.parent, silt_image_files(s->image->parent), SILT_DIGEST_SIZE);
     silt_priv_ask(r->priv, &q, NULL, 0, on_answer, s);
 }
 
@@ -91,7 +91,7 @@ static int new_image(const struct silt_image *base, const char *config, struct s
                                  .host_usr = base->row.host_usr,
                                  .created_ms = silt_clock_wall_ms(),
                                  .config = strdup(config != NULL ? config : base->row.config)};
-    memcpy(row.parent, silt_image_files(base), sizeof(row.parent));
+    memcpy(row.parent, base->row.digest, sizeof(row.parent));
     if (getrandom(row.digest, sizeof(row.digest), 0) != (ssize_t)sizeof(row.digest))
         abort();
     return silt_image_new(base->registry, &row, ret, e);

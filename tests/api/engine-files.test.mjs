@@ -201,6 +201,27 @@ test('a container becomes an image, whose parent is its own, and another one beg
 	assert.equal((await engine.ask('DELETE', `/images/${repo}?noprune=true`)).status, 404);
 });
 
+test('a commit names the image of its container as its parent, whatever steps that image ends in', async t => {
+	const tag = `parent-${randomUUID().slice(0, 8)}`, repos = [];
+	await built(daemon, { Dockerfile: 'FROM base\nRUN echo layer > /layer\nENV A=b\nEXPOSE 8080\nCMD ["sleep", "1000"]\n' }, { names: [tag] });
+	t.after(async () => {
+		for (const name of [...repos.toReversed(), tag])
+			await engine.ask('DELETE', `/images/${name}?noprune=true`);
+	});
+	for (let image = tag; repos.length < 2; image = repos.at(-1)) { // a commit of what was committed, too
+		const { id, port } = await engine.app(t, { image });
+		await run(port, 'echo more >> /layer');
+		const repo = `workerd-container-snap-${randomUUID()}`;
+		await engine.expect(201, 'POST', `/commit?container=${id}&pause=true&repo=${repo}`, '');
+		repos.push(repo);
+		const parent = await engine.expect(200, 'GET', `/images/${image}/json`);
+		assert.equal((await engine.expect(200, 'GET', `/images/${repo}/json`)).Parent, parent.Id);
+		await engine.expect(204, 'DELETE', `/containers/${id}?force=true`);
+	}
+	const last = await engine.app(t, { image: repos.at(-1) });
+	assert.equal((await run(last.port, 'cat /layer; echo $A')).stdout, 'layer\nmore\nmore\nb\n');
+});
+
 test('images have names, and two names of one have the same id', async () => {
 	const tag = `cloudflare-dev/sandbox:${randomUUID().slice(0, 8)}`;
 	const [repo, version] = tag.split(':');
