@@ -20,18 +20,23 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
     return silt_options_parse(&all, argc, argv, &cli->plain, &cli->rest, e);
 }
 
-static void put(FILE *out, char c)
+static void put(FILE *out, silt_slice text)
 {
-    bool control = ((unsigned char)c < ' ' && c != '\n') || c == 0x7f;
-    (void)fputc(control ? '?' : (unsigned char)c, out);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        unsigned char next = i + 1 < text.len ? (unsigned char)text.data[i + 1] : 0;
+        bool two = c == 0xc2 && next >= 0x80 && next <= 0x9f; /* U+0080 to U+009F: some terminals obey these, too */
+        bool control = two || (c < ' ' && c != '\n') || c == 0x7f;
+        (void)fputc(control ? '?' : c, out);
+        i += two;
+    }
 }
 
 int silt_cli_fail(const struct silt_error *e)
 {
     (void)fflush(stdout);
     (void)fputs("silt: ", stderr);
-    for (const char *p = e->text; *p != 0; p++)
-        put(stderr, *p);
+    put(stderr, silt_slice_of(e->text));
     (void)fputc('\n', stderr);
     return SILT_EXIT_OWN;
 }
@@ -45,11 +50,11 @@ int silt_cli_usage(const char *usage)
 
 void silt_cli_print(silt_slice text)
 {
-    for (size_t i = 0; i < text.len; i++)
-        if (text.data[i] == '\n')
-            put(stdout, ' ');
-        else
-            put(stdout, text.data[i]);
+    for (silt_slice line; silt_slice_split(&text, '\n', &line);) {
+        put(stdout, line);
+        if (text.data != NULL)
+            (void)putchar(' ');
+    }
 }
 
 static const struct silt_json *get(const struct silt_json *object, const char *key)
