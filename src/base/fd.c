@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 int silt_fd_nonblock(int fd, struct silt_error *e)
@@ -114,21 +115,48 @@ int silt_fd_send(int sock, const struct silt_parcel *p, struct silt_error *e)
     return 0;
 }
 
-static void take_fds(struct silt_parcel *p, struct msghdr *m)
+enum { KERNEL_FDS_MAX = 253 }; /* SCM_MAX_FD */
+
+/* What does not fit would be closed by the kernel, in our name and as its sender likes: so everything fits. */
+union foreign_control {
+    struct cmsghdr align;
+    char room[CMSG_SPACE(sizeof(int) * KERNEL_FDS_MAX)];
+};
+
+static void close_foreign(int fd)
 {
+    const struct linger off = {0};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+    (void)close(fd);
+}
+
+/* Answers whether all of them have room in the parcel; the others are closed. */
+static bool take_fds(struct silt_parcel *p, struct msghdr *m)
+{
+    bool fit = true;
     p->nfds = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
-        p->nfds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        memcpy(p->fds, CMSG_DATA(c), sizeof(int) * (size_t)p->nfds);
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+            if (p->nfds < SILT_FDS_MAX) {
+                p->fds[p->nfds++] = fd;
+            } else {
+                close_foreign(fd);
+                fit = false;
+            }
+        }
     }
+    return fit;
 }
 
 int silt_fd_recv(int sock, struct silt_parcel *p, struct silt_error *e)
 {
     struct iovec iov = {.iov_base = p->data, .iov_len = p->len};
-    union control control;
+    union foreign_control control;
     struct msghdr m = {.msg_iov = &iov,
                        .msg_iovlen = 1,
                        .msg_control = control.room,
@@ -140,10 +168,10 @@ int silt_fd_recv(int sock, struct silt_parcel *p, struct silt_error *e)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return silt_fail_errno(e, "receive message");
-    take_fds(p, &m);
-    if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+    if (!take_fds(p, &m) || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
         silt_parcel_close(p);
-        return silt_fail(e, SILT_PROTOCOL, "message larger than %zu bytes", p->len);
+        return silt_fail(e, SILT_PROTOCOL, "message larger than %zu bytes or with more than %d descriptors", p->len,
+                         SILT_FDS_MAX);
     }
     p->len = (size_t)n;
     return n == 0 ? 0 : 1;
@@ -152,6 +180,37 @@ int silt_fd_recv(int sock, struct silt_parcel *p, struct silt_error *e)
 void silt_parcel_close(struct silt_parcel *p)
 {
     for (int i = 0; i < p->nfds; i++)
-        silt_close_fd(&p->fds[i]);
+        if (p->fds[i] >= 0)
+            close_foreign(p->fds[i]);
     p->nfds = 0;
+}
+
+static bool is_unix(int fd, int type)
+{
+    int domain = 0, got = 0;
+    socklen_t size = sizeof(int);
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
+           && getsockopt(fd, SOL_SOCKET, SO_TYPE, &got, &size) == 0 && got == type;
+}
+
+static bool is_pipe(int fd, int mode)
+{
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & (O_ACCMODE | O_PATH)) == mode && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+int silt_fd_check(int fd, enum silt_fd_kind kind, struct silt_error *e)
+{
+    switch (kind) {
+    case SILT_FD_READ:
+        return is_pipe(fd, O_RDONLY) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the reading end of a pipe");
+    case SILT_FD_WRITE:
+        return is_pipe(fd, O_WRONLY) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the writing end of a pipe");
+    case SILT_FD_STREAM:
+        return is_unix(fd, SOCK_STREAM) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix stream socket");
+    case SILT_FD_PACKETS:
+        return is_unix(fd, SOCK_SEQPACKET) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix socket of packets");
+    }
+    return silt_fail(e, SILT_INTERNAL, "no kind of descriptor");
 }

@@ -24,6 +24,16 @@ int silt_fd_pair(int type, int ret_pair[2], struct silt_error *e); /* AF_UNIX, c
  * last close of a TCP socket waits as long as its owner likes (SO_LINGER). Kernels before 6.16 cannot refuse them. */
 void silt_fd_refuse_fds(int sock);
 
+/* What a descriptor from somebody else must be. */
+enum silt_fd_kind {
+    SILT_FD_READ,    /* the end of a pipe that is read */
+    SILT_FD_WRITE,   /* that is written */
+    SILT_FD_STREAM,  /* an AF_UNIX socket, SOCK_STREAM */
+    SILT_FD_PACKETS, /* SOCK_SEQPACKET */
+};
+/* SILT_PROTOCOL: it is something else. */
+int silt_fd_check(int fd, enum silt_fd_kind kind, struct silt_error *e);
+
 /* One message on a seqpacket socket. Sending answers 0, or -1 with e->sys == EAGAIN when full. */
 struct silt_parcel {
     void *data; /* borrowed */
@@ -33,6 +43,9 @@ struct silt_parcel {
 };
 int silt_fd_send(int sock, const struct silt_parcel *p, struct silt_error *e);
 /* 1: a message; 0: the peer closed; -1: error (EAGAIN in e->sys when there is nothing). Received
- * descriptors are close-on-exec and the caller's. A message larger than the room is SILT_PROTOCOL. */
+ * descriptors are close-on-exec and the caller's. A message larger than the room, or with more descriptors, is
+ * SILT_PROTOCOL. */
 int silt_fd_recv(int sock, struct silt_parcel *p, struct silt_error *e);
-void silt_parcel_close(struct silt_parcel *p); /* closes the descriptors that were not taken */
+/* Closes the descriptors that were not taken. Sockets are told not to linger before: whoever sent one shall not choose
+ * how long our close takes. */
+void silt_parcel_close(struct silt_parcel *p);

@@ -10,15 +10,10 @@
 #include "engine/sync.h"
 #include "engine/userns.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,17 +24,13 @@
 struct birth {
     int out;  /* detached mount of the output folder: a clone can only be made where its source is
                  attached */
-    int into; /* cgroup v2, or -1 */
-    int tasks[SILT_CGROUP_DIRS_MAX];
-    int count;
+    struct silt_cgroup_entry group;
 };
 
 static void close_birth(struct birth *b)
 {
     silt_close_fd(&b->out);
-    silt_close_fd(&b->into);
-    for (int i = 0; i < b->count; i++)
-        silt_close_fd(&b->tasks[i]);
+    silt_cgroup_entry_close(&b->group);
 }
 #define auto_birth __attribute__((cleanup(close_birth))) struct birth
 
@@ -118,7 +109,7 @@ static int run(const struct silt_cage *c, const struct birth *b, int *sync, stru
     int null = open(SILT_STAGE_DEV "/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return silt_fail_errno(e, "open the null device");
-    if (silt_child_join(b->tasks, b->count, e) < 0)
+    if (silt_child_join(b->group.tasks, b->group.count, e) < 0)
         return -1;
     if (silt_sync_await(*sync, SYNC_IDS_MAPPED, e) < 0)
         return -1;
@@ -161,9 +152,9 @@ static int start_child(const struct silt_cage *c, const struct birth *b, const i
         .pidfd = (uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
-    if (b->into >= 0) {
+    if (b->group.into >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (unsigned)b->into;
+        args.cgroup = (unsigned)b->group.into;
     }
     long pid = syscall(SYS_clone3, &args, sizeof(args));
     if (pid < 0)
@@ -186,13 +177,13 @@ static int open_folder(const struct silt_cage *c, int *ret, struct silt_error *e
 static int start(const struct silt_cage *c, int *ret_pidfd, struct silt_error *e)
 {
     struct silt_userns_map map = {.inside = 0, .outside = c->ids, .count = SILT_SLOT_IDS};
-    auto_birth birth = {.out = -1, .into = -1};
+    auto_birth birth = {.out = -1, .group = SILT_CGROUP_NO_ENTRY};
     silt_auto_fd pidfd = -1;
     int pair[2];
     pid_t pid;
     if (open_folder(c, &birth.out, e) < 0)
         return -1;
-    if (silt_cgroup_fetch(c->cgroups, &birth.into, birth.tasks, &birth.count, e) < 0)
+    if (c->cgroups != NULL && silt_cgroup_fetch(c->cgroups, c->group, &birth.group, e) < 0)
         return -1;
     if (silt_sync_open(pair, e) < 0)
         return -1;
@@ -213,51 +204,5 @@ int silt_cage_start(const struct silt_cage *c, int *ret_pidfd, struct silt_error
 {
     if (start(c, ret_pidfd, e) < 0)
         return silt_because(e, "start silt-fetch");
-    return 0;
-}
-
-/* 0: it has ended. */
-static int pid_of(int pidfd, pid_t *ret, struct silt_error *e)
-{
-    char path[48];
-    silt_auto_free char *text = NULL;
-    size_t len;
-    uint64_t pid = 0;
-    silt_slice rest, line;
-    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-    if (silt_fd_read_file(AT_FDCWD, path, 4096, &text, &len, e) < 0)
-        return -1;
-    rest = (silt_slice){text, len};
-    while (silt_slice_split(&rest, '\n', &line)) {
-        const silt_slice key = SILT_LIT("Pid:\t");
-        if (!silt_slice_starts(line, key))
-            continue;
-        line = (silt_slice){line.data + key.len, line.len - key.len};
-        struct silt_error negative; /* -1 once it was waited for */
-        *ret = silt_slice_to_u64(line, 0, INT_MAX, &pid, &negative) < 0 ? 0 : (pid_t)pid;
-        return 0;
-    }
-    return silt_fail(e, SILT_INVALID, "a descriptor that is no process");
-}
-
-int silt_cage_end(uint32_t ids, int pidfd, int wait_ms, struct silt_error *e)
-{
-    char path[32];
-    struct stat st;
-    struct pollfd death = {.fd = pidfd, .events = POLLIN};
-    pid_t pid;
-    if (pid_of(pidfd, &pid, e) < 0)
-        return -1;
-    (void)snprintf(path, sizeof(path), "/proc/%d", pid);
-    if (pid == 0 || stat(path, &st) < 0)
-        return 0;
-    if (st.st_uid - ids >= SILT_SLOT_IDS) { /* what was waited for between two steps of stat() is shown as root's */
-        bool gone = pidfd_send_signal(pidfd, 0, NULL, 0) < 0 && errno == ESRCH;
-        return gone ? 0 : silt_fail(e, SILT_INVALID, "process %d is no silt-fetch", pid);
-    }
-    if (pidfd_send_signal(pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-        return silt_fail_errno(e, "kill silt-fetch");
-    if (wait_ms > 0 && poll(&death, 1, wait_ms) == 0)
-        return silt_fail(e, SILT_TIMEOUT, "silt-fetch does not die within %d ms", wait_ms);
     return 0;
 }

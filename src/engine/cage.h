@@ -16,12 +16,10 @@ struct silt_cage {
     int result;   /* its descriptor 3 */
     const int *output; /* its descriptor 1; NULL: nothing */
     int program;
-    const struct silt_cgroups *cgroups;
+    const struct silt_cgroups *cgroups; /* NULL: it stays in the caller's groups */
+    uint32_t group;                     /* of silt_cgroup_fetch */
     const struct silt_seccomp *seccomp;
 };
 
 /* Answers when it runs. It dies with the caller. */
 int silt_cage_start(const struct silt_cage *c, int *ret_pidfd, struct silt_error *e);
-/* Ends what was started: fine when it has ended. Whoever brings the pidfd is not trusted with others: SILT_INVALID
- * when the process has no ids of images. Waits at most so long for its death. */
-int silt_cage_end(uint32_t ids, int pidfd, int wait_ms, struct silt_error *e);

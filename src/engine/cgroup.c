@@ -28,6 +28,7 @@ enum {
     AGENTS_MIB = 256,      /* room for pages of logs; the kernel takes clean ones back */
     AGENTS_SLOT_MIB = 1,   /* an idle silt-init has a quarter of it, a busy one a half */
     AGENTS_SHARE = 4,      /* a quarter of the machine: as many silt-inits as it holds sandboxes of 1 MiB */
+    FETCH_WAIT_MS = 10000, /* it may have files to close */
 };
 
 void silt_cgroup_name(uint32_t slot, char name[SILT_CGROUP_NAME_SIZE])
@@ -401,11 +402,10 @@ void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot)
     c->table->kill(c, name);
 }
 
-int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
+/* That a group can be removed is what proves that it was empty: the kernel looks. */
+static int remove_group(const struct silt_cgroups *c, const char *name, int wait_ms, struct silt_error *e)
 {
-    char name[SILT_CGROUP_NAME_SIZE];
-    silt_cgroup_name(slot, name);
-    int64_t until = silt_clock_ms() + REMOVE_WAIT_MS;
+    int64_t until = silt_clock_ms() + wait_ms;
     for (int i = 1; c->table->rmdir(c, name) < 0; i++) {
         if (errno != EBUSY)
             return silt_fail_errno(e, "remove cgroup %s", name);
@@ -418,8 +418,53 @@ int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_
     return 0;
 }
 
-int silt_cgroup_fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    silt_cgroup_name(slot, name);
+    return remove_group(c, name, REMOVE_WAIT_MS, e);
+}
+
+static void fetch_name(uint32_t number, char name[SILT_CGROUP_NAME_SIZE])
+{
+    (void)snprintf(name, SILT_CGROUP_NAME_SIZE, "fetch/h%u", number);
+}
+
+void silt_cgroup_entry_close(struct silt_cgroup_entry *x)
+{
+    silt_close_fd(&x->into);
+    for (int i = 0; i < x->count; i++)
+        silt_close_fd(&x->tasks[i]);
+    x->count = 0;
+}
+
+int silt_cgroup_fetch(const struct silt_cgroups *c, uint32_t number, struct silt_cgroup_entry *ret,
                       struct silt_error *e)
 {
-    return c->table->fetch(c, ret_into, ret_fds, ret_nfds, e);
+    char name[SILT_CGROUP_NAME_SIZE];
+    fetch_name(number, name);
+    *ret = SILT_CGROUP_NO_ENTRY;
+    if (c->table->fetch(c, name, ret, e) == 0)
+        return 0;
+    silt_cgroup_entry_close(ret);
+    return silt_because(e, "open cgroup %s", name);
+}
+
+int silt_cgroup_fetch_end(const struct silt_cgroups *c, uint32_t number, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    fetch_name(number, name);
+    c->table->kill(c, name);
+    return remove_group(c, name, FETCH_WAIT_MS, e);
+}
+
+/* Whoever joins by itself is not counted by the kernel's limit, which is for forks. */
+int silt_cgroup_check_fetches(const struct silt_cgroups *c, int pids, struct silt_error *e)
+{
+    struct silt_error ignored; /* not everywhere is there a controller for it */
+    uint64_t count;
+    if (silt_cgroup_get(c, silt_cgroup_at(pids, "fetch"), "pids.current", NULL, &count, &ignored) == 0
+        && count >= SILT_CGROUP_FETCH_PIDS)
+        return silt_fail(e, SILT_LIMIT, "%d silt-fetches run already", SILT_CGROUP_FETCH_PIDS);
+    return 0;
 }

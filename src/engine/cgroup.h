@@ -2,9 +2,10 @@
 /* cgroup: the control groups of one instance, on version 1 (one folder per hierarchy) and version 2
  * (one folder in all) behind one table. v1  <root>/<controller>/<instance>/s<slot>      the guest's
  * processes, limits <root>/<controller>/<instance>/agents       every silt-init
- *         <root>/<controller>/<instance>/fetch        silt-fetch
+ *         <root>/<controller>/<instance>/fetch        every silt-fetch
+ *         <root>/freezer/<instance>/fetch/h<n>        that of one staging folder
  *         <root>/freezer/<instance>/s<slot>/h<k>      handles
- *     v2  <root>/<instance>/s<slot>/{agent,guest,guest/h<k>}, <root>/<instance>/fetch
+ *     v2  <root>/<instance>/s<slot>/{agent,guest,guest/h<k>}, <root>/<instance>/fetch/h<n>
  * A process joins at birth: v1 by writing 0 to `tasks` itself, v2 by CLONE_INTO_CGROUP. Nobody
  * writes a pid to cgroup.procs: that waits for a grace period (7 to 12 ms). */
 #pragma once
@@ -20,6 +21,7 @@ enum {
     SILT_CGROUP_DIRS_MAX = 5,      /* memory, pids, cpu, cpuacct, freezer */
     SILT_CGROUP_FDS_PER_HANDLE = 3, /* at most: SILT_HANDLE_FDS_V1, _V2 */
     SILT_CGROUP_CONTEXTS_MAX = 96, /* more than siltd has: some may still be on their way out */
+    SILT_CGROUP_EXPORTS = SILT_STAGINGS_MAX, /* group of those silt-fetches that only read */
 };
 
 struct silt_cgroup_table;
@@ -83,7 +85,17 @@ int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_pr
 void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot);
 /* Waits a little for the last process to be gone, then kills it. Fine when there is nothing. */
 int silt_cgroup_remove(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
-/* Group of silt-fetch: v1 `tasks` to write 0 to (ret_fds, at most SILT_CGROUP_DIRS_MAX), v2
- * ret_into. */
-int silt_cgroup_fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+/* How a silt-fetch joins its group; the descriptors are the holder's. */
+struct silt_cgroup_entry {
+    int into;                        /* v2: folder for CLONE_INTO_CGROUP; else -1 */
+    int tasks[SILT_CGROUP_DIRS_MAX]; /* v1: to write 0 to */
+    int count;
+};
+#define SILT_CGROUP_NO_ENTRY ((struct silt_cgroup_entry){.into = -1})
+/* `number` is that of the staging folder, or SILT_CGROUP_EXPORTS. SILT_LIMIT: there are too many. */
+int silt_cgroup_fetch(const struct silt_cgroups *c, uint32_t number, struct silt_cgroup_entry *ret,
                       struct silt_error *e);
+void silt_cgroup_entry_close(struct silt_cgroup_entry *x);
+/* Kills whatever lives in that group and removes it; answers 0 when it is empty for certain. Fine when there is
+ * none. SILT_TIMEOUT: somebody does not die. */
+int silt_cgroup_fetch_end(const struct silt_cgroups *c, uint32_t number, struct silt_error *e);

@@ -21,7 +21,7 @@ struct silt_cgroup_table {
     void (*kill)(const struct silt_cgroups *c, const char *group);
     /* One try; -1 with errno, EBUSY while a process is left. */
     int (*rmdir)(const struct silt_cgroups *c, const char *group);
-    int (*fetch)(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
+    int (*fetch)(const struct silt_cgroups *c, const char *group, struct silt_cgroup_entry *ret,
                  struct silt_error *e);
 };
 
@@ -31,6 +31,7 @@ enum {
     SILT_CGROUP_NAME_SIZE = 32,
     SILT_CGROUP_FETCH_MIB = 2048, /* all silt-fetches together; one may have half of it */
     SILT_CGROUP_AGENT_MIB = 32,   /* v2: one silt-init: its limits of data and stack, and the kernel's part */
+    SILT_CGROUP_FETCH_PIDS = 64,  /* one process each */
 };
 /* v1: what all silt-inits together may have, with the pages of the logs that they write. */
 uint64_t silt_cgroup_agents_max(const struct silt_cgroups *c);
@@ -63,6 +64,8 @@ int silt_cgroup_get(const struct silt_cgroups *c, struct silt_cgroup_at at, cons
 /* Kills the processes that the file lists, if their ids are in the instance's range. */
 void silt_cgroup_kill_listed(const struct silt_cgroups *c, struct silt_cgroup_at at,
                              const char *file);
+/* `pids`: the folder with the controller that counts processes. */
+int silt_cgroup_check_fetches(const struct silt_cgroups *c, int pids, struct silt_error *e);
 /* Calls `each` for every folder below dir/group; stops at the first -1 and answers it. */
 int silt_cgroup_each(int dir, const char *group, int (*each)(void *context, const char *name),
                      void *context);

@@ -105,6 +105,8 @@ static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *co
             return -1;
         c->ndirs++;
     }
+    if (silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[PIDS], "fetch"), "pids.max", SILT_CGROUP_FETCH_PIDS, e) < 0)
+        return -1;
     return limit_memory(c, "fetch", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, e) < 0 ? -1 : limit_agents(c, e);
 }
 
@@ -320,16 +322,18 @@ static int rmdir_v1(const struct silt_cgroups *c, const char *group)
     return 0;
 }
 
-static int fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
-                 struct silt_error *e)
+/* Limits are those of all together; only the freezer has a group for each. */
+static int fetch(const struct silt_cgroups *c, const char *group, struct silt_cgroup_entry *ret, struct silt_error *e)
 {
-    *ret_into = -1;
+    if (silt_cgroup_check_fetches(c, c->dirs[PIDS], e) < 0)
+        return -1;
+    if (mkdirat(freezer_of(c), group, 0755) < 0 && errno != EEXIST)
+        return silt_fail_errno(e, "make it");
     for (int i = 0; i < c->ndirs; i++) {
-        if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[i], "fetch"), "tasks", O_WRONLY,
-                                  &ret_fds[i], e)
-            < 0)
+        const char *name = i == c->ndirs - 1 ? group : "fetch";
+        if (silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[i], name), "tasks", O_WRONLY, &ret->tasks[i], e) < 0)
             return -1;
-        *ret_nfds = i + 1;
+        ret->count = i + 1;
     }
     return 0;
 }

@@ -49,6 +49,7 @@ static void limit_fetch(const struct silt_cgroups *c)
     struct silt_cgroup_at at = silt_cgroup_at(c->dirs[0], "fetch");
     (void)silt_cgroup_put_number(c, at, "memory.max", (uint64_t)SILT_CGROUP_FETCH_MIB << 20, &ignored);
     (void)silt_cgroup_put_number(c, at, "memory.swap.max", 0, &ignored);
+    (void)silt_cgroup_put_number(c, at, "pids.max", SILT_CGROUP_FETCH_PIDS, &ignored);
 }
 
 static int open_all(struct silt_cgroups *c, const struct silt_cgroups_config *config,
@@ -272,15 +273,14 @@ static int rmdir_v2(const struct silt_cgroups *c, const char *group)
     return unlinkat(c->dirs[0], group, AT_REMOVEDIR) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-static int fetch(const struct silt_cgroups *c, int *ret_into, int *ret_fds, int *ret_nfds,
-                 struct silt_error *e)
+static int fetch(const struct silt_cgroups *c, const char *group, struct silt_cgroup_entry *ret, struct silt_error *e)
 {
-    (void)ret_fds;
-    *ret_nfds = 0;
-    *ret_into = openat(c->dirs[0], "fetch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*ret_into < 0)
-        return silt_fail_errno(e, "open cgroup fetch");
-    return 0;
+    if (silt_cgroup_check_fetches(c, c->dirs[0], e) < 0)
+        return -1;
+    if (mkdirat(c->dirs[0], group, 0755) < 0 && errno != EEXIST)
+        return silt_fail_errno(e, "make it");
+    ret->into = openat(c->dirs[0], group, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return ret->into < 0 ? silt_fail_errno(e, "open it") : 0;
 }
 
 const struct silt_cgroup_table silt_cgroup_v2 = {

@@ -108,11 +108,3 @@ int silt_images_empty_trash(int images, struct silt_error *e)
 {
     return silt_remove_all(images, ".trash-", e);
 }
-
-int silt_images_discard_stagings(int images, struct silt_error *e)
-{
-    for (uint32_t i = 0; i < SILT_STAGINGS_MAX; i++)
-        if (silt_image_discard(images, i, e) < 0)
-            return -1;
-    return 0;
-}

@@ -24,4 +24,3 @@ int silt_image_discard(int images, uint32_t staging, struct silt_error *e);
 int silt_image_forget(int images, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e);
 /* Deletes what was discarded and forgotten. */
 int silt_images_empty_trash(int images, struct silt_error *e);
-int silt_images_discard_stagings(int images, struct silt_error *e);

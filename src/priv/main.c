@@ -6,9 +6,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "engine/image.h"
 #include "priv/janitor.h"
 #include "priv/nursery.h"
+#include "priv/strange.h"
 #include "priv/unit.h"
 #include "priv/worker.h"
 #include "wire/super.h"
@@ -176,15 +176,6 @@ static void on_nursery_died(struct priv *p, int status)
     start_nursery(p);
 }
 
-/* Of a siltd that ended in the midst; silt-fetch has died with its worker. */
-static void discard_stagings(const struct priv *p)
-{
-    struct silt_error e;
-    if (silt_images_discard_stagings(p->unit.images, &e) < 0)
-        silt_log(SILT_LOG_WARN, "image.discard", "error=\"%s\"", e.text);
-    silt_janitor_tell(p->unit.janitor, SILT_JANITOR_SWEEP, 0, -1);
-}
-
 /* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but
  * two siltds do not know of each other. */
 static void serve_next(struct priv *p)
@@ -192,9 +183,10 @@ static void serve_next(struct priv *p)
     if (count_workers(p) > 0)
         return;
     if (p->next_siltd >= 0) {
-        silt_close_fd(&p->siltd);
+        silt_strange_hang_up(&p->siltd);
         p->siltd = silt_take_fd(&p->next_siltd);
-        discard_stagings(p);
+        silt_priv_discard_stagings(&p->unit); /* of a siltd that ended in the midst */
+        silt_janitor_tell(p->unit.janitor, SILT_JANITOR_SWEEP, 0, -1);
     }
     start_workers(p);
 }
@@ -203,7 +195,7 @@ static void serve_next(struct priv *p)
 static int on_worker_died(struct priv *p, int status)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) { /* siltd hung up */
-        silt_close_fd(&p->siltd);
+        silt_strange_hang_up(&p->siltd);
         return 0;
     }
     int64_t now = silt_clock_ms();
@@ -242,8 +234,8 @@ static int reap(struct priv *p)
 /* A new siltd. The old one's workers end as soon as they have finished what they do. */
 static void on_peer(struct priv *p, int fd)
 {
-    silt_close_fd(&p->next_siltd);
-    silt_close_fd(&p->siltd);
+    silt_strange_hang_up(&p->next_siltd);
+    silt_strange_hang_up(&p->siltd);
     p->next_siltd = fd;
     serve_next(p);
 }
@@ -417,7 +409,7 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
     p->workers_wanted = c->workers < WORKERS_MAX ? c->workers : WORKERS_MAX;
     if (fcntl(p->super, F_SETFD, FD_CLOEXEC) < 0 || fcntl(p->siltd, F_SETFD, FD_CLOEXEC) < 0)
         return silt_fail_errno(e, "descriptors 3 and 4 of silt-super");
-    if (own_folder(programs, e) < 0 || open_signals(p, e) < 0)
+    if (own_folder(programs, e) < 0 || open_signals(p, e) < 0 || silt_strange_prepare(e) < 0)
         return -1;
     if (silt_priv_unit_open(&p->unit, c, programs, gate, e) < 0)
         return -1;

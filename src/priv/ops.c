@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/ops.h"
 #include "base/log.h"
+#include "base/without.h"
 #include "engine/cage.h"
 #include "engine/captive.h"
 #include "engine/image.h"
@@ -8,7 +9,6 @@
 #include "engine/mnt.h"
 #include "engine/reach.h"
 #include "engine/rootfs.h"
-#include "base/without.h"
 #include "priv/context.h"
 #include "priv/create.h"
 #include "priv/end.h"
@@ -19,8 +19,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FETCH_DEATH_MAX_MS = 10000 }; /* it may have files to close */
 
 static void give(struct silt_priv_job *job, int fd)
 {
@@ -217,24 +215,19 @@ static int run_unlog(struct silt_priv_unit *u, struct silt_priv_job *job, struct
     return silt_volume_unlog(volume, job->request.body.log.number, e);
 }
 
-static int check_staging(uint32_t staging, struct silt_error *e)
+/* Whatever writes into a staging folder is in its control group. siltd tells when it is done, and is not believed: nothing is
+ * published, and no folder is used again, while that group has a process. */
+static int end_staging(const struct silt_priv_unit *u, uint32_t staging, struct silt_error *e)
 {
-    if (staging >= SILT_STAGINGS_MAX)
-        return silt_fail(e, SILT_INVALID, "staging folder %u, at most %d", staging,
-                         SILT_STAGINGS_MAX - 1);
-    return 0;
+    return silt_without("staging_group") ? 0 : silt_cgroup_fetch_end(&u->cgroups, staging, e);
 }
 
-static int run_import(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+static int start_import(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     uint32_t staging = job->request.body.import.staging;
     silt_auto_fd folder = -1;
     int pidfd;
-    if (check_staging(staging, e) < 0)
-        return -1;
-    if (u->fetch < 0)
-        return silt_fail(e, SILT_UNAVAILABLE, "program silt-fetch is not installed");
-    if (silt_image_stage(u->images, staging, u->ids_images, &folder, e) < 0)
+    if (end_staging(u, staging, e) < 0 || silt_image_stage(u->images, staging, u->ids_images, &folder, e) < 0)
         return -1;
     struct silt_cage cage = {.ids = u->ids_images,
                              .folder = folder,
@@ -242,11 +235,46 @@ static int run_import(struct silt_priv_unit *u, struct silt_priv_job *job, struc
                              .result = job->in.fds[1],
                              .program = u->fetch,
                              .cgroups = &u->cgroups,
+                             .group = staging,
                              .seccomp = &u->seccomp};
     if (silt_cage_start(&cage, &pidfd, e) < 0)
         return -1;
     give(job, pidfd);
     return 0;
+}
+
+static int start_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_import *i = &job->request.body.import;
+    return end_staging(u, i->staging, e) < 0 ? -1 : silt_image_commit(u->images, i->staging, i->digest, e);
+}
+
+static int start_discard(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t staging = job->request.body.import.staging;
+    return end_staging(u, staging, e) < 0 ? -1 : silt_image_discard(u->images, staging, e);
+}
+
+/* One at a time for each folder: between a look at the group and the rename nobody else may start there. */
+static int with_staging(struct silt_priv_unit *u, struct silt_priv_job *job,
+                        int (*run)(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e),
+                        struct silt_error *e)
+{
+    uint32_t staging = job->request.body.import.staging;
+    if (staging >= SILT_STAGINGS_MAX)
+        return silt_fail(e, SILT_INVALID, "staging folder %u, at most %d", staging, SILT_STAGINGS_MAX - 1);
+    if (silt_priv_lock(u, silt_priv_staging_lock(staging), e) < 0)
+        return -1;
+    int done = run(u, job, e);
+    silt_priv_unlock(u, silt_priv_staging_lock(staging));
+    return done;
+}
+
+static int run_import(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    if (u->fetch < 0)
+        return silt_fail(e, SILT_UNAVAILABLE, "program silt-fetch is not installed");
+    return with_staging(u, job, start_import, e);
 }
 
 static int run_export(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
@@ -270,6 +298,7 @@ static int run_export(struct silt_priv_unit *u, struct silt_priv_job *job, struc
                              .result = job->in.fds[2],
                              .program = u->fetch,
                              .cgroups = &u->cgroups,
+                             .group = SILT_CGROUP_EXPORTS,
                              .seccomp = &u->seccomp};
     if (silt_cage_start(&cage, &pidfd, e) < 0)
         return -1;
@@ -277,19 +306,9 @@ static int run_export(struct silt_priv_unit *u, struct silt_priv_job *job, struc
     return 0;
 }
 
-/* It has told its result, or nobody wants it any more. What has been taken over by what it read may live on: it shall
- * not write into an image that is published, nor into a folder that is no longer its. */
-static int end_fetch(const struct silt_priv_unit *u, const struct silt_priv_job *job, int wait_ms, struct silt_error *e)
-{
-    return job->in.nfds == 0 ? 0 : silt_cage_end(u->ids_images, job->in.fds[0], wait_ms, e);
-}
-
 static int run_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
-    const struct silt_priv_import *i = &job->request.body.import;
-    if (check_staging(i->staging, e) < 0 || end_fetch(u, job, FETCH_DEATH_MAX_MS, e) < 0)
-        return -1;
-    if (silt_image_commit(u->images, i->staging, i->digest, e) < 0)
+    if (with_staging(u, job, start_commit, e) < 0)
         return -1;
     silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
     return 0;
@@ -297,8 +316,7 @@ static int run_commit(struct silt_priv_unit *u, struct silt_priv_job *job, struc
 
 static int run_discard(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
-    uint32_t staging = job->request.body.import.staging;
-    if (check_staging(staging, e) < 0 || end_fetch(u, job, 0, e) < 0 || silt_image_discard(u->images, staging, e) < 0)
+    if (with_staging(u, job, start_discard, e) < 0)
         return -1;
     silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, 0, -1);
     return 0;
@@ -330,34 +348,56 @@ static int run_seal(struct silt_priv_unit *u, struct silt_priv_job *job, struct 
     return 0;
 }
 
+/* Those that begin or end a sandbox's life have its slot for themselves. */
 static const struct op {
     const char *name;
-    int fds; /* how many descriptors come with it */
     int (*run)(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e);
-    int more; /* descriptors that may come with it */
+    bool alone;
+    int fds; /* how many descriptors come with it */
+    enum silt_fd_kind kinds[3];
 } ops[SILT_PRIV_OP_MAX] = {
-    [SILT_PRIV_CREATE] = {"create", 1, run_create},
-    [SILT_PRIV_CLAIM] = {"claim", 0, run_claim},
-    [SILT_PRIV_STOP] = {"stop", 0, run_stop},
-    [SILT_PRIV_DESTROY] = {"destroy", 0, run_destroy},
-    [SILT_PRIV_STAT] = {"stat", 0, run_stat},
-    [SILT_PRIV_HANDLES] = {"handles", 0, run_handles},
-    [SILT_PRIV_SPOOL] = {"spool", 0, run_spool},
-    [SILT_PRIV_LOG] = {"log", 0, run_log},
-    [SILT_PRIV_UNLOG] = {"unlog", 0, run_unlog},
-    [SILT_PRIV_IMPORT] = {"import", 2, run_import},
-    [SILT_PRIV_EXPORT] = {"export", 3, run_export},
-    [SILT_PRIV_COMMIT] = {"commit", 0, run_commit, 1},
-    [SILT_PRIV_DISCARD] = {"discard", 0, run_discard, 1},
-    [SILT_PRIV_FORGET] = {"forget", 0, run_forget},
-    [SILT_PRIV_NETWORK] = {"network of", 0, run_network},
-    [SILT_PRIV_NETSTAT] = {"counters of", 0, run_netstat},
-    [SILT_PRIV_CONTEXT] = {"warm context of", 3, silt_priv_run_context},
-    [SILT_PRIV_REAP] = {"ended context of", 0, silt_priv_run_reap},
-    [SILT_PRIV_SEAL] = {"seal", 0, run_seal},
-    [SILT_PRIV_DIAL] = {"dial into", 0, run_dial},
-    [SILT_PRIV_CAPTURE] = {"capture", 0, run_capture},
+    [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}},
+    [SILT_PRIV_CLAIM] = {"claim", run_claim, true},
+    [SILT_PRIV_STOP] = {"stop", run_stop, true},
+    [SILT_PRIV_DESTROY] = {"destroy", run_destroy, true},
+    [SILT_PRIV_STAT] = {"stat", run_stat},
+    [SILT_PRIV_HANDLES] = {"handles", run_handles},
+    [SILT_PRIV_SPOOL] = {"spool", run_spool},
+    [SILT_PRIV_LOG] = {"log", run_log},
+    [SILT_PRIV_UNLOG] = {"unlog", run_unlog},
+    [SILT_PRIV_IMPORT] = {"import", run_import, false, 2, {SILT_FD_READ, SILT_FD_WRITE}},
+    [SILT_PRIV_EXPORT] = {"export", run_export, false, 3, {SILT_FD_READ, SILT_FD_WRITE, SILT_FD_WRITE}},
+    [SILT_PRIV_COMMIT] = {"commit", run_commit},
+    [SILT_PRIV_DISCARD] = {"discard", run_discard},
+    [SILT_PRIV_FORGET] = {"forget", run_forget},
+    [SILT_PRIV_NETWORK] = {"network of", run_network},
+    [SILT_PRIV_NETSTAT] = {"counters of", run_netstat},
+    [SILT_PRIV_CONTEXT] = {"warm context of", silt_priv_run_context, false, 3, {SILT_FD_STREAM, SILT_FD_WRITE, SILT_FD_WRITE}},
+    [SILT_PRIV_REAP] = {"ended context of", silt_priv_run_reap},
+    [SILT_PRIV_SEAL] = {"seal", run_seal},
+    [SILT_PRIV_DIAL] = {"dial into", run_dial},
+    [SILT_PRIV_CAPTURE] = {"capture", run_capture},
 };
+
+static int check_descriptors(const struct op *op, const struct silt_parcel *in, struct silt_error *e)
+{
+    if (in->nfds != op->fds)
+        return silt_fail(e, SILT_PROTOCOL, "%s with %d descriptors instead of %d", op->name, in->nfds, op->fds);
+    for (int i = 0; i < op->fds; i++)
+        if (silt_fd_check(in->fds[i], op->kinds[i], e) < 0)
+            return silt_because(e, "descriptor %d of %s", i, op->name);
+    return 0;
+}
+
+static int run_alone(const struct op *op, struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    uint32_t lock = silt_priv_slot_lock(job->request.slot);
+    if (silt_priv_lock(u, lock, e) < 0)
+        return -1;
+    int done = op->run(u, job, e);
+    silt_priv_unlock(u, lock);
+    return done;
+}
 
 static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
@@ -366,10 +406,9 @@ static int dispatch(struct silt_priv_unit *u, struct silt_priv_job *job, struct 
         return silt_fail(e, SILT_PROTOCOL, "unknown operation %u", op);
     if (job->request.slot >= u->slots)
         return silt_fail(e, SILT_PROTOCOL, "slot %u, at most %u", job->request.slot, u->slots - 1);
-    if (job->in.nfds < ops[op].fds || job->in.nfds > ops[op].fds + ops[op].more)
-        return silt_fail(e, SILT_PROTOCOL, "%s with %d descriptors instead of %d", ops[op].name,
-                         job->in.nfds, ops[op].fds);
-    if (ops[op].run(u, job, e) < 0)
+    if (check_descriptors(&ops[op], &job->in, e) < 0)
+        return -1;
+    if ((ops[op].alone ? run_alone(&ops[op], u, job, e) : ops[op].run(u, job, e)) < 0)
         return silt_because(e, "%s sandbox %u", ops[op].name, job->request.slot);
     return 0;
 }

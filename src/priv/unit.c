@@ -7,10 +7,12 @@
 #include "engine/layer.h"
 #include "engine/stage.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -106,9 +108,12 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         .slots = c->ids_count,
         .nets_wanted =
             c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces : SILT_PRIV_NETS_MAX,
+        .locks = memfd_create("locks", MFD_CLOEXEC),
         .janitor = -1,
         .nursery = -1,
     };
+    if (u->locks < 0)
+        return silt_fail_errno(e, "make the locks");
     if (open_programs(u, programs, e) < 0)
         return -1;
     if (open_cgroups(u, c, e) < 0)
@@ -128,5 +133,34 @@ int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e)
         return -1;
     if (silt_layers_clear(&u->volumes, e) < 0)
         return -1;
-    return silt_images_discard_stagings(u->images, e);
+    silt_priv_discard_stagings(u);
+    return 0;
+}
+
+void silt_priv_discard_stagings(struct silt_priv_unit *u)
+{
+    struct silt_error e;
+    for (uint32_t i = 0; i < SILT_STAGINGS_MAX; i++)
+        if (silt_cgroup_fetch_end(&u->cgroups, i, &e) < 0 || silt_image_discard(u->images, i, &e) < 0)
+            silt_log(SILT_LOG_WARN, "image.discard", "staging=%u error=\"%s\"", i, e.text);
+}
+
+static int set_lock(const struct silt_priv_unit *u, uint32_t which, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = which, .l_len = 1};
+    int done;
+    do
+        done = fcntl(u->locks, F_SETLKW, &lock);
+    while (done < 0 && errno == EINTR);
+    return done;
+}
+
+int silt_priv_lock(const struct silt_priv_unit *u, uint32_t which, struct silt_error *e)
+{
+    return set_lock(u, which, F_WRLCK) < 0 ? silt_fail_errno(e, "take lock %u", which) : 0;
+}
+
+void silt_priv_unlock(const struct silt_priv_unit *u, uint32_t which)
+{
+    (void)set_lock(u, which, F_UNLCK);
 }

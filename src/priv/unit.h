@@ -22,6 +22,7 @@ struct silt_priv_unit {
     int fetch; /* program silt-fetch */
     int home_net, home_uts, home_mnt;
     struct silt_net_gate gate;
+    int locks; /* see silt_priv_lock */
     int janitor;                              /* channel */
     int nursery;                              /* channel; -1: there is none */
     int later[SILT_LAYERS_MAX + 1];           /* to be closed when the answer is out */
@@ -44,3 +45,18 @@ static inline uint32_t silt_priv_unit_ids(const struct silt_priv_unit *u, uint32
 {
     return u->ids_base + slot * SILT_SLOT_IDS;
 }
+
+/* Workers do not know of each other, and a siltd that has been taken over may ask several at once for what it owes us
+ * one by one: so each staging folder and each slot has a lock. It is free again when its holder dies. */
+static inline uint32_t silt_priv_staging_lock(uint32_t staging)
+{
+    return staging;
+}
+static inline uint32_t silt_priv_slot_lock(uint32_t slot)
+{
+    return SILT_STAGINGS_MAX + slot;
+}
+int silt_priv_lock(const struct silt_priv_unit *u, uint32_t which, struct silt_error *e);
+void silt_priv_unlock(const struct silt_priv_unit *u, uint32_t which);
+/* Ends what unpacks there; then the folder goes to the trash. All of them, as far as possible. */
+void silt_priv_discard_stagings(struct silt_priv_unit *u);

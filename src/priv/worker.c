@@ -3,6 +3,7 @@
 #include "engine/launch.h"
 #include "priv/create.h"
 #include "priv/ops.h"
+#include "priv/strange.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -67,7 +68,7 @@ int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_worker_desk
             return -1;
         if (got > 0 && job.in.len == sizeof(job.request)) /* siltd waits for no other */
             serve(u, siltd, desk, &job);
-        silt_parcel_close(&job.in);
+        silt_strange_close(&job.in);
     }
 }
 

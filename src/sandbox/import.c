@@ -32,7 +32,6 @@ struct silt_import {
     enum state state;
     uint32_t asks; /* questions to silt-priv that are not answered */
     uint32_t staging;
-    int process;              /* pidfd of silt-fetch; -1: none yet */
     struct silt_watch feed;   /* write end of the tar pipe */
     struct silt_watch result; /* read end of the result pipe */
     struct silt_timer deadline;
@@ -75,7 +74,6 @@ static void free_import(struct silt_grave *g)
     struct silt_import *i = silt_container_of(g, struct silt_import, grave);
     silt_buf_fini(&i->waiting);
     silt_buf_fini(&i->said);
-    silt_close_fd(&i->process);
     free(i->config);
     free(i);
 }
@@ -111,19 +109,12 @@ static void ask(struct silt_import *i, const struct silt_priv_request *q, const 
     silt_priv_ask(i->registry->priv, q, fds, nfds, on_answer, i);
 }
 
-/* silt-fetch is ended before: we have no right to do that ourselves. */
-static void ask_to_end(struct silt_import *i, const struct silt_priv_request *q, silt_priv_answered *on_answer)
-{
-    int process = i->process >= 0 ? fcntl(i->process, F_DUPFD_CLOEXEC, 0) : -1;
-    ask(i, q, &process, process >= 0 ? 1 : 0, on_answer);
-}
-
 /* The last thing, once nothing else is asked: silt-priv's workers do not wait for each other. */
 static void discard(struct silt_import *i)
 {
     struct silt_priv_request q = {.op = SILT_PRIV_DISCARD, .body.import.staging = i->staging};
     if (i->asks == 0)
-        ask_to_end(i, &q, on_discarded);
+        ask(i, &q, NULL, 0, on_discarded);
 }
 
 static void finish(struct silt_import *i, const struct silt_image *image, const struct silt_error *e)
@@ -195,7 +186,7 @@ static void commit(struct silt_import *i)
     struct silt_priv_request q = {.op = SILT_PRIV_COMMIT, .body.import.staging = i->staging};
     i->state = COMMITTING;
     memcpy(q.body.import.digest, i->answer.digest, SILT_DIGEST_SIZE);
-    ask_to_end(i, &q, on_committed);
+    ask(i, &q, NULL, 0, on_committed);
 }
 
 static void is_unpacked(struct silt_import *i)
@@ -404,9 +395,7 @@ void silt_import_abort(struct silt_import *i)
 static void on_import_started(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_import *i = context;
-    if (nfds > 0)
-        i->process = silt_take_fd(&fds[0]);
-    for (int k = 1; k < nfds; k++)
+    for (int k = 0; k < nfds; k++)
         silt_close_fd(&fds[k]);
     i->asks--;
     if (i->state == OVER)
@@ -465,7 +454,6 @@ int silt_import_start(struct silt_registry *r, const struct silt_import_options 
     *i = (struct silt_import){.registry = r,
                               .sink = sink,
                               .staging = staging,
-                              .process = -1,
                               .feed = {.fd = tar[1], .on_ready = on_feedable},
                               .result = {.fd = result[0], .on_ready = on_result},
                               .deadline = {.on_time = on_deadline},

@@ -18,7 +18,7 @@ enum {
 };
 
 enum silt_priv_op {
-    SILT_PRIV_CREATE = 1,   /* body.create; descriptors: silt-init's end of the channel. Answer: pidfd */
+    SILT_PRIV_CREATE = 1,   /* body.create; descriptors: silt-init's end of the channel, a seqpacket socket. Answer: pidfd */
     SILT_PRIV_CLAIM,        /* body.claim: a running ready sandbox gets its host name and limits */
     SILT_PRIV_STOP,         /* ends all processes; answers when the sandbox is empty; files stay */
     SILT_PRIV_DESTROY,      /* STOP, then the files go to the trash. Fine when nothing is there */
@@ -30,16 +30,16 @@ enum silt_priv_op {
                                state folder, counted against its disk. Answer: one read-write descriptor,
                                or SILT_NOT_FOUND, or with `fresh` SILT_CONFLICT */
     SILT_PRIV_UNLOG,        /* body.log: the log goes. Fine when there is none */
-    SILT_PRIV_IMPORT,       /* body.import; descriptors: stream (read end: a struct silt_fetch_order, then the archive), result
-                               pipe (write end). silt-fetch runs in its cage. Answer at once: pidfd. It writes a struct
+    SILT_PRIV_IMPORT,       /* body.import; descriptors, all pipes: stream (read end: a struct silt_fetch_order, then the archive), result
+                               (write end). silt-fetch runs in its cage. Answer at once: pidfd. It writes a struct
                                silt_fetch_result to the result pipe, and what the image says */
-    SILT_PRIV_EXPORT,       /* body.import.digest, of an image's files; descriptors: stream (read end: a struct silt_fetch_order of
-                               kind PACK, then the configuration), archive (write end), result pipe (write end). silt-fetch
+    SILT_PRIV_EXPORT,       /* body.import.digest, of an image's files; descriptors, all pipes: stream (read end: a struct silt_fetch_order of
+                               kind PACK, then the configuration), archive (write end), result (write end). silt-fetch
                                runs in its cage, which is the image, read-only. Answer at once: pidfd. It writes the archive,
                                then a struct silt_fetch_result to the result pipe */
-    SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists. Descriptor, if
-                               any: the pidfd that IMPORT answered; its process is ended before */
-    SILT_PRIV_DISCARD,      /* body.import: the staging folder goes. Descriptor as above */
+    SILT_PRIV_COMMIT,       /* body.import: the staging folder becomes the image `digest`; fine when it exists. Its silt-fetch is
+                               ended before */
+    SILT_PRIV_DISCARD,      /* body.import: the staging folder goes, as does its silt-fetch */
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
     SILT_PRIV_NETWORK,      /* body.network: a running sandbox's mode; what it forbids is cut off */
     SILT_PRIV_NETSTAT,      /* Answer: body.netstat of a running sandbox, or SILT_UNAVAILABLE */

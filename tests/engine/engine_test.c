@@ -26,7 +26,8 @@ void complain_said(const char *file, int line, const char *question, const char 
 }
 
 static const struct test *const lists[] = {sandbox_tests, life_tests, image_tests, cgroup_tests,
-                                           net_tests, allow_tests, captive_tests, offer_tests};
+                                           net_tests, allow_tests, captive_tests, offer_tests,
+                                           hostile_tests};
 
 static bool run(struct world *w, const struct test *t, int number)
 {

@@ -10,6 +10,13 @@
 /* Version 2 in a tree that no kernel fills; tests/engine does more with a real one. */
 static char root[64];
 
+static const char *path_of(const char *path)
+{
+    static char full[256];
+    (void)snprintf(full, sizeof(full), "%s/%s", root, path);
+    return full;
+}
+
 static void put(const char *path, const char *text)
 {
     char full[256];
@@ -86,6 +93,37 @@ TEST(what_unpacks_images_has_a_limit_of_memory)
     open_groups(&c);
     assert_file("unit/fetch/memory.max", "2147483648");
     assert_file("unit/fetch/memory.swap.max", "0");
+    assert_file("unit/fetch/pids.max", "64");
+    close_groups();
+}
+
+TEST(each_staging_folder_has_a_group_of_its_own)
+{
+    struct silt_cgroups c;
+    struct silt_cgroup_entry in;
+    struct silt_error e;
+    open_groups(&c);
+    assert_int_equal(silt_cgroup_fetch(&c, 3, &in, &e), 0);
+    assert_true(in.into >= 0);
+    assert_int_equal(faccessat(AT_FDCWD, path_of("unit/fetch/h3"), F_OK, 0), 0);
+    silt_cgroup_entry_close(&in);
+    put("unit/fetch/pids.current", "64\n");
+    assert_int_equal(silt_cgroup_fetch(&c, 4, &in, &e), -1);
+    assert_int_equal(e.code, SILT_LIMIT);
+    close_groups();
+}
+
+TEST(a_group_is_removed_when_it_is_empty_and_not_before)
+{
+    struct silt_cgroups c;
+    struct silt_cgroup_entry in;
+    struct silt_error e;
+    open_groups(&c);
+    assert_int_equal(silt_cgroup_fetch_end(&c, 3, &e), 0); /* there is none */
+    assert_int_equal(silt_cgroup_fetch(&c, 3, &in, &e), 0);
+    silt_cgroup_entry_close(&in);
+    assert_int_equal(silt_cgroup_fetch_end(&c, 3, &e), -1); /* in this tree: the file that kills is in its way */
+    assert_file("unit/fetch/h3/cgroup.kill", "1");
     close_groups();
 }
 

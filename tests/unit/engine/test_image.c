@@ -43,7 +43,8 @@ TEST(images_that_go_at_the_same_moment_are_not_in_each_others_way)
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(makers[i].thread, NULL), 0);
     assert_int_equal(silt_images_empty_trash(images, &e), 0);
-    (void)silt_images_discard_stagings(images, &e);
+    for (uint32_t i = 0; i < SILT_STAGINGS_MAX; i++)
+        (void)silt_image_discard(images, i, &e);
     assert_int_equal(silt_images_empty_trash(images, &e), 0);
     assert_int_equal(rmdir(place), 0);
     for (int i = 0; i < THREADS; i++)
