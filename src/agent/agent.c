@@ -97,6 +97,7 @@ int silt_agent_open(struct silt_agent *a, int mode, size_t joins, size_t handles
     silt_list_init(&a->sessions);
     silt_list_init(&a->purges);
     silt_list_init(&a->workers);
+    silt_list_init(&a->sweeps);
     a->meter = (struct silt_meter){
         .oom = SILT_AGENT_FD_OOM, .peak = SILT_AGENT_FD_PEAK, .pids = SILT_AGENT_FD_PIDS};
     a->channel.on_frame = silt_ask_frame;

@@ -27,11 +27,13 @@ struct silt_agent {
     struct silt_link sessions; /* struct silt_session */
     struct silt_link purges;   /* that are running */
     struct silt_link workers;  /* worker.c */
+    struct silt_link sweeps;   /* sweep.c */
     struct silt_spare *spare;  /* owned */
     struct silt_handle *work_handle; /* borrowed: of all workers; NULL: there was none yet */
     struct silt_timer lonely;  /* runs while there is no peer */
     int folder;                /* /dev/silt */
     uint32_t marks;            /* numbers what shells are asked to do */
+    uint32_t sweep;            /* number of the last one: who is born later is not its to end */
 };
 
 /* Descriptors as in wire/agent.h. */

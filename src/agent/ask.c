@@ -2,6 +2,7 @@
 /* ask: what siltd may ask of us, one row each. A frame that breaks the contract is siltd's bug: it
  * is answered with FAILED where there is something to answer, and otherwise passed over. */
 #include "agent/session.h"
+#include "agent/sweep.h"
 #include "agent/terminal.h"
 #include "agent/worker.h"
 #include "base/own.h"
@@ -201,6 +202,14 @@ static void on_kill(const struct asked *q)
         silt_run_kill(x, (int)k.signal, k.grace_ms);
 }
 
+static void on_sweep(const struct asked *q)
+{
+    struct silt_agent_sweep how;
+    memcpy(&how, q->frame->body, sizeof(how));
+    if (how.signal < NSIG && how.pid >= 0)
+        silt_sweep_start(q->agent, q->frame->id, &how);
+}
+
 static void on_worker(const struct asked *q)
 {
     struct silt_error e;
@@ -243,6 +252,7 @@ static const struct ask {
     [SILT_AGENT_PING] = {0, on_ping},
     [SILT_AGENT_ADOPT] = {sizeof(int32_t), on_adopt},
     [SILT_AGENT_RESIZE] = {sizeof(uint32_t), on_resize},
+    [SILT_AGENT_SWEEP] = {sizeof(struct silt_agent_sweep), on_sweep},
 };
 
 void silt_ask_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

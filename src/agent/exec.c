@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/exec.h"
 #include "agent/session.h"
+#include "agent/sweep.h"
 #include "base/own.h"
 
 #include <stdlib.h>
@@ -52,6 +53,7 @@ struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_s
     struct silt_exec *x = make_exec();
     x->agent = a;
     x->id = id;
+    x->born = a->sweep;
     x->start = silt_start_take(start);
     x->grave.free = free_exec;
     x->out = x->err = x->state_file = x->log.fd = x->leader.fd = -1;
@@ -94,8 +96,9 @@ static void leave_handle(struct silt_exec *x)
     struct silt_handle *h = x->handle;
     if (h == NULL)
         return;
+    silt_sweep_unprotect(x->agent, h, h == &x->adopted_handle);
     if (h != &x->adopted_handle) {
-        silt_handle_leave(&x->agent->handles, h);
+        silt_handle_leave(&x->agent->handles, h, x->start.head.session);
         return;
     }
     for (size_t i = 0; i < SILT_HANDLE_FDS_V2; i++)

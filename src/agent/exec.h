@@ -26,6 +26,7 @@ struct silt_exec {
     struct silt_agent *agent; /* borrowed */
     uint64_t id;
     enum silt_exec_state state;
+    uint32_t born; /* after this sweep */
     struct silt_start start;
     pid_t pid;
     struct silt_outlet outlet;
@@ -57,6 +58,12 @@ struct silt_exec {
 /* Takes the start. It is in the agent's list until silt_exec_end or silt_exec_fail. */
 struct silt_exec *silt_exec_new(struct silt_agent *a, uint64_t id, struct silt_start *start);
 struct silt_exec *silt_exec_find(struct silt_agent *a, uint64_t id);
+
+/* A context or a terminal: it is there for commands, as a session is. */
+static inline bool silt_exec_is_lasting(const struct silt_exec *x)
+{
+    return (x->start.head.flags & SILT_START_PIPES) != 0 || x->start.head.terminal != 0;
+}
 
 void silt_exec_say_started(struct silt_exec *x, pid_t pid);
 /* Says ENDED with x->end and buries. */

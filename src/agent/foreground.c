@@ -116,7 +116,8 @@ static void replace_shell(struct silt_session *s)
     silt_shell_name(s->slot, SILT_SHELL_STATE, name);
     /* Half a state would be a lie: then the session is over, and its next command gets a fresh
      * shell. */
-    bool whole = silt_folder_ends_with(s->agent->folder, name, SILT_LIT(SILT_STATE_WHOLE "\n"));
+    bool whole = s->exec->start.head.timeout_ms > 0
+                 && silt_folder_ends_with(s->agent->folder, name, SILT_LIT(SILT_STATE_WHOLE "\n"));
     if (!whole || silt_session_launch(s, &spawn, &e) < 0) {
         s->dead = true;
         silt_foreground_shell_ended(s);
@@ -130,8 +131,18 @@ static void replace_shell(struct silt_session *s)
     silt_loop_after(&s->agent->loop, &s->timer, RELOAD_MS);
 }
 
-/* Whatever the command does about signals, its shell is the one that must not go on. Jobs of
- * earlier commands stay. */
+/* Whatever the command does about signals, its shell is the one that must not go on. */
+static void expire(struct silt_session *s, const struct silt_id_set *keep)
+{
+    s->state = SILT_SESSION_EXPIRED;
+    silt_loop_cancel(&s->agent->loop, &s->timer);
+    silt_loop_cancel(&s->agent->loop, &s->exec->deadline);
+    silt_limits_take(&s->limits, s->shell.child.pid);
+    (void)kill(s->shell.child.pid, SIGKILL);
+    silt_session_purge(s, keep);
+}
+
+/* Jobs of earlier commands stay. */
 static void on_deadline(struct silt_timer *t)
 {
     struct silt_exec *x = silt_container_of(t, struct silt_exec, deadline);
@@ -139,11 +150,12 @@ static void on_deadline(struct silt_timer *t)
     if (s == NULL || s->state != SILT_SESSION_RUNNING)
         return;
     x->end.flags |= SILT_END_TIMEOUT;
-    s->state = SILT_SESSION_EXPIRED;
-    silt_loop_cancel(&s->agent->loop, &s->timer);
-    silt_limits_take(&s->limits, s->shell.child.pid);
-    (void)kill(s->shell.child.pid, SIGKILL);
-    silt_session_purge(s, &s->before);
+    expire(s, &s->before);
+}
+
+void silt_foreground_kill(struct silt_session *s)
+{
+    expire(s, NULL);
 }
 
 void silt_foreground_clean(struct silt_session *s)

@@ -14,5 +14,7 @@ void silt_foreground_answer(struct silt_session *s, const struct silt_answer *a)
 void silt_foreground_shell_ended(struct silt_session *s);
 /* What the command started is dead. */
 void silt_foreground_clean(struct silt_session *s);
+/* As if its time were over. */
+void silt_foreground_kill(struct silt_session *s);
 /* Whoever asked for it does not wait any more. */
 void silt_foreground_drop(struct silt_session *s);

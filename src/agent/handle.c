@@ -37,7 +37,7 @@ static struct silt_handle *find_usable(struct silt_handles *all)
         struct silt_handle *h = &all->list[i];
         if (h->state == SILT_HANDLE_FREE)
             return h;
-        if (h->state != SILT_HANDLE_LEFT)
+        if (h->state != SILT_HANDLE_LEFT || h->swept)
             continue;
         left = h;
         if (silt_handle_is_empty(h))
@@ -141,9 +141,10 @@ void silt_handles_poke(struct silt_handles *all)
     serve_waits(all);
 }
 
-void silt_handle_leave(struct silt_handles *all, struct silt_handle *h)
+void silt_handle_leave(struct silt_handles *all, struct silt_handle *h, uint64_t session)
 {
     h->state = SILT_HANDLE_LEFT;
+    h->session = session;
     serve_waits(all);
 }
 

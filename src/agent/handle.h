@@ -21,6 +21,8 @@ struct silt_handle {
     int mode; /* of cgroups: 1 or 2 */
     int fds[SILT_HANDLE_FDS_V2];
     bool killed; /* v2: as one, once or more */
+    bool swept;  /* LEFT: is being emptied, and not to be given away meanwhile */
+    uint64_t session; /* LEFT: whose command it was; 0: of none */
 };
 
 /* Embedded in whoever waits for a handle. Exactly one of the two is called, unless it stops
@@ -57,7 +59,8 @@ struct silt_handle *silt_handles_want(struct silt_handles *all, struct silt_hand
 void silt_handle_stop_waiting(struct silt_handle_wait *w); /* fine when not waiting */
 void silt_handles_ask_again(struct silt_handles *all);     /* there is a new siltd */
 void silt_handles_poke(struct silt_handles *all); /* somebody died: one may have become empty */
-void silt_handle_leave(struct silt_handles *all, struct silt_handle *h);
+/* `session` as in the handle. */
+void silt_handle_leave(struct silt_handles *all, struct silt_handle *h, uint64_t session);
 
 /* Visits the ids of all threads (v1) or processes (v2) inside, as this namespace numbers them,
  * until a visit answers false. -1 when the list cannot be read. */

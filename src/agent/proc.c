@@ -6,20 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 bool silt_proc_is_process(pid_t id)
 {
     return syscall(SYS_tgkill, id, id, 0) == 0;
 }
 
-static bool read_file(pid_t id, const char *file, char *text, size_t size)
+static size_t read_file(pid_t id, const char *file, char *text, size_t size)
 {
     char path[40];
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)id, file);
     silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
     text[n > 0 ? n : 0] = 0;
-    return n > 0;
+    return n > 0 ? (size_t)n : 0;
 }
 
 uint64_t silt_proc_status(pid_t id, const char *key, unsigned base)
@@ -27,7 +28,7 @@ uint64_t silt_proc_status(pid_t id, const char *key, unsigned base)
     char text[4096];
     uint64_t n = 0;
     /* The name is the first line, escaped: nothing in it can look like the start of another. */
-    const char *at = read_file(id, "status", text, sizeof(text)) ? strchr(text, '\n') : NULL;
+    const char *at = read_file(id, "status", text, sizeof(text)) > 0 ? strchr(text, '\n') : NULL;
     while (at != NULL && strncmp(at + 1, key, strlen(key)) != 0)
         at = strchr(at + 1, '\n');
     if (at == NULL)
@@ -39,13 +40,53 @@ uint64_t silt_proc_status(pid_t id, const char *key, unsigned base)
     return n;
 }
 
+enum { STAT_SIZE = 512 };
+
+/* What stands in `stat` behind the name, which may hold anything: the activity and the rest. */
+static const char *stat_of(pid_t id, char text[STAT_SIZE])
+{
+    const char *end = read_file(id, "stat", text, STAT_SIZE) > 0 ? strrchr(text, ')') : NULL;
+    return end != NULL && end[1] == ' ' ? end + 2 : NULL;
+}
+
 char silt_proc_activity(pid_t id)
 {
-    char text[256];
-    if (!read_file(id, "stat", text, sizeof(text)))
-        return 0;
-    const char *end = strrchr(text, ')'); /* of a name that may hold anything */
-    if (end == NULL || end[1] != ' ')
-        return 0;
-    return end[2];
+    char text[STAT_SIZE];
+    const char *at = stat_of(id, text);
+    return at != NULL ? *at : 0;
+}
+
+bool silt_proc_origin(pid_t id, pid_t *ret_parent, int64_t *ret_started_ms)
+{
+    enum { PARENT = 1, STARTED = 19 }; /* counted from the activity */
+    char text[STAT_SIZE];
+    const char *at = stat_of(id, text);
+    long long parent = 0, ticks = 0;
+    for (int i = 1; at != NULL && i <= STARTED; i++) {
+        at = strchr(at, ' ');
+        if (at == NULL || sscanf(++at, "%lld", i == PARENT ? &parent : &ticks) != 1)
+            return false;
+    }
+    *ret_parent = (pid_t)parent;
+    *ret_started_ms = ticks * 1000 / sysconf(_SC_CLK_TCK);
+    return at != NULL;
+}
+
+/* Of one that waits for a disk it is not read: we would wait with it. */
+size_t silt_proc_title(pid_t id, char *text, size_t size)
+{
+    size_t len = silt_proc_activity(id) != 'D' ? read_file(id, "cmdline", text, size) : 0;
+    if (len == 0) {
+        char name[32];
+        len = read_file(id, "comm", name, sizeof(name));
+        name[len > 0 ? len - 1 : 0] = 0; /* the end of its line */
+        (void)snprintf(text, size, "[%s]", name);
+        return strlen(text);
+    }
+    while (len > 0 && text[len - 1] == 0)
+        len--;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == 0)
+            text[i] = ' ';
+    return len;
 }

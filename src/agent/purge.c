@@ -56,7 +56,7 @@ static bool has(const struct silt_id_set *s, pid_t id)
 }
 
 /* Who was there before, a thread of it, or a child that it made since. */
-static bool is_kept(const struct silt_id_set *keep, pid_t id)
+static bool is_old(const struct silt_id_set *keep, pid_t id)
 {
     enum { GENERATIONS_MAX = 32 };
     if (keep == NULL || keep->count == 0)
@@ -74,26 +74,40 @@ static bool is_kept(const struct silt_id_set *keep, pid_t id)
 }
 
 struct round {
-    const struct silt_id_set *keep;
-    size_t killed;
+    struct silt_purge *purge;
+    int signal;
+    size_t met;
 };
+
+static bool is_kept(const struct round *r, pid_t id)
+{
+    struct silt_purge *p = r->purge;
+    return (p->spares != NULL ? p->spares(p, id) : is_old(p->keep, id)) || silt_agent_spares(id);
+}
 
 static bool visit_purge(void *arg, pid_t id)
 {
     struct round *r = arg;
-    if (is_kept(r->keep, id) || silt_agent_spares(id))
+    if (is_kept(r, id))
         return true;
-    r->killed++;
-    (void)kill(id, SIGKILL);
+    r->met++;
+    (void)kill(id, SIGKILL); /* any thread will do */
+    return true;
+}
+
+static bool visit_signal(void *arg, pid_t id)
+{
+    struct round *r = arg;
+    if (silt_proc_is_process(id) && !is_kept(r, id))
+        (void)kill(id, r->signal);
     return true;
 }
 
 static bool visit_count(void *arg, pid_t id)
 {
     struct round *r = arg;
-    if (!is_kept(r->keep, id) && !silt_agent_spares(id))
-        r->killed++;
-    return r->killed == 0;
+    r->met += !is_kept(r, id);
+    return r->met == 0;
 }
 
 static void thaw(struct silt_purge *p)
@@ -127,15 +141,15 @@ static void begin_killing(struct silt_purge *p)
 {
     p->gentle = false;
     p->since_ms = silt_clock_ms();
-    if (p->keep == NULL)
+    if (p->keep == NULL && p->spares == NULL)
         silt_handle_signal(p->handle, SIGKILL);
 }
 
 static void step_gently(struct silt_purge *p)
 {
-    struct round r = {.keep = p->keep};
+    struct round r = {.purge = p};
     int64_t left_ms = p->since_ms - silt_clock_ms();
-    if (silt_handle_visit(p->handle, visit_count, &r) == 0 && r.killed == 0) {
+    if (silt_handle_visit(p->handle, visit_count, &r) == 0 && r.met == 0) {
         finish(p);
         return;
     }
@@ -146,12 +160,12 @@ static void step_gently(struct silt_purge *p)
 
 static void step(struct silt_purge *p)
 {
-    struct round r = {.keep = p->keep};
+    struct round r = {.purge = p};
     bool still = stand_still(p);
     int listed = silt_handle_visit(p->handle, visit_purge, &r);
     if (still)
         thaw(p);
-    if (listed == 0 && r.killed == 0) {
+    if (listed == 0 && r.met == 0) {
         finish(p);
         return;
     }
@@ -194,6 +208,12 @@ static bool wakes(int signal)
            && signal != SIGTTOU;
 }
 
+static void signal_all(struct silt_purge *p, int signal)
+{
+    struct round r = {.purge = p, .signal = signal};
+    (void)silt_handle_visit(p->handle, visit_signal, &r);
+}
+
 void silt_purge_gently(struct silt_purge *p, struct silt_link *running, int signal,
                        int64_t grace_ms)
 {
@@ -207,9 +227,9 @@ void silt_purge_gently(struct silt_purge *p, struct silt_link *running, int sign
     }
     if (until_ms < p->since_ms)
         p->since_ms = until_ms;
-    silt_handle_signal(p->handle, signal);
+    signal_all(p, signal);
     if (wakes(signal))
-        silt_handle_signal(p->handle, SIGCONT);
+        signal_all(p, SIGCONT);
     silt_loop_after(p->loop, &p->timer, 1);
 }
 

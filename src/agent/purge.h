@@ -21,6 +21,7 @@ struct silt_purge {
     struct silt_loop *loop;
     struct silt_handle *handle;     /* borrowed */
     const struct silt_id_set *keep; /* borrowed: they and their children stay; NULL: nobody */
+    bool (*spares)(struct silt_purge *p, pid_t id); /* instead: asked about each; may be NULL */
     struct silt_timer timer;
     int64_t since_ms; /* killing began, or is going to */
     bool gentle;      /* it has not begun yet */

@@ -5,6 +5,7 @@
 #include "agent/foreground.h"
 #include "agent/proc.h"
 #include "agent/spare.h"
+#include "agent/sweep.h"
 #include "agent/user.h"
 #include "base/own.h"
 
@@ -48,6 +49,17 @@ static void free_session(struct silt_grave *g)
     free(s);
 }
 
+static void fail_next(struct silt_session *s)
+{
+    struct silt_exec *x = s->next;
+    struct silt_error e;
+    s->next = NULL;
+    if (x == NULL)
+        return;
+    (void)silt_fail(&e, SILT_GONE, "the session's shell ended");
+    silt_exec_fail(x, &e);
+}
+
 static void leave(struct silt_session *s)
 {
     static const enum silt_shell_file files[] = {
@@ -69,7 +81,7 @@ static void leave(struct silt_session *s)
             silt_drains_add(&a->drains, silt_take_fd(&s->out[i].read));
     silt_loop_bury(&a->loop, &s->grave);
     if (s->handle != NULL)
-        silt_handle_leave(&a->handles, s->handle);
+        silt_handle_leave(&a->handles, s->handle, s->id);
     if (silt_list_empty(&a->sessions))
         silt_spare_drop(a->spare);
 }
@@ -102,16 +114,26 @@ void silt_session_died(struct silt_session *s)
     struct silt_say say = {
         .type = SILT_AGENT_DIED, .id = s->id, .head = {(const char *)&s->death, sizeof(s->death)}};
     (void)kill_background(s);
+    fail_next(s);
     leave(s);
     silt_channel_say(&s->agent->channel, &say);
 }
 
 static void close_if_empty(struct silt_session *s)
 {
-    if (s->state != SILT_SESSION_CLOSING || s->purge.running || !s->dead || kill_background(s) > 0)
+    if (s->state != SILT_SESSION_CLOSING || s->purge.running || !s->dead || kill_background(s) > 0
+        || silt_sweep_has(s->agent, s->id))
         return;
     leave(s);
     say_closed(s);
+}
+
+static void run_next(struct silt_session *s)
+{
+    struct silt_exec *x = s->next;
+    s->next = NULL;
+    if (x != NULL)
+        silt_session_exec(s, x);
 }
 
 static void on_clean(struct silt_purge *p)
@@ -119,17 +141,62 @@ static void on_clean(struct silt_purge *p)
     struct silt_session *s = silt_container_of(p, struct silt_session, purge);
     if (s->state == SILT_SESSION_EXPIRED)
         silt_foreground_clean(s);
+    else if (s->state == SILT_SESSION_IDLE)
+        run_next(s);
     else
         close_if_empty(s);
 }
 
-void silt_session_purge(struct silt_session *s, const struct silt_id_set *keep)
+static void prepare_purge(struct silt_session *s)
 {
     s->purge.loop = &s->agent->loop;
     s->purge.handle = s->handle;
-    s->purge.keep = keep;
+    s->purge.keep = NULL;
+    s->purge.spares = NULL;
     s->purge.on_clean = on_clean;
+}
+
+void silt_session_purge(struct silt_session *s, const struct silt_id_set *keep)
+{
+    prepare_purge(s);
+    s->purge.keep = keep;
     silt_purge_start(&s->purge, &s->agent->purges);
+}
+
+static bool is_shell(struct silt_purge *p, pid_t id)
+{
+    return id == silt_container_of(p, struct silt_session, purge)->shell.child.pid;
+}
+
+bool silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms)
+{
+    switch (s->state) {
+    case SILT_SESSION_RUNNING:
+        silt_foreground_kill(s);
+        return true;
+    case SILT_SESSION_IDLE:
+    case SILT_SESSION_ENDING:
+        if (s->purge.running)
+            return false;
+        prepare_purge(s);
+        s->purge.spares = is_shell;
+        silt_purge_gently(&s->purge, &s->agent->purges, signal, grace_ms);
+        return true;
+    case SILT_SESSION_WAITING: /* it has no group */
+    case SILT_SESSION_CLOSING: /* all of it ends */
+    case SILT_SESSION_GONE:
+        return true;
+    case SILT_SESSION_SAVING:
+    case SILT_SESSION_EXPIRED:
+    case SILT_SESSION_RELOADING:
+        return false;
+    }
+    return true;
+}
+
+bool silt_session_is_swept(const struct silt_session *s)
+{
+    return !s->purge.running && s->state != SILT_SESSION_EXPIRED && s->state != SILT_SESSION_CLOSING;
 }
 
 static void on_farewell_over(struct silt_timer *t)
@@ -151,7 +218,9 @@ void silt_session_close(struct silt_session *s)
     if (s->state == SILT_SESSION_SAVING)
         silt_background_fail(s, SILT_GONE, "the session was closed");
     s->state = SILT_SESSION_CLOSING;
+    fail_next(s);
     silt_purge_stop(&s->purge);
+    silt_sweep_session(s->agent, s->id);
     silt_foreground_drop(s);
     if (s->state != SILT_SESSION_CLOSING)
         return; /* that was all that kept it */
@@ -432,6 +501,7 @@ static struct silt_session *new_session(struct silt_agent *a, unsigned slot,
     if (start->note.len > 0)
         memcpy(note, start->note.data, start->note.len);
     s->agent = a;
+    s->born = a->sweep;
     s->slot = slot;
     s->note = (silt_slice){note, start->note.len};
     s->start = silt_start_take(start);
@@ -465,6 +535,10 @@ void silt_session_open(struct silt_agent *a, uint64_t id, struct silt_start *sta
 void silt_session_exec(struct silt_session *s, struct silt_exec *x)
 {
     struct silt_error e;
+    if (s->state == SILT_SESSION_IDLE && s->purge.running && s->next == NULL) {
+        s->next = x; /* it would be taken for one of those that are ended */
+        return;
+    }
     if (s->state != SILT_SESSION_IDLE || s->dead || silt_gates_are_open(&s->gates)) {
         (void)silt_fail(&e, SILT_CONFLICT, "the session is busy");
         silt_exec_fail(x, &e);

@@ -35,6 +35,8 @@ struct silt_session {
     uint64_t id;
     unsigned slot;
     enum silt_session_state state;
+    uint32_t born;  /* after this sweep */
+    uint32_t swept; /* the last one that has begun with it */
     struct silt_start start; /* until the shell runs */
     silt_slice note;         /* owned: siltd's own bytes about it */
     char user[SILT_USER_TEXT_MAX + 1]; /* whose shell it is; empty: root's */
@@ -58,6 +60,7 @@ struct silt_session {
 
     /* of the command */
     struct silt_exec *exec; /* borrowed: it runs here, or waits for our state */
+    struct silt_exec *next; /* borrowed: waits until a sweep is done with us */
     struct silt_fifo out[2];
     char *cwd;                 /* owned: the last one told */
     int kept;                  /* owned: its state, while it cannot have another; -1: none */
@@ -73,6 +76,10 @@ void silt_session_close(struct silt_session *s);
 /* x is new; from here on it is the session's until it ends, or run.c's. */
 void silt_session_exec(struct silt_session *s, struct silt_exec *x);
 void silt_session_say_info(const struct silt_session *s);
+/* Everybody in its group but a shell that waits gets the signal, and after the grace SIGKILL; a command in the shell is
+ * ended at once. False: it is in the middle of something, ask again soon. */
+bool silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms);
+bool silt_session_is_swept(const struct silt_session *s); /* and that is done */
 /* An exec of this session has ended. */
 void silt_session_exec_left(struct silt_agent *a, uint64_t id);
 

@@ -30,7 +30,7 @@ static void leave(struct silt_spare *s)
     silt_launch_forget(&s->launch);
     close_all(s);
     if (h != NULL)
-        silt_handle_leave(&s->agent->handles, h);
+        silt_handle_leave(&s->agent->handles, h, 0);
 }
 
 static void on_started(struct silt_launch *l)

@@ -89,7 +89,7 @@ static void on_handle(struct silt_handle_wait *wait, struct silt_handle *h)
     if (w->agent->work_handle == NULL)
         w->agent->work_handle = h;
     else
-        silt_handle_leave(&w->agent->handles, h); /* another one was quicker */
+        silt_handle_leave(&w->agent->handles, h, 0); /* another one was quicker */
     go(w);
 }
 
@@ -161,4 +161,14 @@ void silt_worker_kill(struct silt_agent *a, uint64_t id)
         (void)kill(w->launch.child.pid, SIGKILL);
     else
         leave(w);
+}
+
+bool silt_worker_is(struct silt_agent *a, pid_t pid)
+{
+    silt_list_each(it, &a->workers)
+    {
+        if (silt_container_of(it, struct worker, link)->launch.child.pid == pid)
+            return true;
+    }
+    return false;
 }

@@ -7,4 +7,5 @@
 
 /* Takes sock. */
 void silt_worker_start(struct silt_agent *a, uint64_t id, silt_slice user, int sock);
+bool silt_worker_is(struct silt_agent *a, pid_t pid);
 void silt_worker_kill(struct silt_agent *a, uint64_t id); /* fine when it is gone */

@@ -152,6 +152,7 @@ SILT_HANDLER(silt_api_v1_process_list);
 SILT_HANDLER(silt_api_v1_process_start);
 SILT_HANDLER(silt_api_v1_process_get);
 SILT_HANDLER(silt_api_v1_process_kill);
+SILT_HANDLER(silt_api_v1_process_kill_all);
 SILT_HANDLER(silt_api_v1_process_signal);
 SILT_HANDLER(silt_api_v1_process_logs);
 SILT_HANDLER(silt_api_v1_process_stream);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 enum { LIST_MAX = 96 << 20 }; /* commands of one sandbox, each byte escaped, and the rest */
 
@@ -28,6 +29,37 @@ static void add_native(struct silt_buf *b, const struct silt_process_row *row)
         silt_json_add_text(b, "session", row->session);
     silt_json_key(b, SILT_LIT("autoCleanup"));
     silt_json_bool(b, row->auto_cleanup);
+    silt_json_add_text(b, "kind", "process");
+}
+
+void silt_found_json(struct silt_buf *b, const struct silt_found *f)
+{
+    char id[24];
+    (void)snprintf(id, sizeof(id), "pid:%d", (int)f->pid);
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "id", id);
+    silt_json_add_i64(b, "pid", f->pid);
+    silt_json_key(b, SILT_LIT("command"));
+    silt_json_string(b, f->command);
+    silt_json_add_text(b, "status", "running");
+    silt_json_key(b, SILT_LIT("startTime"));
+    silt_api_time(b, f->started_ms);
+    if (f->session != NULL)
+        silt_json_add_text(b, "session", f->session);
+    silt_json_add_text(b, "kind", f->kind);
+    silt_json_close(b, '}');
+}
+
+bool silt_found_read_id(silt_slice id, int32_t *ret_pid)
+{
+    const silt_slice prefix = SILT_LIT("pid:");
+    struct silt_error e;
+    uint64_t n;
+    if (id.len <= prefix.len || !silt_slice_eq((silt_slice){id.data, prefix.len}, prefix)
+        || silt_slice_to_u64((silt_slice){id.data + prefix.len, id.len - prefix.len}, 1, INT32_MAX, &n, &e) < 0)
+        return false;
+    *ret_pid = (int32_t)n;
+    return true;
 }
 
 void silt_process_json(struct silt_buf *b, const struct silt_process *p, enum silt_process_detail detail)
@@ -53,17 +85,20 @@ void silt_process_json(struct silt_buf *b, const struct silt_process *p, enum si
 }
 
 void silt_process_list_json(struct silt_buf *b, struct silt_sandbox *s, silt_slice status,
-                            enum silt_process_detail detail)
+                            enum silt_process_detail detail, silt_slice found)
 {
     silt_json_key(b, SILT_LIT("processes"));
     silt_json_open(b, '[');
-    for (int over = 0; s != NULL && over < 2; over++)
+    for (int over = 0; s != NULL && over < 2; over++) {
+        if (over == 1 && found.len > 0)
+            silt_json_raw(b, found);
         silt_list_each(it, &s->processes) {
             struct silt_process *p = silt_container_of(it, struct silt_process, link);
             silt_slice name = silt_slice_of(silt_process_status_name(p->row.status));
             if (!silt_process_is_terminal(p) && silt_process_is_over(p) == (over == 1) && (status.len == 0 || silt_slice_eq(status, name)))
                 silt_process_json(b, p, detail);
         }
+    }
     silt_json_close(b, ']');
 }
 
@@ -174,7 +209,7 @@ static void list(struct silt_call *c)
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
     silt_json_bool(&b, true);
-    silt_process_list_json(&b, c->sandbox, status, SILT_PROCESS_LISTED);
+    silt_process_list_json(&b, c->sandbox, status, SILT_PROCESS_LISTED, (silt_slice){NULL, 0});
     silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(c->request, 200, &b);

@@ -4,6 +4,7 @@
 
 #include "api/command.h"
 #include "sandbox/follow.h"
+#include "sandbox/sweep.h"
 
 enum silt_process_detail {
     SILT_PROCESS_LISTED, /* as clients know it from a list */
@@ -13,9 +14,12 @@ enum silt_process_detail {
 
 const char *silt_process_status_name(enum silt_process_status status);
 void silt_process_json(struct silt_buf *b, const struct silt_process *p, enum silt_process_detail detail);
-/* Running ones first, each in the order of their starts. */
+/* What has no record and is found in the control groups: its id is `pid:` and the number. */
+void silt_found_json(struct silt_buf *b, const struct silt_found *f);
+bool silt_found_read_id(silt_slice id, int32_t *ret_pid); /* false: it is none of those */
+/* Running ones first, each in the order of their starts; behind those `found`, as JSON. */
 void silt_process_list_json(struct silt_buf *b, struct silt_sandbox *s, silt_slice status,
-                            enum silt_process_detail detail);
+                            enum silt_process_detail detail, silt_slice found);
 
 /* A call on the process whose id is in the path: it is in c->arg. NULL: refused. */
 struct silt_call *silt_process_call(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX]);
@@ -42,6 +46,9 @@ int silt_signal_of(silt_slice text);
 void silt_process_refuse_finished(struct silt_call *c, const struct silt_process *p);
 /* Query, else body; false: refused. */
 bool silt_signal_read(struct silt_call *c, int *ret);
+/* One that has no record: as silt_process_end, or only the signal. */
+void silt_found_signal(struct silt_call *c, int32_t pid, int signal);
+void silt_found_end(struct silt_call *c, int32_t pid, int signal, uint32_t grace_ms);
 /* Answers when nothing of it is left. */
 void silt_process_end(struct silt_call *c, struct silt_process *p, int signal, uint32_t grace_ms, bool native);
 

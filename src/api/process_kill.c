@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LATE_MS = 10000 }; /* after the grace, for the kernel to end what was killed */
+enum {
+    LATE_MS = SILT_SWEEP_LATE_MS, /* after the grace, for the kernel to end what was killed */
+    ENDED_JSON_MAX = 128 << 20,
+    GRACE_ALL_MS = 2000, /* of our own route, which is done within five seconds */
+    GRACE_MAX_MS = 600000,
+};
 
 struct kill;
 struct victim {
@@ -21,6 +26,10 @@ struct kill {
     struct silt_process *process;      /* the only one; NULL: all */
     struct silt_timer deadline;
     bool native;
+    struct silt_sweep sweep;  /* native and all: those that have no record */
+    struct silt_buf ended;    /* the same: what was to end, as JSON */
+    size_t told;              /* in it */
+    uint32_t unended;         /* by the sweep */
     size_t count, left;
     struct victim victims[];
 };
@@ -29,8 +38,10 @@ static void free_kill(struct kill *k)
 {
     for (size_t i = 0; i < k->count; i++)
         silt_process_unwatch(&k->victims[i].watch);
+    silt_sweep_leave(&k->sweep);
     silt_loop_cancel(k->sandbox->registry->loop, &k->deadline);
     silt_sandbox_release(k->sandbox);
+    silt_buf_fini(&k->ended);
     free(k);
 }
 
@@ -75,11 +86,31 @@ static void answer_count(struct silt_http_request *r, size_t count)
     silt_api_answer(r, 200, &b);
 }
 
+static void answer_ended(struct silt_http_request *r, size_t count, size_t left, silt_slice ended)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, ENDED_JSON_MAX + 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("count"));
+    silt_json_u64(&b, count);
+    silt_json_key(&b, SILT_LIT("left"));
+    silt_json_u64(&b, left);
+    silt_json_key(&b, SILT_LIT("processes"));
+    silt_json_open(&b, '[');
+    if (ended.len > 0)
+        silt_json_raw(&b, ended);
+    silt_json_close(&b, ']');
+    silt_json_close(&b, '}');
+    silt_api_answer(r, 200, &b);
+}
+
 static void answer(struct kill *k)
 {
     struct silt_http_request *r = k->request;
     r->on_gone = NULL;
-    if (k->process == NULL)
+    if (k->process == NULL && k->native)
+        answer_ended(r, k->told, k->left + k->unended, silt_buf_slice(&k->ended));
+    else if (k->process == NULL)
         answer_count(r, k->count - k->left);
     else if (k->native)
         answer_native(r, k->process);
@@ -119,8 +150,13 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p, enum 
         silt_process_watch(p, w); /* it gets its signal only now */
         return;
     }
-    if (--v->kill->left == 0)
-        answer(v->kill);
+    struct kill *k = v->kill;
+    if (k->process == NULL && k->native) {
+        silt_process_json(&k->ended, p, SILT_PROCESS_NATIVE);
+        k->told++;
+    }
+    if (--k->left == 0)
+        answer(k);
 }
 
 static struct kill *new_kill(struct silt_call *c, size_t most, bool native)
@@ -132,6 +168,7 @@ static struct kill *new_kill(struct silt_call *c, size_t most, bool native)
     k->sandbox = c->sandbox;
     k->native = native;
     k->deadline.on_time = on_deadline;
+    silt_buf_init(&k->ended, ENDED_JSON_MAX);
     silt_sandbox_hold(k->sandbox);
     c->request->owner = k;
     c->request->on_gone = on_gone;
@@ -249,19 +286,36 @@ static bool is_victim(const struct silt_process *p)
     return !silt_process_is_over(p) && !silt_process_is_terminal(p);
 }
 
-static void kill_all(struct silt_call *c)
+static size_t count_running(const struct silt_sandbox *s)
 {
-    if (!silt_process_all_known(c, kill_all))
-        return;
     size_t running = 0;
-    silt_list_each(it, &c->sandbox->processes)
+    silt_list_each(it, &s->processes)
         running += is_victim(silt_container_of(it, struct silt_process, link));
-    if (running == 0) {
-        answer_count(c->request, 0);
-        return;
-    }
+    return running;
+}
+
+static void on_swept_one(struct silt_sweep *w, const struct silt_found *f)
+{
+    struct kill *k = silt_container_of(w, struct kill, sweep);
+    silt_found_json(&k->ended, f);
+    k->told++;
+}
+
+static void on_swept(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
+{
+    struct kill *k = silt_container_of(w, struct kill, sweep);
+    (void)e; /* the sandbox has ended, and all with it */
+    k->unended = swept != NULL ? swept->left : 0;
+    if (--k->left == 0)
+        answer(k);
+}
+
+/* Both kinds of kill-all; ours also ends what has no record. */
+static void end_all(struct silt_call *c, uint32_t grace_ms, bool native)
+{
     struct silt_sandbox *s = c->sandbox;
-    struct kill *k = new_kill(c, running, false);
+    const struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = grace_ms};
+    struct kill *k = new_kill(c, count_running(s), native);
     k->left = 1; /* ours: none of them answers before all were told */
     silt_list_each(it, &s->processes) {
         struct silt_process *p = silt_container_of(it, struct silt_process, link);
@@ -269,10 +323,53 @@ static void kill_all(struct silt_call *c)
             add_victim(k, p);
     }
     for (size_t i = 0; i < k->count; i++) /* not along the list: the end of one can take others off it */
-        silt_process_kill(k->victims[i].process, SIGTERM, SILT_PROCESS_GRACE_MS);
-    silt_loop_after(s->registry->loop, &k->deadline, SILT_PROCESS_GRACE_MS + LATE_MS);
+        silt_process_kill(k->victims[i].process, grace_ms > 0 ? SIGTERM : SIGKILL, grace_ms);
+    k->sweep = (struct silt_sweep){.on_found = on_swept_one, .on_done = on_swept};
+    if (native && silt_sweep_start(s, &all, &k->sweep))
+        k->left++;
+    silt_loop_after(s->registry->loop, &k->deadline, (int64_t)grace_ms + LATE_MS);
     if (--k->left == 0)
         answer(k);
+}
+
+static void kill_all(struct silt_call *c)
+{
+    if (silt_process_all_known(c, kill_all))
+        end_all(c, SILT_PROCESS_GRACE_MS, false);
+}
+
+static void remove_ended(struct silt_call *c)
+{
+    size_t count = 0;
+    silt_list_each(it, &c->sandbox->processes) {
+        struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (!silt_process_is_over(p))
+            continue;
+        silt_process_remove(p);
+        count++;
+    }
+    answer_ended(c->request, count, 0, (silt_slice){NULL, 0});
+}
+
+static void v1_kill_all(struct silt_call *c)
+{
+    silt_slice state = silt_query(c->request, SILT_LIT("state"));
+    uint64_t grace_ms = GRACE_ALL_MS;
+    if (!silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms) || !silt_process_all_known(c, v1_kill_all))
+        return;
+    if (silt_slice_eq(state, SILT_LIT("ended")))
+        remove_ended(c);
+    else if (state.len == 0 || silt_slice_eq(state, SILT_LIT("running")))
+        end_all(c, (uint32_t)grace_ms, true);
+    else
+        silt_api_refuse_field(c->request, "state", "must be running or ended");
+}
+
+SILT_HANDLER(silt_api_v1_process_kill_all)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c != NULL)
+        silt_call_look_known(c, v1_kill_all);
 }
 
 static void look_at_all(struct silt_call *c)

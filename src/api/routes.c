@@ -96,6 +96,7 @@ const struct silt_route silt_routes[] = {
     {"GET", "/sandboxes/{id}/api/process/{process}/stream", silt_api_process_stream, 0},
     {"GET", "/v1/sandboxes/{id}/processes", silt_api_v1_process_list, 0},
     {"POST", "/v1/sandboxes/{id}/processes", silt_api_v1_process_start, 0},
+    {"DELETE", "/v1/sandboxes/{id}/processes", silt_api_v1_process_kill_all, 0},
     {"GET", "/v1/sandboxes/{id}/processes/{process}", silt_api_v1_process_get, 0},
     {"DELETE", "/v1/sandboxes/{id}/processes/{process}", silt_api_v1_process_kill, 0},
     {"POST", "/v1/sandboxes/{id}/processes/{process}/signal", silt_api_v1_process_signal, 0},

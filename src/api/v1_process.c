@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LIST_MAX = 96 << 20, GRACE_MAX_MS = 600000, ARGUMENTS_MAX = 65536, USER_MAX = 256 };
+enum { FOUND_JSON_MAX = SILT_FOUND_MAX * (SILT_FOUND_TEXT_MAX * 6 + 2048), LIST_MAX = (96 << 20) + FOUND_JSON_MAX, GRACE_MAX_MS = 600000, ARGUMENTS_MAX = 65536, USER_MAX = 256 };
 
 bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret)
 {
@@ -22,16 +22,81 @@ bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint
 
 /* List, look. */
 
-static void list(struct silt_call *c)
+struct listing {
+    struct silt_call *call;
+    struct silt_sandbox *sandbox; /* borrowed, held */
+    struct silt_sweep sweep;
+    struct silt_timer deadline;
+    struct silt_buf found;
+};
+
+static void free_listing(struct listing *l)
 {
-    if (!silt_process_all_known(c, list))
-        return;
+    silt_sweep_leave(&l->sweep);
+    silt_loop_cancel(l->sandbox->registry->loop, &l->deadline);
+    silt_sandbox_release(l->sandbox);
+    silt_buf_fini(&l->found);
+    free(l);
+}
+
+static void on_lister_gone(struct silt_http_request *r)
+{
+    free_listing(r->owner);
+}
+
+static void answer_list(struct listing *l)
+{
+    struct silt_http_request *r = l->call->request;
     silt_auto_buf b;
     silt_buf_init(&b, LIST_MAX);
     silt_json_open(&b, '{');
-    silt_process_list_json(&b, c->sandbox, silt_query(c->request, SILT_LIT("status")), SILT_PROCESS_NATIVE);
+    silt_process_list_json(&b, l->sandbox, silt_query(r, SILT_LIT("status")), SILT_PROCESS_NATIVE, silt_buf_slice(&l->found));
     silt_json_close(&b, '}');
-    silt_api_answer(c->request, 200, &b);
+    r->on_gone = NULL;
+    free_listing(l);
+    silt_api_answer(r, 200, &b);
+}
+
+static void on_list_late(struct silt_timer *t)
+{
+    answer_list(silt_container_of(t, struct listing, deadline)); /* what has a record is known all the same */
+}
+
+static void on_found(struct silt_sweep *w, const struct silt_found *f)
+{
+    silt_found_json(&silt_container_of(w, struct listing, sweep)->found, f);
+}
+
+static void on_found_all(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
+{
+    (void)swept;
+    (void)e;
+    answer_list(silt_container_of(w, struct listing, sweep));
+}
+
+static void list(struct silt_call *c)
+{
+    enum { LATE_MS = 5000 };
+    const struct silt_agent_sweep look = {0};
+    if (!silt_process_all_known(c, list))
+        return;
+    struct listing *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        abort();
+    *l = (struct listing){.call = c,
+                          .sandbox = c->sandbox,
+                          .sweep = {.on_found = on_found, .on_done = on_found_all},
+                          .deadline = {.on_time = on_list_late}};
+    silt_buf_init(&l->found, FOUND_JSON_MAX);
+    silt_sandbox_hold(l->sandbox);
+    c->request->owner = l;
+    c->request->on_gone = on_lister_gone;
+    silt_slice status = silt_query(c->request, SILT_LIT("status"));
+    bool running = status.len == 0 || silt_slice_eq(status, SILT_LIT("running"));
+    if (running && silt_sweep_start(l->sandbox, &look, &l->sweep))
+        silt_loop_after(c->api->loop, &l->deadline, LATE_MS);
+    else
+        answer_list(l);
 }
 
 SILT_HANDLER(silt_api_v1_process_list)
@@ -191,10 +256,14 @@ static void end(struct silt_call *c)
     struct silt_process *p;
     uint64_t grace_ms = SILT_PROCESS_GRACE_MS;
     int signal = SIGTERM;
-    if (!silt_process_is_known(c, end, &p) || !silt_signal_read(c, &signal)
+    int32_t pid;
+    bool found = silt_process_find(c->sandbox, c->arg) == NULL && silt_found_read_id(c->arg, &pid);
+    if ((!found && !silt_process_is_known(c, end, &p)) || !silt_signal_read(c, &signal)
         || !silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms))
         return;
-    if (silt_process_is_over(p))
+    if (found)
+        silt_found_end(c, pid, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms);
+    else if (silt_process_is_over(p))
         remove_record(c, p);
     else
         silt_process_end(c, p, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms, true);
@@ -211,10 +280,16 @@ static void send_signal(struct silt_call *c)
 {
     struct silt_process *p;
     int signal = 0;
-    if (!silt_process_is_known(c, send_signal, &p) || !silt_signal_read(c, &signal))
+    int32_t pid;
+    bool found = silt_process_find(c->sandbox, c->arg) == NULL && silt_found_read_id(c->arg, &pid);
+    if ((!found && !silt_process_is_known(c, send_signal, &p)) || !silt_signal_read(c, &signal))
         return;
     if (signal == 0) {
         silt_api_refuse_field(c->request, "signal", "is required");
+        return;
+    }
+    if (found) {
+        silt_found_signal(c, pid, signal);
         return;
     }
     if (silt_process_is_over(p)) {

@@ -40,9 +40,11 @@ static void print_head(void)
 static void print_row(const struct silt_json *p)
 {
     const struct silt_json *code = silt_json_get(p, SILT_LIT("exitCode"));
-    silt_slice id = silt_cli_text(p, "id"), status = silt_cli_text(p, "status");
+    silt_slice id = silt_cli_text(p, "id"), status = silt_cli_text(p, "status"), kind = silt_cli_text(p, "kind");
     silt_slice start = silt_cli_text(p, "startTime");
     char exit[24] = "";
+    if (kind.len > 0 && !silt_slice_eq(kind, SILT_LIT("process")))
+        status = kind; /* it has no record: what it was found in the group of */
     if (code != NULL && code->type == SILT_JSON_INT)
         (void)snprintf(exit, sizeof(exit), "%lld", (long long)code->integer);
     (void)printf("%-28.*s %7lld %-10.*s %4s %-20.*s ", (int)id.len, id.data,
@@ -115,11 +117,14 @@ int silt_cli_ps(int argc, char **argv)
 
 /* kill */
 
-/* Our own route for DELETE takes the record of a process that has ended; this one leaves it. */
+/* Our own route for DELETE takes the record of a process that has ended; the other one leaves it, and knows only those that
+ * have one. */
 static int end_route(char out[SILT_PROCESS_ROUTE_SIZE], const char *id, const char *name,
                      struct silt_error *e)
 {
     char before[SILT_PROCESS_ROUTE_SIZE / 2];
+    if (strncmp(name, "pid:", 4) == 0)
+        return silt_process_route(out, id, name, "", e);
     if (silt_id_check(silt_slice_of(id), e) < 0)
         return -1;
     (void)snprintf(before, sizeof(before), "/sandboxes/%s/api/process/", id);
@@ -192,6 +197,29 @@ static int end_each(const struct ending *k, struct silt_client *c)
     return status;
 }
 
+/* Prints whom it found, each on a line. */
+static int end_all(const struct ending *k, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    char path[SILT_PROCESS_ROUTE_SIZE];
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_process_route(path, k->cli.plain.items[0], NULL, "", e) < 0)
+        return -1;
+    struct silt_client_request q = {.method = "DELETE", .path = path, .file = -1};
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    const struct silt_json *ended = silt_json_get(answer, SILT_LIT("processes"));
+    if (ended == NULL || ended->type != SILT_JSON_ARRAY)
+        return silt_fail(e, SILT_PROTOCOL, "answer without processes");
+    for (const struct silt_json *p = ended->items.first; p != NULL; p = p->next) {
+        silt_cli_print(silt_cli_text(p, "id"));
+        (void)putchar('\n');
+    }
+    int64_t left = silt_cli_number(answer, "left");
+    return left == 0 ? 0 : silt_fail(e, SILT_CONFLICT, "%lld processes were killed and have not ended", (long long)left);
+}
+
 int silt_cli_kill(int argc, char **argv)
 {
     static struct ending k;
@@ -211,7 +239,7 @@ int silt_cli_kill(int argc, char **argv)
         status = silt_cli_fail(&e);
     else if (!k.all)
         status = end_each(&k, &client);
-    else if (silt_process_end(&client, k.cli.plain.items[0], "kill-all", &e) < 0)
+    else if (end_all(&k, &client, &e) < 0)
         status = silt_cli_fail(&e);
     silt_client_fini(&client);
     return status;

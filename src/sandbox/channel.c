@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/context.h"
+#include "sandbox/sweep.h"
 #include "sandbox/work.h"
 
 #include <errno.h>
@@ -33,6 +34,8 @@ static const size_t say_min[SILT_AGENT_SAY_MAX] = {
     [SILT_AGENT_FAILED] = sizeof(struct silt_error),
     [SILT_AGENT_LOGGED] = sizeof(struct silt_agent_logged),
     [SILT_AGENT_STDIN_TAKEN] = sizeof(uint64_t),
+    [SILT_AGENT_FOUND] = sizeof(struct silt_agent_found),
+    [SILT_AGENT_SWEPT] = sizeof(struct silt_agent_swept),
 };
 
 /* One buffer for all channels: a frame is dealt with before the next is read. */
@@ -82,10 +85,11 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
     case SILT_AGENT_DIED:
         silt_session_on_frame(s, f, body_len);
         break;
-    case SILT_AGENT_FAILED: /* of a session, an exec or a worker: numbers are unique among them */
+    case SILT_AGENT_FAILED: /* of a session, an exec, a worker or a sweep: numbers are unique among them */
         silt_session_on_frame(s, f, body_len);
         silt_exec_on_frame(s, f, body_len);
         tell_work(s, f);
+        silt_sweep_on_frame(s, f, body_len);
         break;
     case SILT_AGENT_EXEC_INFO:
     case SILT_AGENT_STARTED:
@@ -97,6 +101,10 @@ static void deal_with(struct silt_sandbox *s, const struct silt_frame *f, size_t
         break;
     case SILT_AGENT_NEED_HANDLES:
         silt_sandbox_on_need_handles(s, f->flags);
+        break;
+    case SILT_AGENT_FOUND:
+    case SILT_AGENT_SWEPT:
+        silt_sweep_on_frame(s, f, body_len);
         break;
     case SILT_AGENT_PONG: /* without an id that something came is all it says */
         silt_context_on_pong(s, f->id);

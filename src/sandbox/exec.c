@@ -486,6 +486,12 @@ static struct silt_exec *find(struct silt_sandbox *s, uint64_t number)
     return NULL;
 }
 
+bool silt_exec_is_lasting(struct silt_sandbox *s, uint64_t number)
+{
+    const struct silt_exec *x = find(s, number);
+    return x != NULL && x->lasting;
+}
+
 static void on_stdin_taken(struct silt_exec *x, const struct silt_frame *f)
 {
     uint64_t n;

@@ -54,6 +54,8 @@ void silt_exec_ping(struct silt_exec *x);
 void silt_exec_follow(struct silt_exec *x, uint64_t position);
 void silt_exec_stdin(struct silt_exec *x, silt_slice bytes, bool close); /* fits one frame */
 void silt_exec_resize(struct silt_exec *x, uint32_t size); /* with a terminal */
+/* A context or a terminal of that number. */
+bool silt_exec_is_lasting(struct silt_sandbox *s, uint64_t number);
 void silt_exec_detach(struct silt_exec *x); /* nobody reads; the sink stays */
 void silt_exec_pass(struct silt_exec *x, struct silt_exec_sink *sink); /* it hears what comes from now on */
 /* The sink has dealt with n bytes of output: as many more may come. */

@@ -10,6 +10,7 @@
 #include "sandbox/record.h"
 #include "sandbox/spare.h"
 #include "sandbox/step_cache.h"
+#include "sandbox/sweep.h"
 #include "sandbox/visit.h"
 #include "sandbox/watch.h"
 
@@ -83,6 +84,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_network_init(s);
     silt_entrances_init(s);
     silt_list_init(&s->lookouts);
+    silt_list_init(&s->sweeps);
     silt_list_init(&s->waiters);
     silt_list_init(&s->destroyers);
     silt_list_init(&s->channel.unsent);
@@ -436,6 +438,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     silt_container_on_sandbox_ended(s);
     silt_network_on_ended(s);
     silt_visit_on_ended(s);
+    silt_sweep_drop_all(s, e);
     silt_exec_drop_all(s, e);
     silt_context_drop_all(s, e);
     silt_spare_drop_all(s);

@@ -89,6 +89,7 @@ struct silt_sandbox {
     uint32_t drops;  /* entrances of a sandbox that goes, whose visitors are being cut */
     bool emptied;    /* it is destroyed but for that */
     struct silt_link lookouts; /* sandbox/watch.c */
+    struct silt_link sweeps;   /* struct silt_sweep */
     struct silt_link waiters;
     struct silt_link destroyers; /* struct silt_waiter */
     uint32_t requests; /* in flight: not idle */

@@ -72,6 +72,8 @@ enum silt_agent_ask {
                                SILT_START_PIPES, no answer comes; with its end its whole handle is emptied.
                                Its ENDED has code -1 */
     SILT_AGENT_RESIZE,      /* id: exec with a terminal. body: uint32_t its new size */
+    SILT_AGENT_SWEEP,       /* id: any. body: struct silt_agent_sweep. Answer: FOUND for all who are in the handles,
+                               then SWEPT: at once, or when those who were to end have ended */
     SILT_AGENT_ASK_MAX
 };
 
@@ -93,6 +95,8 @@ enum silt_agent_say {
     SILT_AGENT_LOGGED,       /* id: exec. body: struct silt_agent_logged */
     SILT_AGENT_STDIN_TAKEN,  /* id: exec. body: uint64_t bytes that were taken; flags: SILT_STDIN_GONE */
     SILT_AGENT_PONG,         /* id: of the PING */
+    SILT_AGENT_FOUND,        /* id: of the SWEEP. body: struct silt_agent_found and its text, one after the other */
+    SILT_AGENT_SWEPT,        /* id: of the SWEEP. body: struct silt_agent_swept. Last frame about it */
     SILT_AGENT_SAY_MAX
 };
 
@@ -152,6 +156,37 @@ struct silt_agent_kill {
     uint32_t signal;
     uint32_t grace_ms; /* > 0: SIGKILL to all that is left after it */
     uint32_t target;   /* enum silt_agent_target */
+};
+
+/* Who is found in the handles: all processes but the shells of sessions, the first processes of contexts and
+ * terminals, and our own workers. With a signal and no pid all of them get it, and those that are left after the
+ * grace SIGKILL; a session's shell that is inside a command is replaced as at a timeout, where the state from before
+ * the command was saved; else the session ends. Commands that begin later are left alone. */
+struct silt_agent_sweep {
+    int32_t pid;     /* this one only; 0: all */
+    uint32_t signal; /* 0: nobody is to end */
+    uint32_t grace_ms;
+};
+
+enum silt_agent_found_in {
+    SILT_FOUND_LEFT = 1, /* of a command that is over. owner: its session, or 0 */
+    SILT_FOUND_SHELL,    /* of a session that waits for its next command. owner: it */
+    SILT_FOUND_COMMAND,  /* of a session whose shell is inside a command. owner: it */
+    SILT_FOUND_EXEC,     /* of a command, context or terminal. owner: the exec */
+};
+
+struct silt_agent_found {
+    uint64_t owner;
+    int64_t started_ms; /* wall clock */
+    int32_t pid;
+    uint16_t in; /* enum silt_agent_found_in */
+    uint16_t text_len; /* its command line, cut */
+};
+enum { SILT_FOUND_TEXT_MAX = 256, SILT_FOUND_MAX = 1024 /* told of one sweep; more are only counted */ };
+
+struct silt_agent_swept {
+    uint32_t found;
+    uint32_t left; /* of those that were to end: who is still there */
 };
 
 struct silt_agent_logged {

@@ -10,6 +10,7 @@ export const without = ['pids_limit'];
 const LIMIT = 64;
 const LOOKS = 5;
 const WANTED = 400;
+const IDLE_SHELLS = 5; // those of the sessions, one that waits for a background command, workers
 
 const started = text => Number(/^started (\d+)/.exec(text)[1]);
 
@@ -50,6 +51,10 @@ bothWays('B5 fork bomb and thread bomb', {
 			return looks.length >= LOOKS && median(looks) <= quiet * 2 + 2;
 		}, 240_000);
 		stream.destroy();
+		await box.run('bomb() { bomb | bomb & }; bomb', { sessionId: 'bomber' });
+		const kill = await daemon.api('DELETE', `/v1/sandboxes/${box.id}/processes`);
+		assert.equal(kill.body.left, 0, kill.raw.toString().slice(0, 500));
+		assert.ok((await box.info()).usage.pids <= IDLE_SHELLS, 'nothing but idle shells is left');
 		await box.destroy();
 		assert.equal(await box.out('echo new'), 'new\n');
 	},

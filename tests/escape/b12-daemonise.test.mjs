@@ -25,11 +25,30 @@ export async function attack(box, daemon) {
 	return { succeeded: left.s > 0, left };
 }
 
+const hidden = daemon => MARKS.flatMap(mark => daemon.marked(mark));
+const hide = async (box, daemon, sessionId) => {
+	await box.out(HIDE.replace('; sleep 1000.1200', ''), { sessionId });
+	await until('all are hidden', () => hidden(daemon).length === MARKS.length);
+};
+
+/** Those who left are found again when their session is deleted, and when everything is ended. */
+async function repelKills(box, daemon) {
+	await hide(box, daemon, 'deleted');
+	assert.equal((await box.api('POST', '/api/session/delete', { sessionId: 'deleted' })).status, 200);
+	assert.deepEqual(hidden(daemon), [], 'a session that is deleted takes them along');
+	for (const sessionId of ['s', SESSIONLESS]) {
+		await hide(box, daemon, sessionId);
+		assert.equal((await daemon.api('DELETE', `/v1/sandboxes/${box.id}/processes`)).body.left, 0);
+		assert.deepEqual(hidden(daemon), [], 'so does a kill of everything');
+	}
+}
+
 bothWays('B12 daemonising away from a timeout', {
 	without,
 	attack,
 	async repelled(evidence, box, daemon) {
 		assert.deepEqual(evidence.left, { s: 0, [SESSIONLESS]: 0 });
+		await repelKills(box, daemon);
 		await box.out(`sh -c '(exit 0) & exec sleep 1000.1204' & ${HIDE.replace('; sleep 1000.1200', '')}`); // one leaves a zombie behind
 		await until('all run', () => MARKS.every(mark => daemon.marked(mark).length === 1));
 		await box.destroy();

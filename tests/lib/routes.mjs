@@ -101,6 +101,7 @@ export const ROUTES = [
 	['GET', '/sandboxes/{id}/api/process/{process}/stream'],
 	['GET', '/v1/sandboxes/{id}/processes'],
 	['POST', '/v1/sandboxes/{id}/processes'],
+	['DELETE', '/v1/sandboxes/{id}/processes'],
 	['GET', '/v1/sandboxes/{id}/processes/{process}'],
 	['DELETE', '/v1/sandboxes/{id}/processes/{process}'],
 	['POST', '/v1/sandboxes/{id}/processes/{process}/signal'],

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/sweep.h"
+#include "sandbox/context.h"
+#include "sandbox/process.h"
+
+static void finish(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
+{
+    silt_sweep_leave(w);
+    w->on_done(w, swept, e);
+}
+
+void silt_sweep_leave(struct silt_sweep *w)
+{
+    struct silt_sandbox *s = w->sandbox;
+    w->sandbox = NULL;
+    if (s == NULL)
+        return;
+    silt_list_remove(&w->link);
+    silt_sandbox_release(s);
+}
+
+bool silt_sweep_start(struct silt_sandbox *s, const struct silt_agent_sweep *how, struct silt_sweep *w)
+{
+    struct silt_frame_out f = {.type = SILT_AGENT_SWEEP, .body = {(const char *)how, sizeof(*how)}};
+    if (s->state != SILT_SANDBOX_RUNNING || s->channel.watch.fd < 0)
+        return false;
+    w->sandbox = s;
+    w->number = f.id = silt_registry_number(s->registry);
+    w->told = 0;
+    silt_list_append(&s->sweeps, &w->link);
+    silt_sandbox_hold(s);
+    if (how->signal != 0 && how->pid == 0)
+        silt_list_each(it, &s->contexts)
+            (void)silt_context_interrupt(silt_container_of(it, struct silt_context, link));
+    silt_channel_send(s, &f);
+    return true;
+}
+
+static const struct silt_process *process_of(struct silt_sandbox *s, uint64_t number)
+{
+    silt_list_each(it, &s->processes) {
+        const struct silt_process *p = silt_container_of(it, struct silt_process, link);
+        if (p->row.number == number && !silt_process_is_over(p))
+            return p;
+    }
+    return NULL;
+}
+
+static const char *session_of(struct silt_sandbox *s, uint64_t number)
+{
+    silt_list_each(it, &s->sessions) {
+        const struct silt_session *session = silt_container_of(it, struct silt_session, link);
+        if (number != 0 && session->number == number)
+            return session->name;
+    }
+    return NULL;
+}
+
+static void tell_of_exec(struct silt_sweep *w, const struct silt_agent_found *a, struct silt_found *f)
+{
+    const struct silt_process *p = process_of(w->sandbox, a->owner);
+    if (p != NULL && !silt_process_is_terminal(p))
+        return; /* its record stands for all that it started */
+    f->kind = p != NULL                                       ? "terminal"
+              : silt_exec_is_lasting(w->sandbox, a->owner) ? "context"
+                                                              : "command";
+    f->session = p != NULL ? p->row.session : NULL;
+    w->on_found(w, f);
+}
+
+static void tell(struct silt_sweep *w, const struct silt_agent_found *a, silt_slice command)
+{
+    struct silt_found f = {.pid = a->pid, .started_ms = a->started_ms, .command = command};
+    if (a->in == SILT_FOUND_EXEC) {
+        tell_of_exec(w, a, &f);
+        return;
+    }
+    f.kind = a->in == SILT_FOUND_COMMAND ? "command" : "leftover";
+    f.session = session_of(w->sandbox, a->owner);
+    w->on_found(w, &f);
+}
+
+static void on_found(struct silt_sweep *w, const struct silt_frame *f, size_t body_len)
+{
+    struct silt_agent_found a;
+    for (size_t at = 0; body_len - at >= sizeof(a) && w->told < SILT_FOUND_MAX; at += a.text_len) {
+        memcpy(&a, f->body + at, sizeof(a));
+        at += sizeof(a);
+        if (a.text_len > SILT_FOUND_TEXT_MAX || a.text_len > body_len - at || a.pid <= 0)
+            return;
+        w->told++;
+        tell(w, &a, (silt_slice){f->body + at, a.text_len});
+    }
+}
+
+static struct silt_sweep *find(struct silt_sandbox *s, uint64_t number)
+{
+    silt_list_each(it, &s->sweeps) {
+        struct silt_sweep *w = silt_container_of(it, struct silt_sweep, link);
+        if (w->number == number)
+            return w;
+    }
+    return NULL;
+}
+
+void silt_sweep_on_frame(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len)
+{
+    struct silt_sweep *w = find(s, f->id);
+    struct silt_agent_swept swept;
+    struct silt_error e;
+    if (w == NULL)
+        return;
+    if (f->type == SILT_AGENT_FOUND) {
+        on_found(w, f, body_len);
+    } else if (f->type == SILT_AGENT_SWEPT) {
+        memcpy(&swept, f->body, sizeof(swept));
+        finish(w, &swept, NULL);
+    } else { /* of one that is too many, or an agent of a former version that does not know how */
+        memcpy(&e, f->body, sizeof(e));
+        e.text[sizeof(e.text) - 1] = 0;
+        if ((unsigned)e.code >= SILT_CODE_MAX)
+            e.code = SILT_PROTOCOL;
+        finish(w, NULL, &e);
+    }
+}
+
+void silt_sweep_drop_all(struct silt_sandbox *s, const struct silt_error *e)
+{
+    while (!silt_list_empty(&s->sweeps))
+        finish(silt_list_first(&s->sweeps, struct silt_sweep, link), NULL, e);
+}
