@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine: the system calls siltd will never need are taken away from it, once it is set up: no new
- * programs or processes, no mounts, no namespaces, no outgoing connections. */
+/* confine: what siltd may ask of the kernel once it is set up, a list: to talk through sockets that it was given,
+ * to wait, to keep its database, and to end. No programs, processes, threads or code, no sockets of its own making
+ * but local pairs, no mounts, no namespaces. */
 #pragma once
 
 #include "base/error.h"
