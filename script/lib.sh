@@ -189,16 +189,17 @@ import_image() {
     api PUT "/v1/images/$1${3-}" --header 'Content-Type: application/x-tar' --header 'Expect:' --upload-file "$2" >/dev/null
 }
 
-# is_trusted NAME: whether root has vouched for it (images/trust). Only to save time: the daemon looks itself.
+# is_trusted NAME: whether root has vouched for it (silt-trust). Only to save time: the daemon looks itself.
 is_trusted() {
     is_trusted_digest=$(api GET /v1/images | tr -d ' \n' | sed 's/},*/}\n/g' | grep -F "\"name\":\"$1\"" |
         sed -n 's/.*"digest":"\(sha256:\)\{0,1\}\([0-9a-f]\{64\}\)".*/\2/p')
     [ -n "$is_trusted_digest" ] && [ -e "$image_folder/$is_trusted_digest.trusted" ]
 }
 
-# trust_image TAR: without it contexts of the image only start more slowly.
+# trust_image TAR: root unpacks it itself; the import that follows finds the files. Without it contexts of the image only start more slowly.
 trust_image() {
-    "$images/trust" "$image_folder" "$1" || say "      no Python of this image is kept warm"
+    mkdir -p "$image_folder"
+    "$BUILD/silt-trust" "$1" || say "      no Python of this image is kept warm"
 }
 
 # await SECONDS COMMAND...: until the command succeeds.

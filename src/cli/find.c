@@ -85,6 +85,23 @@ int silt_find_token(const char *option, char ret[SILT_CLIENT_TOKEN_SIZE], struct
     return 0;
 }
 
+int silt_find_program(const char *name, char ret[PATH_MAX], struct silt_error *e)
+{
+    static const char *const places[] = {".", "../libexec/silt"};
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n < 0)
+        return silt_fail_errno(e, "read /proc/self/exe");
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    for (size_t i = 0; i < SILT_COUNT(places); i++) {
+        int len = snprintf(ret, PATH_MAX, "%s/%s/%s", self, places[i], name);
+        if (len > 0 && len < PATH_MAX && access(ret, X_OK) == 0)
+            return 0;
+    }
+    return silt_fail(e, SILT_NOT_FOUND, "no program %s near %s", name, self);
+}
+
 /* Installed: share/silt/images; in a source tree: images, some folders above the program. */
 int silt_find_recipe(const char *name, char ret[PATH_MAX], struct silt_error *e)
 {

@@ -130,16 +130,19 @@ static int run_program(const char *program, const char *option, const char *argu
     return 0;
 }
 
-/* Root has made it, so its Python may be kept warm: recipes are <folder>/<name>/build, beside <folder>/trust.
- * The image is good without it. */
-static void trust(const char *recipe, const char *tar)
+/* Root has made it, so its Python may be kept warm: root unpacks it, too. Before the import, which then finds the files. The
+ * image is good without it. */
+static void trust(const char *tar)
 {
     const struct silt_config *config;
     struct silt_error e;
-    char program[PATH_MAX + 16];
-    (void)snprintf(program, sizeof(program), "%.*s/../trust", (int)(strrchr(recipe, '/') - recipe), recipe);
-    if (silt_find_config(&config, &e) < 0 || run_program(program, config->images, tar, &e) < 0)
-        (void)fprintf(stderr, "silt: no Python of this image is kept warm: %s\n", e.text);
+    char program[PATH_MAX], images[PATH_MAX + 16];
+    if (silt_find_config(&config, &e) == 0 && silt_find_program("silt-trust", program, &e) == 0) {
+        (void)snprintf(images, sizeof(images), "--images=%s", config->images);
+        if (run_program(program, images, tar, &e) == 0)
+            return;
+    }
+    (void)fprintf(stderr, "silt: no Python of this image is kept warm: %s\n", e.text);
 }
 
 /* Recipes read it from the environment, as script/up gives it to them. */
@@ -171,10 +174,10 @@ static int build(const char *name, bool refresh, struct silt_client *c, struct s
         return silt_fail_errno(e, "make folder %s", folder);
     (void)snprintf(tar, sizeof(tar), "%s/image.tar", folder);
     int got = run_program(recipe, refresh ? "--refresh" : NULL, tar, e);
-    if (got == 0)
+    if (got == 0) {
+        trust(tar);
         got = import(name, tar, c, e);
-    if (got == 0)
-        trust(recipe, tar);
+    }
     (void)unlink(tar);
     (void)rmdir(folder);
     return got;

@@ -39,29 +39,11 @@ static int find_places(struct dev *d, const char *folder, struct silt_error *e)
     return 0;
 }
 
-/* Beside us in the build folder, or where it is installed. */
-static int find_program(char ret[PATH_MAX], struct silt_error *e)
-{
-    static const char *const places[] = {".", "../libexec/silt"};
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n < 0)
-        return silt_fail_errno(e, "read /proc/self/exe");
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    for (size_t i = 0; i < SILT_COUNT(places); i++) {
-        int len = snprintf(ret, PATH_MAX, "%s/%s/silt-certify", self, places[i]);
-        if (len > 0 && len < PATH_MAX && access(ret, X_OK) == 0)
-            return 0;
-    }
-    return silt_fail(e, SILT_NOT_FOUND, "no program silt-certify near %s", self);
-}
-
 static int certify(const struct dev *d, struct silt_error *e)
 {
     char program[PATH_MAX];
     int status;
-    if (find_program(program, e) < 0)
+    if (silt_find_program("silt-certify", program, e) < 0)
         return -1;
     (void)fflush(stdout);
     pid_t pid = fork();

@@ -12,6 +12,9 @@
 
 enum { NAME_SIZE = 48, RANDOM_SIZE = 16 };
 
+#define BEGUN ".root"
+#define REPLACED ".replaced-"
+
 void silt_image_name(const uint8_t digest[SILT_DIGEST_SIZE], char name[SILT_IMAGE_NAME_SIZE])
 {
     static const char hex[] = "0123456789abcdef";
@@ -39,20 +42,24 @@ int silt_image_open(int images, const uint8_t digest[SILT_DIGEST_SIZE], int *ret
     return 0;
 }
 
-static int to_trash(int images, const char *name, struct silt_error *e)
+/* Others have the same moment, and the same folder. */
+static int set_aside(int images, const char *name, const char *prefix, struct silt_error *e)
 {
     char gone[NAME_SIZE], some[RANDOM_SIZE + 1];
-    silt_id_random(some, RANDOM_SIZE); /* others have the same moment, and the same folder */
-    (void)snprintf(gone, sizeof(gone), ".trash-%s", some);
+    silt_id_random(some, RANDOM_SIZE);
+    (void)snprintf(gone, sizeof(gone), "%s%s", prefix, some);
     if (renameat(images, name, images, gone) < 0 && errno != ENOENT)
-        return silt_fail_errno(e, "move image folder %s to the trash", name);
+        return silt_fail_errno(e, "move image folder %s out of the way", name);
     return 0;
 }
 
-int silt_image_stage(int images, uint32_t staging, uid_t owner, int *ret_fd, struct silt_error *e)
+static int to_trash(int images, const char *name, struct silt_error *e)
 {
-    char name[NAME_SIZE];
-    staging_name(staging, name);
+    return set_aside(images, name, ".trash-", e);
+}
+
+static int make_empty(int images, const char *name, uid_t owner, int *ret_fd, struct silt_error *e)
+{
     if (to_trash(images, name, e) < 0)
         return -1;
     if (mkdirat(images, name, 0755) < 0)
@@ -61,6 +68,21 @@ int silt_image_stage(int images, uint32_t staging, uid_t owner, int *ret_fd, str
     if (fd < 0 || fchown(fd, owner, owner) < 0)
         return silt_fail_errno(e, "open %s", name);
     *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+int silt_image_stage(int images, uint32_t staging, uid_t owner, int *ret_fd, struct silt_error *e)
+{
+    char name[NAME_SIZE];
+    staging_name(staging, name);
+    return make_empty(images, name, owner, ret_fd, e);
+}
+
+static int write_names(int images, const char *image, struct silt_error *e)
+{
+    silt_auto_fd folder = openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || fsync(folder) < 0)
+        return silt_fail_errno(e, "write the name of image %.12s to the disk", image);
     return 0;
 }
 
@@ -82,10 +104,49 @@ int silt_image_commit(int images, uint32_t staging, const uint8_t digest[SILT_DI
             return to_trash(images, from, e);
         return silt_fail_errno(e, "publish image %.12s", to);
     }
-    silt_auto_fd folder = openat(images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 || fsync(folder) < 0)
-        return silt_fail_errno(e, "write the name of image %.12s to the disk", to);
+    return write_names(images, to, e);
+}
+
+int silt_image_begin(int images, uid_t owner, int *ret_fd, struct silt_error *e)
+{
+    return make_empty(images, BEGUN, owner, ret_fd, e);
+}
+
+/* There is an image of that name at every moment, if there was one. */
+static int take_name(int images, const char *name)
+{
+    while (renameat2(images, BEGUN, images, name, RENAME_NOREPLACE) < 0) {
+        if (errno != EEXIST)
+            return -1;
+        if (renameat2(images, BEGUN, images, name, RENAME_EXCHANGE) == 0)
+            return 0;
+        if (errno != ENOENT)
+            return -1;
+    }
     return 0;
+}
+
+int silt_image_publish(int images, int tree, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e)
+{
+    char name[SILT_IMAGE_NAME_SIZE];
+    silt_image_name(digest, name);
+    if (syncfs(tree) < 0)
+        return silt_fail_errno(e, "write image %.12s to the disk", name);
+    if (silt_trust_end(images, digest, e) < 0)
+        return -1;
+    if (take_name(images, name) < 0)
+        return silt_fail_errno(e, "publish image %.12s", name);
+    return set_aside(images, BEGUN, REPLACED, e) < 0 ? -1 : write_names(images, name, e);
+}
+
+int silt_images_drop_begun(int images, struct silt_error *e)
+{
+    return to_trash(images, BEGUN, e);
+}
+
+int silt_images_drop_replaced(int images, struct silt_error *e)
+{
+    return silt_remove_all(images, REPLACED, e);
 }
 
 int silt_image_discard(int images, uint32_t staging, struct silt_error *e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image: read-only root file systems, one folder each, named by digest, owned by the ids.images
- * range. One that is being unpacked is `.staging-<n>`; one that is being deleted `.trash-<random>`. */
+ * range. One that is being unpacked is `.staging-<n>`, or `.root` when root itself does it (silt-trust); one that is
+ * being deleted `.trash-<random>`; one that root's tree has replaced `.replaced-<random>`. */
 #pragma once
 
 #include "base/error.h"
@@ -22,5 +23,12 @@ int silt_image_commit(int images, uint32_t staging, const uint8_t digest[SILT_DI
                       struct silt_error *e);
 int silt_image_discard(int images, uint32_t staging, struct silt_error *e);
 int silt_image_forget(int images, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e);
+/* For silt-trust alone. An empty folder; it becomes the image whether there is one or not: what there was may be in use, and
+ * stays, under another name, until silt_images_drop_replaced. */
+int silt_image_begin(int images, uid_t owner, int *ret_fd, struct silt_error *e);
+int silt_image_publish(int images, int tree, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e);
+int silt_images_drop_begun(int images, struct silt_error *e);
+/* When no sandbox runs. */
+int silt_images_drop_replaced(int images, struct silt_error *e);
 /* Deletes what was discarded and forgotten. */
 int silt_images_empty_trash(int images, struct silt_error *e);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/trust.h"
 #include "base/digest.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "engine/image.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define NEW_MARK ".trusted" /* of the only silt-trust that runs */
 
 enum { MARK_SIZE = SILT_IMAGE_NAME_SIZE + sizeof(SILT_TRUST_SUFFIX) };
 
@@ -41,10 +45,11 @@ int silt_trust_open(int images, const uint8_t digest[SILT_DIGEST_SIZE], int *ret
     uint64_t inode;
     silt_auto_fd image = -1;
     mark_name(digest, name);
-    if (!read_mark(images, name, &inode))
-        return silt_fail(e, SILT_DENIED, "image %.12s is not trusted", name);
+    /* In this order: as long as the folder is open nothing else gets its number, so a mark that is read then means it. */
     if (silt_image_open(images, digest, &image, e) < 0)
         return -1;
+    if (!read_mark(images, name, &inode))
+        return silt_fail(e, SILT_DENIED, "image %.12s is not trusted", name);
     if (fstat(image, &st) < 0 || st.st_ino != inode)
         return silt_fail(e, SILT_DENIED, "image %.12s is not the one that was trusted", name);
     *ret_image = silt_take_fd(&image);
@@ -57,6 +62,26 @@ int silt_trust_end(int images, const uint8_t digest[SILT_DIGEST_SIZE], struct si
     mark_name(digest, name);
     if (unlinkat(images, name, 0) < 0 && errno != ENOENT)
         return silt_fail_errno(e, "remove %s", name);
+    return 0;
+}
+
+int silt_trust_mark(int images, const uint8_t digest[SILT_DIGEST_SIZE], int tree, struct silt_error *e)
+{
+    char name[MARK_SIZE], text[24];
+    struct stat st;
+    mark_name(digest, name);
+    if (fstat(tree, &st) < 0)
+        return silt_fail_errno(e, "look at image %.12s", name);
+    if (unlinkat(images, NEW_MARK, 0) < 0 && errno != ENOENT)
+        return silt_fail_errno(e, "remove %s", NEW_MARK);
+    silt_auto_fd fd = openat(images, NEW_MARK, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return silt_fail_errno(e, "make %s", NEW_MARK);
+    (void)snprintf(text, sizeof(text), "%llu\n", (unsigned long long)st.st_ino);
+    if (silt_fd_write_all(fd, silt_slice_of(text), e) < 0)
+        return -1;
+    if (fsync(fd) < 0 || renameat(images, NEW_MARK, images, name) < 0)
+        return silt_fail_errno(e, "make %s", name);
     return 0;
 }
 

@@ -134,7 +134,7 @@ int silt_priv_unit_clear(struct silt_priv_unit *u, struct silt_error *e)
     if (silt_layers_clear(&u->volumes, e) < 0)
         return -1;
     silt_priv_discard_stagings(u);
-    return 0;
+    return silt_images_drop_replaced(u->images, e);
 }
 
 void silt_priv_discard_stagings(struct silt_priv_unit *u)
