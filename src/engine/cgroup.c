@@ -384,6 +384,18 @@ int silt_cgroup_context(const struct silt_cgroups *c, uint32_t slot, uint32_t *r
     return silt_fail(e, SILT_LIMIT, "sandbox has %d contexts already", SILT_CGROUP_CONTEXTS_MAX);
 }
 
+int silt_cgroup_context_join(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fd, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    if (c->version == 1) {
+        (void)snprintf(name, sizeof(name), "s%u/h%u", slot, k);
+        return silt_cgroup_open_file(c, silt_cgroup_at(c->dirs[c->ndirs - 1], name), "tasks", O_WRONLY, ret_fd, e);
+    }
+    (void)snprintf(name, sizeof(name), "s%u/guest/h%u", slot, k);
+    *ret_fd = openat(c->dirs[0], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *ret_fd < 0 ? silt_fail_errno(e, "open handle %s", name) : 0;
+}
+
 void silt_cgroup_context_remove(const struct silt_cgroups *c, uint32_t slot, uint32_t k)
 {
     c->table->drop(c, slot, k);

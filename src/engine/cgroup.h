@@ -77,6 +77,8 @@ int silt_cgroup_handles(const struct silt_cgroups *c, uint32_t slot, uint32_t co
 /* One for a context, beside those that silt-init has: *ret_k names it until silt_cgroup_context_remove. */
 int silt_cgroup_context(const struct silt_cgroups *c, uint32_t slot, uint32_t *ret_k, int *ret_fds,
                         int *ret_nfds, struct silt_error *e);
+/* For root itself, which is not a process of the sandbox yet when it joins. v2: a folder, as in the handle's own. */
+int silt_cgroup_context_join(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fd, struct silt_error *e);
 void silt_cgroup_context_remove(const struct silt_cgroups *c, uint32_t slot, uint32_t k);
 /* Leaves what concerns the disk alone. SILT_NOT_FOUND when the sandbox has no groups. */
 int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_priv_stat *ret,

@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { MEMORY, PIDS, CPU, CPUACCT, FREEZER, CONTROLLERS };
 enum { PERIOD_US = 100000, QUOTA_LEAST_US = 1000 };
@@ -190,6 +193,34 @@ static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup
                                  &ret->pids, e);
 }
 
+static int open_as(const struct silt_cgroups *c, struct silt_cgroup_at at, uid_t owner, int *ret_fd, struct silt_error *e)
+{
+    if (syscall(SYS_setresuid, -1, owner, -1) < 0) /* glibc would ask every thread, and there is one */
+        return silt_fail_errno(e, "act as user %u", owner);
+    int done = silt_cgroup_open_file(c, at, "tasks", O_RDWR, ret_fd, e);
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0)
+        abort(); /* a helper that is not itself any more must not go on */
+    return done;
+}
+
+/* The kernel asks whoever *opened* this file whether a process may be moved into the group, and the descriptor passes through
+ * siltd: opened by root it would take every process of the machine, to be frozen there. Opened by the sandbox's root it takes
+ * those of the sandbox. */
+static int open_tasks(const struct silt_cgroups *c, struct silt_cgroup_at at, uint32_t slot, int *ret_fd, struct silt_error *e)
+{
+    char path[NAME_MAX];
+    uid_t owner = c->ids_base + slot * SILT_SLOT_IDS;
+    (void)snprintf(path, sizeof(path), "%s/tasks", at.group);
+    if (fchownat(at.dir, path, owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
+        return silt_fail_errno(e, "lend %s", path);
+    int done = open_as(c, at, owner, ret_fd, e);
+    if (fchownat(at.dir, path, 0, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 && done == 0) {
+        silt_close_fd(ret_fd);
+        return silt_fail_errno(e, "take back %s", path);
+    }
+    return done;
+}
+
 static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,
                   struct silt_error *e)
 {
@@ -198,8 +229,7 @@ static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *
     (void)snprintf(name, sizeof(name), "s%u/h%u", slot, k);
     if (mkdirat(freezer_of(c), name, 0755) < 0)
         return silt_fail_errno(e, "make handle %s", name);
-    if (silt_cgroup_open_file(c, silt_cgroup_at(freezer_of(c), name), "tasks", O_RDWR, &tasks, e)
-        < 0)
+    if (open_tasks(c, silt_cgroup_at(freezer_of(c), name), slot, &tasks, e) < 0)
         return -1;
     if (silt_cgroup_open_file(c, silt_cgroup_at(freezer_of(c), name), "freezer.state", O_RDWR,
                               &state, e)

@@ -10,28 +10,31 @@
 /* What it has opened on its way. */
 struct forking {
     struct silt_cgroup_birth groups;
+    int handle;
     int init;
 };
 
 static void close_forking(struct forking *f)
 {
     silt_close_fd(&f->init);
+    silt_close_fd(&f->handle);
     silt_cgroup_birth_close(&f->groups);
 }
 #define auto_forking __attribute__((cleanup(close_forking))) struct forking
 
-static int open_forking(struct silt_priv_unit *u, uint32_t slot, struct forking *f, struct silt_error *e)
+static int open_forking(struct silt_priv_unit *u, uint32_t slot, uint32_t k, struct forking *f, struct silt_error *e)
 {
     silt_auto_fd volume = -1;
     if (silt_volume_open(&u->volumes, slot, &volume, e) < 0
-        || silt_priv_find_init(u, slot, volume, &f->init, e) < 0)
+        || silt_priv_find_init(u, slot, volume, &f->init, e) < 0
+        || silt_cgroup_context_join(&u->cgroups, slot, k, &f->handle, e) < 0)
         return -1;
     return u->cgroups.version == 1 ? silt_cgroup_birth_open(&u->cgroups, slot, &f->groups, e) : 0;
 }
 
 /* Version 1: the guest's groups but the freezer's, which is the handle's. */
-static int list_descriptors(const struct silt_priv_job *job, const struct forking *f, const int *handle,
-                            struct silt_zygote_ask *ask, int ret[SILT_FDS_MAX])
+static int list_descriptors(const struct silt_priv_job *job, const struct forking *f, struct silt_zygote_ask *ask,
+                            int ret[SILT_FDS_MAX])
 {
     int n = 0;
     ret[n++] = f->init;
@@ -39,30 +42,29 @@ static int list_descriptors(const struct silt_priv_job *job, const struct forkin
         ret[n++] = job->in.fds[i];
     if (f->groups.njoins == 0) {
         ask->into = 1;
-        ret[n++] = handle[0];
+        ret[n++] = f->handle;
         return n;
     }
     for (int i = 0; i < f->groups.njoins - 1; i++)
         ret[n++] = f->groups.joins[i];
-    ret[n++] = handle[0];
+    ret[n++] = f->handle;
     ask->joins = (uint32_t)f->groups.njoins;
     return n;
 }
 
-static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, uint32_t k, const int *handle,
-                       struct silt_error *e)
+static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, uint32_t k, struct silt_error *e)
 {
-    auto_forking f = {.groups = {.into = -1, .oom = -1, .peak = -1, .pids = -1}, .init = -1};
+    auto_forking f = {.groups = {.into = -1, .oom = -1, .peak = -1, .pids = -1}, .handle = -1, .init = -1};
     struct silt_nursery_ask ask = {.type = SILT_NURSERY_FORK,
                                    .slot = job->request.slot,
                                    .number = job->request.body.context.number,
                                    .handle = k};
     struct silt_nursery_answer answer;
     int fds[SILT_FDS_MAX], pidfd = -1;
-    if (open_forking(u, ask.slot, &f, e) < 0)
+    if (open_forking(u, ask.slot, k, &f, e) < 0)
         return -1;
     memcpy(ask.digest, job->request.body.context.digest, sizeof(ask.digest));
-    int nfds = list_descriptors(job, &f, handle, &ask.zygote, fds);
+    int nfds = list_descriptors(job, &f, &ask.zygote, fds);
     if (silt_nursery_ask(u->nursery, &ask, fds, nfds, &answer, &pidfd, e) < 0)
         return -1;
     job->answer.body.context.pid = answer.pid;
@@ -80,7 +82,7 @@ int silt_priv_run_context(struct silt_priv_unit *u, struct silt_priv_job *job, s
     if (silt_trust_open(u->images, job->request.body.context.digest, &image, e) < 0
         || silt_cgroup_context(&u->cgroups, slot, &k, handle, &nfds, e) < 0)
         return -1;
-    int done = fork_inside(u, job, k, handle, e);
+    int done = fork_inside(u, job, k, e);
     for (int i = 0; i < nfds; i++) {
         if (done == 0)
             job->out.fds[job->out.nfds++] = handle[i];

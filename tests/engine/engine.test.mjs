@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs engine-test (C, TAP): silt-priv driven directly, for what the API cannot see. One sentence, one test.
+// Runs engine-test and priv-fuzz (C, TAP): silt-priv driven directly, for what the API cannot see. One sentence, one test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -7,11 +7,10 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 
 const build = process.env.SILT_BUILD ?? 'build';
-const program = path.join(build, 'tests/unit/engine/engine-test');
 
-async function run() {
-	const child = spawn(program, [build], { stdio: ['ignore', 'pipe', 'inherit'] });
-	const results = [];
+async function run(program) {
+	const child = spawn(path.join(build, 'tests/unit/engine', program), [build], { stdio: ['ignore', 'pipe', 'inherit'] });
+	const results = [], remarks = [];
 	let plan;
 	for await (const line of createInterface({ input: child.stdout })) {
 		const [, not, sentence, skip] = /^(not )?ok \d+ - (.*?)(?: # SKIP (.*))?$/.exec(line) ?? [];
@@ -20,16 +19,21 @@ async function run() {
 		else if (line.startsWith('1..'))
 			plan = Number(line.slice(3).split(' ')[0]);
 		else
-			results.at(-1)?.notes.push(line);
+			(results.at(-1)?.notes ?? remarks).push(line);
 	}
 	const code = child.exitCode ?? await new Promise(done => child.once('exit', done));
-	return { results, plan, code };
+	return { results, plan, code, remarks };
 }
 
-test('the engine', async t => {
-	const { results, plan, code } = await run();
-	assert.equal(results.length, plan, 'engine-test ran to its end');
+async function show(t, program) {
+	const { results, plan, code, remarks } = await run(program);
+	for (const line of remarks)
+		t.diagnostic(line.replace(/^# /, '')); // the seed
+	assert.equal(results.length, plan, `${program} ran to its end`);
 	for (const { sentence, passed, skip, notes } of results)
-		await t.test(sentence, { skip }, () => assert.ok(passed, notes.join('\n')));
+		await t.test(sentence, { skip }, () => assert.ok(passed, [...remarks, ...notes].join('\n')));
 	assert.equal(code, results.every(one => one.passed) ? 0 : 1);
-});
+}
+
+test('the engine', t => show(t, 'engine-test'));
+test('a hostile siltd', t => show(t, 'priv-fuzz')); // for longer: SILT_FUZZ_SECONDS; the same again: SILT_FUZZ_SEED

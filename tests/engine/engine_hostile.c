@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOON_MS = 3000, TIMES = 12 /* more than there are workers */, MANY = 40 /* more than we have room for */ };
+enum { SOMEBODY = 64998, SOON_MS = 3000, TIMES = 12 /* more than there are workers */, MANY = 40 /* more than we have room for */ };
 
 static bool is_refused(struct world *w, struct silt_priv_request *q, const int *fds, int nfds)
 {
@@ -145,7 +145,47 @@ static bool hangs_up_at_once(struct world *w)
     return true;
 }
 
+static const char *needs_version_1(struct world *w)
+{
+    char path[300];
+    (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", w->cgroup);
+    return access(path, F_OK) == 0 ? "handles of version 2 take no other processes" : NULL;
+}
+
+/* As siltd's user, with the descriptor that HANDLES answered: moves our process, which is root's, where it could be frozen. */
+static bool moves_us(int tasks)
+{
+    char text[16];
+    int len = snprintf(text, sizeof(text), "%d", getpid()), status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setresgid(SOMEBODY, SOMEBODY, SOMEBODY) < 0 || setresuid(SOMEBODY, SOMEBODY, SOMEBODY) < 0)
+            _exit(2);
+        _exit(write(tasks, text, (size_t)len) == len ? 1 : errno == EACCES ? 0 : 3);
+    }
+    (void)waitpid(pid, &status, 0);
+    return status != 0;
+}
+
+static bool lends_handles_for_the_sandbox_only(struct world *w)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_HANDLES, .slot = 9, .body.count = 1};
+    struct silt_priv_answer a;
+    struct silt_parcel fds;
+    struct box b;
+    CHECK(box_create(w, 9, SILT_CREATE_FRESH, &b));
+    ask(w, &q, NULL, 0, &a, &fds);
+    CHECK(a.ok && fds.nfds == 2);
+    bool moved = moves_us(fds.fds[0]);
+    silt_parcel_close(&fds);
+    CHECK(!moved);
+    CHECK(tell(w, SILT_PRIV_DESTROY, 9));
+    box_close(&b);
+    return true;
+}
+
 const struct test hostile_tests[] = {
+    {"a handle takes processes of its sandbox, and none of the machine's", lends_handles_for_the_sandbox_only, needs_version_1},
     {"descriptors are of the kind that an operation takes, or it is refused", takes_pipes_only, NULL},
     {"descriptors that linger are closed at once, also when they lie in another one's queue", closes_at_once, NULL},
     {"descriptors that are too many are closed at once", takes_no_more_than_fit, NULL},

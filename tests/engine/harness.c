@@ -98,7 +98,7 @@ static void open_network(struct world *w)
 void world_open(struct world *w, const char *build)
 {
     char path[512];
-    *w = (struct world){.super = -1, .siltd = -1, .cgroup = "/sys/fs/cgroup"};
+    *w = (struct world){.super = -1, .siltd = -1, .zygotes = 2, .cgroup = "/sys/fs/cgroup"};
     (void)snprintf(w->folder, sizeof(w->folder), "/var/tmp/silt-engine-XXXXXX");
     if (mkdtemp(w->folder) == NULL)
         give_up("make a folder");
@@ -148,7 +148,7 @@ const char *world_image(struct world *w, unsigned number)
 static void be_priv(const struct world *w, bool fresh, int super, int siltd)
 {
     char program[128], state[128], run_dir[128], instance[64], base[64], count[64], images[64],
-        cgroup[300];
+        cgroup[300], zygotes[64];
     (void)snprintf(program, sizeof(program), "%s/silt-priv", w->programs);
     (void)snprintf(state, sizeof(state), "--state=%s/state", w->folder);
     (void)snprintf(run_dir, sizeof(run_dir), "--run=%s/run", w->folder);
@@ -157,6 +157,7 @@ static void be_priv(const struct world *w, bool fresh, int super, int siltd)
     (void)snprintf(count, sizeof(count), "--ids.count=%u", SLOTS);
     (void)snprintf(images, sizeof(images), "--ids.images=%u", w->ids_images);
     (void)snprintf(cgroup, sizeof(cgroup), "--cgroup=%s", w->cgroup);
+    (void)snprintf(zygotes, sizeof(zygotes), "--interpreter.zygotes=%u", w->zygotes);
     const char *args[] = {program,
                           "--config=",
                           state,
@@ -166,6 +167,7 @@ static void be_priv(const struct world *w, bool fresh, int super, int siltd)
                           count,
                           images,
                           cgroup,
+                          zygotes,
                           "--log.level=error",
                           fresh ? "--fresh" : NULL,
                           NULL};

@@ -21,6 +21,7 @@ struct world {
     const char *cgroup;
     struct internet internet;
     struct silt_gate gate; /* ns -1: this machine has no nftables */
+    unsigned zygotes; /* of silt-priv's settings */
     pid_t priv;
     int super; /* our end: silt-super's */
     int siltd; /* our end: siltd's */
