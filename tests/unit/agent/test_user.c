@@ -72,8 +72,7 @@ TEST(user_has_the_group_that_is_named)
 {
     static struct silt_user u;
     struct silt_error e;
-    silt_slice passwd = SILT_LIT("joe:x:7:8::/home/joe\n"),
-               group = SILT_LIT("bad:x\na:x:50:joe\nb:x:51:\n52:x:53:\n");
+    silt_slice passwd = SILT_LIT("joe:x:7:8::/home/joe\n"), group = SILT_LIT("bad:x\na:x:50:joe\nb:x:51:\n52:x:53:\n");
     assert_int_equal(find("joe:b", passwd, group, &u), 0);
     assert_int_equal(u.uid, 7);
     assert_int_equal(u.gid, 51);
@@ -101,36 +100,15 @@ TEST(user_has_numbers_of_a_sandbox)
     assert_int_equal(e.code, SILT_DENIED);
     assert_int_equal(silt_user_find("1:65536", -1, -1, &u, &e), -1);
     assert_int_equal(find("joe", SILT_LIT("joe:x:70000:8::/:"), SILT_LIT(""), &u), -1);
-    assert_int_equal(
-        find("joe", SILT_LIT("joe:x:7:8::/:"), SILT_LIT("a:x:70000:joe\nb:x:9:joe\n"), &u), 0);
+    assert_int_equal(find("joe", SILT_LIT("joe:x:7:8::/:"), SILT_LIT("a:x:70000:joe\nb:x:9:joe\n"), &u), 0);
     assert_int_equal(u.ngroups, 2);
     assert_int_equal(u.groups[1], 9);
 }
 
 TEST(user_is_a_number_in_one_spelling_only)
 {
-    static const char *const wrong[] = {"+0",
-                                        "-0",
-                                        " 0",
-                                        "0 ",
-                                        "00",
-                                        "007",
-                                        "0x0",
-                                        "1000abc",
-                                        "1e3",
-                                        "4294967296",
-                                        "18446744073709551616",
-                                        "-1",
-                                        "0:0:0",
-                                        "0:",
-                                        ":0",
-                                        "0:+0",
-                                        "0: 0",
-                                        "0:0x0",
-                                        "",
-                                        ":",
-                                        "0;0",
-                                        "\n0"};
+    static const char wrong[][24] = {"", ":", "+0", "-0", "-1", " 0", "0 ", "\n0", "00", "007", "0x0", "1e3", "1000abc", "0;0",
+                                     "0:", ":0", "0:+0", "0: 0", "0:0x0", "0:0:0", "4294967296", "18446744073709551616"};
     static struct silt_user u;
     struct silt_error e;
     for (size_t i = 0; i < SILT_COUNT(wrong); i++)
