@@ -7,6 +7,7 @@
 #include "engine/mnt.h"
 #include "engine/rlimit.h"
 #include "engine/stage.h"
+#include "engine/template.h"
 #include "engine/sync.h"
 #include "engine/userns.h"
 
@@ -106,7 +107,7 @@ static int lock_down(const struct silt_cage *c, struct silt_error *e)
 static int run(const struct silt_cage *c, const struct birth *b, int *sync, struct silt_error *e)
 {
     int program = -1;
-    int null = open(SILT_STAGE_DEV "/null", O_RDWR | O_CLOEXEC);
+    int null = open(SILT_TEMPLATE_DEV "/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return silt_fail_errno(e, "open the null device");
     if (silt_child_join(b->group.tasks, b->group.count, e) < 0)

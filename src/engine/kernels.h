@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels: the interpreters' files, copied once into the template of every sandbox's /dev: no image has
+/* kernels: the interpreters' files, copied once into the template (engine/template.h): no image has
  * to have them, no mount is needed for them, and nobody inside can change them. */
 #pragma once
 

@@ -15,6 +15,7 @@ struct silt_launch {
     uint32_t ids; /* first id of the sandbox's range */
     int root;     /* detached mount */
     int usr;      /* detached mount of the machine's /usr, or -1 */
+    int template; /* detached mount: its own copy of the template */
     int volume;   /* the pid is noted there before the child goes on */
     int channel;  /* silt-init's end */
     const struct silt_cgroups *cgroups;
@@ -24,7 +25,7 @@ struct silt_launch {
     uint32_t handles;
     const struct silt_net *net;
     int home_net; /* the caller's own network namespace */
-    const char *resolver; /* file of the stage that is its resolv.conf; NULL: none */
+    const char *resolver; /* file of the template that is its resolv.conf; NULL: none */
     const struct silt_seccomp *seccomp;
     int init; /* the program */
     uint64_t shm_bytes;

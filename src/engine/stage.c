@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/stage.h"
 #include "base/fd.h"
-#include "engine/kernels.h"
 #include "engine/mnt.h"
+#include "engine/template.h"
 #include "engine/unsafe.h"
 #include "base/without.h"
 
@@ -11,46 +11,11 @@
 #include <limits.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
-struct node {
-    const char *name;
-    unsigned major, minor;
-};
-
-static const struct node nodes[] = {
-    {"dev/null", 1, 3},   {"dev/zero", 1, 5},    {"dev/full", 1, 7},
-    {"dev/random", 1, 8}, {"dev/urandom", 1, 9}, {"dev/tty", 5, 0},
-};
-static const struct node unsafe_nodes[] = {
-    {"dev/kmsg", 1, 11},
-    {"dev/fuse", 10, 229},
-    {"dev/kvm", 10, 232},
-};
-
-static const char *const folders[] = {
-    "pool", "images",  "usr",     "proc",       "new",      "empty",
-    "dev",  "dev/pts", "dev/shm", "dev/mqueue", "dev/silt", "dev/silt-kernel",
-};
-
-static const struct {
-    const char *to, *name;
-} links[] = {
-    {"pts/ptmx", "dev/ptmx"},          {"/proc/self/fd", "dev/fd"},
-    {"/proc/self/fd/0", "dev/stdin"},  {"/proc/self/fd/1", "dev/stdout"},
-    {"/proc/self/fd/2", "dev/stderr"},
-};
+static const char *const folders[] = {"pool", "images", "usr", "proc", "sys", "new", "template"};
 
 /* Where the machine's programs look for their loader; copied as they are, for silt-fetch. */
 static const char *const usr_links[] = {"bin", "lib", "lib32", "lib64", "libx32", "sbin"};
-
-static int make_nodes(int root, const struct node *list, size_t count, struct silt_error *e)
-{
-    for (size_t i = 0; i < count; i++)
-        if (mknodat(root, list[i].name, S_IFCHR | 0666, makedev(list[i].major, list[i].minor)) < 0)
-            return silt_fail_errno(e, "make node %s", list[i].name);
-    return 0;
-}
 
 static int copy_usr_links(int root, struct silt_error *e)
 {
@@ -68,39 +33,16 @@ static int copy_usr_links(int root, struct silt_error *e)
     return 0;
 }
 
-static int write_file(int root, const char *name, const char *text, struct silt_error *e)
-{
-    silt_auto_fd fd = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-    if (fd < 0)
-        return silt_fail_errno(e, "make file %s", name);
-    return silt_fd_write_all(fd, silt_slice_of(text), e);
-}
-
-static int copy_kernels(const char *from, int root, struct silt_error *e)
-{
-    silt_auto_fd to = openat(root, "dev/silt-kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (to < 0)
-        return silt_fail_errno(e, "open the interpreters' folder");
-    return from != NULL ? silt_kernels_copy(from, to, e) : 0;
-}
-
 static int furnish(const struct silt_stage *s, int root, struct silt_error *e)
 {
     for (size_t i = 0; i < SILT_COUNT(folders); i++)
         if (mkdirat(root, folders[i], 0755) < 0)
             return silt_fail_errno(e, "make folder %s", folders[i]);
-    for (size_t i = 0; i < SILT_COUNT(links); i++)
-        if (symlinkat(links[i].to, root, links[i].name) < 0)
-            return silt_fail_errno(e, "make link %s", links[i].name);
-    if (write_file(root, "mask", "", e) < 0 || write_file(root, "resolv.conf", s->resolver, e) < 0
-        || write_file(root, "public.conf", "nameserver 1.1.1.1\nnameserver 8.8.8.8\n", e) < 0)
-        return -1;
-    if (make_nodes(root, nodes, SILT_COUNT(nodes), e) < 0)
-        return -1;
-    if (silt_without("devices") && make_nodes(root, unsafe_nodes, SILT_COUNT(unsafe_nodes), e) < 0)
-        return -1;
-    if (copy_kernels(s->kernels, root, e) < 0)
-        return -1;
+    silt_auto_fd template = openat(root, "template", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (template < 0)
+        return silt_fail_errno(e, "open the template's folder");
+    if (silt_template_build(template, s->kernels, s->resolver, e) < 0)
+        return silt_because(e, "build the template");
     return copy_usr_links(root, e);
 }
 
@@ -174,7 +116,7 @@ static int build(const struct silt_stage *s, const struct parts *p, int root, st
 static int enter(const struct silt_stage *s, struct parts *p, struct silt_error *e)
 {
     static const struct silt_mnt_option options[] = {
-        {"source", "silt"}, {"mode", "0755"}, {"size", "40m"}, {"nr_inodes", "2048"}, {NULL, NULL}};
+        {"source", "silt"}, {"mode", "0755"}, {"size", "128m"}, {"nr_inodes", "16384"}, {NULL, NULL}};
     silt_auto_fd root = -1;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return silt_fail_errno(e, "make a mount namespace");

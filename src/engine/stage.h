@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage: the mount namespace that silt-priv lives in: a small read-only tmpfs with the few mounts
- * it needs and templates of what every sandbox gets. Nothing else of the machine can be reached
+ * it needs and the template of what every sandbox gets (engine/template.h). Nothing else of the machine can be reached
  * from it by name, and copying it for a new sandbox is cheap. */
 #pragma once
 
@@ -9,13 +9,7 @@
 #define SILT_STAGE_POOL "/pool"
 #define SILT_STAGE_IMAGES "/images"
 #define SILT_STAGE_USR "/usr"
-#define SILT_STAGE_DEV "/dev" /* template of every sandbox's /dev */
-#define SILT_STAGE_EMPTY                                                                           \
-    "/empty"                    /* covers folders of proc and sysfs that are nobody's business     \
-                                 */
-#define SILT_STAGE_MASK "/mask" /* covers files of them */
-#define SILT_STAGE_RESOLV "/resolv.conf"
-#define SILT_STAGE_PUBLIC_RESOLV "/public.conf" /* of captive ones: whom they ask does not matter */
+#define SILT_STAGE_SYS "/sys" /* an empty folder */
 #define SILT_STAGE_NEW "/new"   /* a mount point for the moment */
 
 struct silt_stage {

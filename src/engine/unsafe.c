@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "engine/mnt.h"
 #include "base/without.h"
+#include "engine/template.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +75,7 @@ int silt_unsafe_prepare(uint32_t slot, struct silt_error *e)
 
 int silt_unsafe_chroot(int root, struct silt_error *e)
 {
-    if (silt_mnt_attach(host, AT_FDCWD, "/empty", e) < 0
+    if (silt_mnt_attach(host, AT_FDCWD, SILT_TEMPLATE_EMPTY, e) < 0
         || silt_mnt_attach(root, host, "mnt", e) < 0)
         return -1;
     if (fchdir(host) < 0)

@@ -6,6 +6,7 @@
 #include "engine/rlimit.h"
 #include "engine/stage.h"
 #include "engine/sync.h"
+#include "engine/template.h"
 #include "wire/agent.h"
 #include "wire/zygote.h"
 
@@ -71,7 +72,7 @@ static int build_root(const struct parts *p, struct silt_error *e)
         return -1;
     if (p->usr >= 0 && attach(p->usr, p->root, "usr", e) < 0)
         return -1;
-    if (attach_copy(SILT_STAGE_DEV, p->root, "dev", e) < 0 || attach_copy("/proc", p->root, "proc", e) < 0)
+    if (attach_copy(SILT_TEMPLATE_DEV, p->root, "dev", e) < 0 || attach_copy("/proc", p->root, "proc", e) < 0)
         return -1;
     if (silt_mnt_make("tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, options, &tmp, e) < 0
         || attach(tmp, p->root, "tmp", e) < 0)

@@ -5,7 +5,7 @@
 #include "engine/layer.h"
 #include "engine/launch.h"
 #include "engine/rootfs.h"
-#include "engine/stage.h"
+#include "engine/template.h"
 #include "priv/end.h"
 #include "priv/janitor.h"
 
@@ -73,7 +73,7 @@ struct making {
     uint32_t slot;
     const struct silt_priv_create *wanted;
     int channel; /* borrowed */
-    int volume, root, usr;
+    int volume, root, usr, template;
     struct silt_layers image;
     struct silt_cgroup_birth birth;
     int handle_fds[HANDLES_MAX * SILT_CGROUP_FDS_PER_HANDLE];
@@ -87,6 +87,7 @@ static void close_making(struct making *m)
     silt_layers_close(&m->image);
     silt_close_fd(&m->root);
     silt_close_fd(&m->usr);
+    silt_close_fd(&m->template);
     silt_cgroup_birth_close(&m->birth);
     for (int i = 0; i < m->nhandle_fds; i++)
         silt_close_fd(&m->handle_fds[i]);
@@ -144,9 +145,9 @@ static int mount_root(struct making *m, struct silt_error *e)
                                  .ephemeral = wants(m, SILT_CREATE_EPHEMERAL)};
     if (silt_rootfs_mount(&rootfs, &m->root, m->unit->later, &m->unit->nlater, e) < 0)
         return -1;
-    if (wants(m, SILT_CREATE_HOST_USR))
-        return silt_rootfs_usr(ids, &m->usr, e);
-    return 0;
+    if (wants(m, SILT_CREATE_HOST_USR) && silt_rootfs_usr(ids, &m->usr, e) < 0)
+        return -1;
+    return silt_template_copy(&m->template, e);
 }
 
 /* The first of an instance waits for nft; from then on some are ready. */
@@ -204,6 +205,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .ids = silt_priv_unit_ids(u, m->slot),
         .root = m->root,
         .usr = m->usr,
+        .template = m->template,
         .volume = m->volume,
         .channel = m->channel,
         .cgroups = &u->cgroups,
@@ -213,7 +215,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .handles = m->wanted->handles,
         .net = &m->net,
         .home_net = u->home_net,
-        .resolver = m->net.captive ? SILT_STAGE_PUBLIC_RESOLV : m->net.index != 0 ? SILT_STAGE_RESOLV : NULL,
+        .resolver = m->net.captive ? SILT_TEMPLATE_PUBLIC_RESOLV : m->net.index != 0 ? SILT_TEMPLATE_RESOLV : NULL,
         .seccomp = &u->seccomp,
         .init = u->init,
         .shm_bytes = silt_priv_shm_bytes(&m->wanted->limits),
@@ -266,6 +268,7 @@ int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_
                        .image = {.tree = -1},
                        .root = -1,
                        .usr = -1,
+                       .template = -1,
                        .birth = {.into = -1, .oom = -1, .peak = -1, .pids = -1},
                        .net = {.ns = -1, .sysfs = -1}};
     if (check(c, e) < 0)

@@ -9,7 +9,7 @@
 static const char *const known[] = {
     "staging_group",  "trust_unpack",
     "proc_exe",       "close_fds",    "dev_symlink", "masks",         "mount_block", "caps",
-    "seccomp",        "pivot",        "handles",     "devices",       "nnp",         "abi",
+    "seccomp",        "pivot",        "handles",     "devices", "own_dev",       "nnp",         "abi",
     "tiocsti",        "userns_limit", "pids_limit",  "memory_limit",  "cgroup_ro",   "pidns",
     "kill_tree",      "infoleaks",    "uts",         "net_source",    "net_closed",  "net_limit",
     "net_neighbours", "net_modes",    "net_host",    "net_protocols", "net_arp",     "netns",

@@ -17,13 +17,16 @@ export async function lookAround(box) {
 		symbols: await number('cat /proc/kallsyms 2>/dev/null | wc -l'),
 		config: await number('cat /proc/config.gz /boot/config-* 2>/dev/null | wc -c'),
 		debug: await number('ls -A /sys/kernel/debug /sys/kernel/tracing 2>/dev/null | grep -v : | grep -c . || true'),
+		facts: await number('cat /proc/cmdline /proc/locks /proc/partitions /proc/diskstats /sys/kernel/uevent_seqnum 2>/dev/null | wc -c'),
+		disks: await number('ls -A /sys/block /sys/class/block /sys/fs/btrfs 2>/dev/null | grep -v : | grep -c . || true'),
+		sameBootId: (await box.out('cat /proc/sys/kernel/random/boot_id')) === fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'),
 		messages: await number('dmesg 2>/dev/null | wc -l'),
 		uptime: Number((await box.out('cat /proc/uptime')).split(' ')[0]),
 		boot: Number((/^btime (\d+)$/m.exec(await box.out('cat /proc/stat')) ?? [])[1] ?? 0),
 	};
 	const sameUptime = Math.abs(found.uptime - hostUptime()) < 30;
 	const sameBoot = Math.abs(found.boot - hostBoot()) < 30;
-	return { succeeded: (found.symbols > 1000 || found.config > 0) && sameUptime, sameUptime, sameBoot, ...found };
+	return { succeeded: (found.symbols > 1000 || found.config > 0) && found.facts > 0 && found.disks > 0 && found.sameBootId && sameUptime, sameUptime, sameBoot, ...found };
 }
 
 export async function hostName(box) {
@@ -36,8 +39,8 @@ bothWays('B16 kernel and host information', {
 	without: withoutMasks,
 	attack: lookAround,
 	repelled(evidence) {
-		assert.deepEqual([evidence.symbols, evidence.config, evidence.debug, evidence.messages], [0, 0, 0, 0]);
-		assert.ok(!evidence.sameUptime && !evidence.sameBoot, 'the age of the host is not told');
+		assert.deepEqual([evidence.symbols, evidence.config, evidence.debug, evidence.facts, evidence.disks, evidence.messages], [0, 0, 0, 0, 0, 0]);
+		assert.ok(!evidence.sameUptime && !evidence.sameBoot && !evidence.sameBootId, 'the age of the host is not told');
 	},
 });
 

@@ -26,7 +26,7 @@ found['whole user namespace'] = read('/proc/self/uid_map').split()[2:] == ['4294
 found['processes of others'] = sorted({read(f'/proc/{p}/comm').strip() for p in os.listdir('/proc') if p.isdigit()} - {'silt-init', 'memfd:silt-init', 'bash', 'python3', 'sh', 'silt-worker'})
 found['cgroup of the host'] = [l for l in read('/proc/self/cgroup').splitlines() if not re.search(r':/(h\\d+)?$', l)]
 mounts = [l.split() for l in read('/proc/self/mountinfo').splitlines()]
-found['mounts of the host'] = [m[4] for m in mounts if m[4] not in ('/',) and re.search(r'docker|kubelet|containerd|/host|/rootfs|/mnt/', m[4])]
+found['mounts of the host'] = [m[4] for m in mounts if m[4] not in ('/',) and re.search(r'docker|kubelet|containerd|/host(/|$)|/rootfs|/mnt/', m[4])]
 def opens(path):
     try: os.close(os.open(path, os.O_WRONLY)); return True
     except OSError: return False
