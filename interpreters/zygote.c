@@ -69,7 +69,7 @@ PUBLIC int silt_zygote_shuffle(struct twister *t);
 enum {
     FDS_MAX = SILT_ZYGOTE_GROUPS + 1 + SILT_ZYGOTE_JOINS_MAX,
     HIGH_FD = 64, /* where descriptors wait until their numbers are free */
-    INIT_FD = 4,  /* in a child, until it has entered */
+    INIT_FD = 5,  /* in a child, until it has entered */
 };
 
 static const int namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
@@ -175,15 +175,17 @@ static int join_groups(const struct asked *q)
     return 0;
 }
 
-/* 1, 2, 3 and, for the moment, INIT_FD; number 0 is opened inside. */
+/* 1, 2, 3, 4 and, for the moment, INIT_FD; number 0 is opened inside. */
 static int place_descriptors(const struct asked *q)
 {
-    static const int order[] = {SILT_ZYGOTE_OUT, SILT_ZYGOTE_ERR, SILT_ZYGOTE_CONTROL, SILT_ZYGOTE_INIT};
-    int high[4];
-    for (int i = 0; i < 4; i++)
+    enum { COUNT = 5 };
+    static const int order[COUNT] = {SILT_ZYGOTE_OUT, SILT_ZYGOTE_ERR, SILT_ZYGOTE_REQUESTS, SILT_ZYGOTE_LINES,
+                                     SILT_ZYGOTE_INIT};
+    int high[COUNT];
+    for (int i = 0; i < COUNT; i++)
         if ((high[i] = fcntl(q->fds[order[i]], F_DUPFD_CLOEXEC, HIGH_FD)) < 0)
             return -1;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < COUNT; i++)
         if (dup3(high[i], i + 1, i >= 2 ? O_CLOEXEC : 0) < 0)
             return -1;
     if (close(STDIN_FILENO) < 0 && errno != EBADF)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// control: what the kernel says to silt-init, a line each, and how the process ends.
+// control: what the kernel says to siltd, a line each, and how the process ends.
 'use strict';
 
 const { stringify, replace, indexOf, keys, isArray, apply } = require('./own.cjs');
@@ -91,10 +91,10 @@ function balance() {
 	capture(null);
 }
 
-function open(fd, onLine, onInterrupt) {
-	const error = native.open(fd, onLine, onInterrupt);
+function open(requests, lines, onLine, onInterrupt) {
+	const error = native.open(requests, lines, onLine, onInterrupt);
 	if (error)
-		throw new Error(`control socket: error ${error}`);
+		throw new Error(`control descriptors: error ${error}`);
 }
 
 module.exports = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel: one JavaScript or TypeScript context. Lines on descriptor 3 tell it what to do, descriptors 1 and 2 are
-// its output. Started as: node --no-force-async-hooks-checks kernel.cjs [javascript|typescript]
+// kernel: one JavaScript or TypeScript context. Lines from descriptor 3 tell it what to do, it says lines to descriptor 4;
+// 1 and 2 are its output. All are pipes. Started as: node --no-force-async-hooks-checks kernel.cjs [javascript|typescript]
 // With a word it waits for its context, and prepares for one of that language.
 //
 // (Stopping user code on SIGINT leaves node's books about asynchronous calls unbalanced when it strikes in a timer;
@@ -14,7 +14,8 @@ const { parse, setImmediate } = require('./own.cjs');
 const control = require('./control.cjs');
 const program = require('./program.cjs');
 
-const CONTROL_FD = 3;
+const REQUESTS_FD = 3;
+const LINES_FD = 4;
 
 let language = null; // of the context, once it has begun
 
@@ -60,7 +61,7 @@ function onLine(line) {
 	try {
 		message = parse(line);
 	} catch {
-		return control.rest(); // not from silt-init
+		return control.rest(); // not from siltd
 	}
 	try {
 		obey(message);
@@ -78,7 +79,7 @@ function prepare(expected) {
 	require('./run.cjs').warm(expected);
 }
 
-control.open(CONTROL_FD, onLine, () => require('./run.cjs').interrupt());
+control.open(REQUESTS_FD, LINES_FD, onLine, () => require('./run.cjs').interrupt());
 require('./output.cjs').install();
 const [, , expected] = process.argv; // user code gets others
 if (expected)

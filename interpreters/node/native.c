@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native: what the kernel of a JavaScript context needs and JavaScript cannot do. It keeps the
- * control socket away from user code's children, reads it on a thread of its own, writes whole
+ * control descriptors away from user code's children, reads requests on a thread of its own, writes whole
  * lines, and stops JavaScript on SIGINT wherever it is: in a cell, after an await, in a timer.
  *
  * SIGINT is first told to the event loop (onInterrupt). A loop that does not answer within
@@ -21,7 +21,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 typedef struct napi_env__ *napi_env;
@@ -96,7 +95,8 @@ static struct {
     napi_env env;
     napi_ref on_promise;
     napi_threadsafe_function lines, interrupts;
-    int control;
+    int control; /* requests */
+    int answers;
     int signal_read, signal_write;
     bool closed; /* the thread's: nothing more is read from control */
     char *buffer;
@@ -110,7 +110,7 @@ static struct {
     bool busy;        /* a line was taken and is not dealt with: an interrupt is meant for it */
     bool shielded;    /* node is at work on something that must not be left half done */
     bool watched;     /* ... and user code may be running, wherever it is */
-} k = {.control = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+} k = {.control = -1, .answers = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the thread ---- */
 
@@ -481,7 +481,7 @@ static napi_value send_line(napi_env env, napi_callback_info info)
     size_t count = 1;
     napi_value text, result;
     napi_get_cb_info(env, info, &count, &text, NULL, NULL);
-    napi_create_int32(env, write_value(env, k.control, text, "\n"), &result);
+    napi_create_int32(env, write_value(env, k.answers, text, "\n"), &result);
     return result;
 }
 
@@ -525,18 +525,20 @@ static napi_value guard(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-static int open_descriptors(int fd)
+static int open_descriptors(int requests, int answers)
 {
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return errno;
     k.signal_read = fcntl(pipe_fds[0], F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
     k.signal_write = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
-    k.control = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
+    k.control = fcntl(requests, F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
+    k.answers = fcntl(answers, F_DUPFD_CLOEXEC, CONTROL_FD_MIN);
     (void)close(pipe_fds[0]);
     (void)close(pipe_fds[1]);
-    (void)close(fd); /* children of user code must not inherit it */
-    return k.signal_read < 0 || k.signal_write < 0 || k.control < 0 ? errno : 0;
+    (void)close(requests); /* children of user code must not inherit them */
+    (void)close(answers);
+    return k.signal_read < 0 || k.signal_write < 0 || k.control < 0 || k.answers < 0 ? errno : 0;
 }
 
 static int start_thread(void)
@@ -562,18 +564,19 @@ static napi_threadsafe_function callback(napi_env env, napi_value handler,
     return f;
 }
 
-/* open(fd, onLine(text or null at the end), onInterrupt()): 0 or errno. Takes fd. */
+/* open(requests, lines, onLine(text or null at the end), onInterrupt()): 0 or errno. Takes both descriptors. */
 static napi_value open_control(napi_env env, napi_callback_info info)
 {
-    size_t count = 3;
-    napi_value args[3], result;
-    int fd = -1;
+    size_t count = 4;
+    napi_value args[4], result;
+    int requests = -1, answers = -1;
     napi_get_cb_info(env, info, &count, args, NULL, NULL);
-    napi_get_value_int32(env, args[0], &fd);
+    napi_get_value_int32(env, args[0], &requests);
+    napi_get_value_int32(env, args[1], &answers);
     k.isolate = current_isolate();
-    k.lines = callback(env, args[1], on_line);
-    k.interrupts = callback(env, args[2], on_interrupt);
-    int error = k.lines && k.interrupts ? open_descriptors(fd) : EINVAL;
+    k.lines = callback(env, args[2], on_line);
+    k.interrupts = callback(env, args[3], on_interrupt);
+    int error = k.lines && k.interrupts ? open_descriptors(requests, answers) : EINVAL;
     if (!error)
         guard_signal();
     if (!error)

@@ -130,7 +130,7 @@ static void on_exec(const struct asked *q)
 static void on_adopt(const struct asked *q)
 {
     struct silt_start start = {.head = {.mode = SILT_EXEC_PLAIN, .flags = SILT_START_PIPES},
-                               .log = -1, .secret = -1, .out = -1, .err = -1};
+                               .log = -1, .secret = -1, .out = -1, .err = -1, .lines = -1};
     struct silt_session *none = NULL;
     struct silt_error e;
     int32_t pid;

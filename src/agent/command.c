@@ -14,7 +14,7 @@
 enum { ARG_MAX_BYTES = 128 << 10 }; /* of one argument with its end: MAX_ARG_STRLEN of the kernel */
 
 /* Places among the extra descriptors, which begin with number 3. */
-enum { PLAIN_SECRET = 0, PLAIN_TEXT = 1 };
+enum { PLAIN_SECRET = 0, PLAIN_TEXT = 1, PLAIN_LINES = 1 };
 enum { LOADER_STATE = 0, LOADER_ERRORS = 1, LOADER_INPUT = 2, LOADER_SECRET = 3 };
 
 int silt_command_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
@@ -139,6 +139,7 @@ static int launch_program(struct silt_exec *x, struct silt_error *e)
     if (silt_start_argv(&x->start, &argv, e) < 0)
         return -1;
     struct silt_spawn s = {.argv = argv, .in = -1, .extra = SILT_SPAWN_NO_EXTRA};
+    s.extra[PLAIN_LINES] = x->start.lines;
     if ((x->start.head.flags & SILT_START_FIRST) != 0)
         silt_title_set(x->start.command); /* it may look at once */
     return launch_plain(x, &s, e);

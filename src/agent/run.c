@@ -184,6 +184,7 @@ static void go(struct silt_exec *x, struct silt_handle *h)
     x->state = SILT_EXEC_STARTING;
     silt_close_fd(&x->state_file);
     silt_close_fd(&x->start.secret);
+    silt_close_fd(&x->start.lines);
 }
 
 static void on_handle(struct silt_handle_wait *w, struct silt_handle *h)

@@ -78,7 +78,7 @@ static int check_mode(const struct silt_start *s, bool is_exec, struct silt_erro
         return silt_fail(e, SILT_PROTOCOL, "mode %u", h->mode);
     if ((h->flags & ~known) != 0 || (is_exec && !own_process && h->user_len > 0)
         || (plain_only && h->mode != SILT_EXEC_PLAIN)
-        || ((h->flags & SILT_START_PIPES) != 0 && (h->flags & SILT_START_LOG) != 0)
+        || ((h->flags & SILT_START_PIPES) != 0 && (h->flags & (SILT_START_LOG | SILT_START_ARGV)) != SILT_START_ARGV)
         || ((h->flags & SILT_START_FIRST) != 0 && (h->flags & SILT_START_ARGV) == 0)
         || (h->terminal != 0 && ((!plain && h->mode != SILT_EXEC_BACKGROUND) || (h->flags & needed) != needed)))
         return silt_fail(e, SILT_PROTOCOL, "flags %x in mode %u", h->flags, h->mode);
@@ -104,10 +104,10 @@ static int take_descriptors(struct silt_start *s, const struct silt_frame *f, st
                             int *ret_memory, struct silt_error *e)
 {
     bool has_pipes = (s->head.flags & SILT_START_PIPES) != 0;
-    int *places[] = {ret_memory, &s->log, &s->secret, &s->out, &s->err};
+    int *places[] = {ret_memory, &s->log, &s->secret, &s->out, &s->err, &s->lines};
     const bool wanted[] = {(f->flags & SILT_START_IN_MEMFD) != 0,
                            (s->head.flags & SILT_START_LOG) != 0,
-                           (s->head.flags & SILT_START_SECRET) != 0, has_pipes, has_pipes};
+                           (s->head.flags & SILT_START_SECRET) != 0, has_pipes, has_pipes, has_pipes};
     int next = 0, count = 0;
     for (size_t i = 0; i < SILT_COUNT(wanted); i++)
         count += wanted[i];
@@ -166,7 +166,7 @@ static int parse(struct silt_start *s, const struct silt_frame *f, size_t body_l
 int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t body_len,
                      struct silt_parcel *p, struct silt_error *e)
 {
-    *s = (struct silt_start){.log = -1, .secret = -1, .out = -1, .err = -1};
+    *s = (struct silt_start){.log = -1, .secret = -1, .out = -1, .err = -1, .lines = -1};
     if (parse(s, f, body_len, p, e) == 0)
         return 0;
     silt_start_fini(s);
@@ -176,7 +176,7 @@ int silt_start_parse(struct silt_start *s, const struct silt_frame *f, size_t bo
 struct silt_start silt_start_take(struct silt_start *s)
 {
     struct silt_start taken = *s;
-    *s = (struct silt_start){.log = -1, .secret = -1, .out = -1, .err = -1};
+    *s = (struct silt_start){.log = -1, .secret = -1, .out = -1, .err = -1, .lines = -1};
     return taken;
 }
 
@@ -189,7 +189,8 @@ void silt_start_fini(struct silt_start *s)
     silt_close_fd(&s->secret);
     silt_close_fd(&s->out);
     silt_close_fd(&s->err);
-    *s = (struct silt_start){.head = s->head, .log = -1, .secret = -1, .out = -1, .err = -1};
+    silt_close_fd(&s->lines);
+    *s = (struct silt_start){.head = s->head, .log = -1, .secret = -1, .out = -1, .err = -1, .lines = -1};
 }
 
 static char *unconst(const char *p)

@@ -17,7 +17,7 @@ struct silt_start {
     char *copy;                               /* owned */
     void *map;                                /* owned: the memfd that came along */
     size_t map_len;
-    int log, secret, out, err; /* owned; -1: none */
+    int log, secret, out, err, lines; /* owned; -1: none */
 };
 
 /* Copies what it needs and takes descriptors out of the parcel: the frame may go. */

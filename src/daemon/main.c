@@ -86,12 +86,14 @@ static void give_up(struct daemon *d, const struct silt_error *e)
 static void on_note(struct daemon *d, const struct silt_super_note *note, struct silt_parcel *p)
 {
     struct silt_error e;
-    if (note->type == SILT_SUPER_KEPT && p->nfds == 2) {
+    if (note->type == SILT_SUPER_KEPT && note->number == 0 && p->nfds == 2) {
         silt_registry_adopt(&d->registry, note->key, p->fds[0], p->fds[1]);
         p->nfds = 0;
-    } else if (note->type == SILT_SUPER_KEPT && p->nfds == SILT_SUPER_CONTEXT_FDS) {
+    } else if (note->type == SILT_SUPER_KEPT && note->number != 0 && p->nfds == SILT_SUPER_CONTEXT_FDS) {
         silt_registry_adopt_context(&d->registry, note->key, note->number, p->fds);
         p->nfds = 0;
+    } else if (note->type == SILT_SUPER_KEPT && note->number != 0) {
+        silt_registry_outlive_context(&d->registry, note->key, note->number);
     } else if (note->type == SILT_SUPER_KEPT_ALL && d->registry.recovering) {
         silt_registry_adopted_all(&d->registry);
         if (!d->stopping && serve(d, &e) < 0)

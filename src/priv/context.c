@@ -38,7 +38,7 @@ static int list_descriptors(const struct silt_priv_job *job, const struct forkin
 {
     int n = 0;
     ret[n++] = f->init;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < SILT_PRIV_CONTEXT_FDS; i++)
         ret[n++] = job->in.fds[i];
     if (f->groups.njoins == 0) {
         ask->into = 1;

@@ -354,7 +354,7 @@ static const struct op {
     int (*run)(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e);
     bool alone;
     int fds; /* how many descriptors come with it */
-    enum silt_fd_kind kinds[3];
+    enum silt_fd_kind kinds[SILT_PRIV_CONTEXT_FDS]; /* none has more */
 } ops[SILT_PRIV_OP_MAX] = {
     [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}},
     [SILT_PRIV_CLAIM] = {"claim", run_claim, true},
@@ -372,7 +372,8 @@ static const struct op {
     [SILT_PRIV_FORGET] = {"forget", run_forget},
     [SILT_PRIV_NETWORK] = {"network of", run_network},
     [SILT_PRIV_NETSTAT] = {"counters of", run_netstat},
-    [SILT_PRIV_CONTEXT] = {"warm context of", silt_priv_run_context, false, 3, {SILT_FD_STREAM, SILT_FD_WRITE, SILT_FD_WRITE}},
+    [SILT_PRIV_CONTEXT] = {"warm context of", silt_priv_run_context, false, SILT_PRIV_CONTEXT_FDS,
+                           {SILT_FD_READ, SILT_FD_WRITE, SILT_FD_WRITE, SILT_FD_WRITE}},
     [SILT_PRIV_REAP] = {"ended context of", silt_priv_run_reap},
     [SILT_PRIV_SEAL] = {"seal", run_seal},
     [SILT_PRIV_DIAL] = {"dial into", run_dial},

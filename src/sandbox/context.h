@@ -67,7 +67,7 @@ struct silt_context {
     int64_t patience_ms;        /* then: until when it may take to end */
     bool restarting, removing;  /* what comes after the end of its process */
     bool known;                 /* it was ready once: somebody has its id */
-    bool silent;                /* its control socket is closed */
+    bool silent;                /* nobody can say lines any more */
     struct silt_warm warm;      /* what silt-priv is asked about its process */
     struct silt_agent_end end;  /* of its process; while its last words are heard, and silt-priv is asked how it ended */
     enum silt_context_origin origin;
@@ -109,6 +109,8 @@ void silt_context_forget_all(struct silt_sandbox *s); /* the daemon ends: nobody
  * them when the agent has told all are gone. */
 void silt_context_load(struct silt_sandbox *s, struct silt_context_row *row);
 void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS]);
+/* Its descriptors are those of a former version, and of no use. */
+void silt_context_outlive(struct silt_sandbox *s, uint64_t number);
 bool silt_context_adopt_exec(struct silt_sandbox *s, uint64_t number);
 void silt_context_settle_all(struct silt_sandbox *s);
 

@@ -31,6 +31,13 @@ void silt_context_on_pong(struct silt_sandbox *s, uint64_t number)
         silt_context_send_ping(c);
 }
 
+void silt_context_outlive(struct silt_sandbox *s, uint64_t number)
+{
+    struct silt_context *c = find_number(s, number);
+    if (c != NULL)
+        silt_context_set_death(c, "upgraded", "Silt was upgraded, and talks to interpreters in another way now");
+}
+
 /* Whether it is at work it says itself, when it is not. */
 void silt_context_adopt(struct silt_sandbox *s, uint64_t number, const int fds[SILT_KERNEL_FDS])
 {
@@ -65,7 +72,7 @@ void silt_context_settle_all(struct silt_sandbox *s)
         struct silt_context *c = silt_container_of(it, struct silt_context, link);
         if (c->exec != NULL && c->ping != 0 && !c->removing)
             continue;
-        c->removing = true;
+        c->removing = c->removing || c->death.cause[0] == 0; /* one that was outlived stays, to say so */
         if (c->exec != NULL) { /* nobody can talk to it any more */
             silt_context_kill(c, "daemon_restart",
                               "the daemon was restarted while the context began");

@@ -50,9 +50,10 @@ static int start_process(struct silt_context *c, const int theirs[SILT_KERNEL_FD
         .env = {c->row.env, c->row.env_len},
         .flags = SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES,
         .number = c->row.number,
-        .secret = theirs[SILT_KERNEL_CONTROL],
+        .secret = theirs[SILT_KERNEL_REQUESTS],
         .out = theirs[SILT_KERNEL_OUT],
         .err = theirs[SILT_KERNEL_ERR],
+        .lines = theirs[SILT_KERNEL_LINES],
     };
     return silt_exec_start(c->sandbox, NULL, &q, &c->sink, &c->exec, e);
 }

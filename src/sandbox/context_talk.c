@@ -7,7 +7,7 @@
 
 enum {
     SETTLE_MS = 2000, /* for one that ran something to say that it runs nothing */
-    SILENT_MS = 1000, /* from the end of the control socket to the end of the process */
+    SILENT_MS = 1000, /* from the end of its lines to the end of the process */
     PING_MAX = 256,
 };
 
@@ -156,7 +156,7 @@ static bool is_full(struct silt_kernel *k)
     return !c->interrupted && silt_cell_is_full(c);
 }
 
-/* The end of the process is told by its agent; it comes at once, or the guest closed the socket
+/* The end of the process is told by its agent; it comes at once, or the guest closed the pipe
  * itself. */
 static void on_closed(struct silt_kernel *k, const char *why)
 {

@@ -219,7 +219,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session, const 
                             .grave = {.free = free_exec}};
     x->start = (struct silt_start){
         .mode = q->mode, .timeout_ms = q->timeout_ms, .flags = q->flags, .terminal = q->terminal, .log = -1, .secret = secret,
-        .out = q->out, .err = q->err};
+        .out = q->out, .err = q->err, .lines = q->lines};
     x->start.env = copy_part(&at, silt_buf_slice(&env));
     x->start.cwd = copy_part(&at, cwd);
     x->start.user = copy_part(&at, user);

@@ -28,7 +28,7 @@ struct silt_exec_request {
     uint32_t terminal; /* rows << 16 | columns; 0: none. It does not keep the sandbox awake */
     uint64_t number; /* 0: a new one */
     int secret;      /* with SILT_START_SECRET: number 3 of the command; duplicated */
-    int out, err;    /* with SILT_START_PIPES: its standard output and error */
+    int out, err, lines; /* with SILT_START_PIPES: its standard output and error, and number 4 */
 };
 
 /* SILT_LIMIT when too much waits already. `session` is NULL for PLAIN. A foreground command holds the session until it ended, a background one

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/kernel.h"
 #include "base/fd.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static bool reads(const struct silt_kernel *k)
 }
 
 /* A long line is read to its end, whoever wants it: others wait for the lane. */
-static bool reads_control(const struct silt_kernel *k)
+static bool reads_lines(const struct silt_kernel *k)
 {
     return reads(k) || (k->lane.state == SILT_LANE_IN && !k->busy);
 }
@@ -30,25 +31,26 @@ static bool reads_control(const struct silt_kernel *k)
 /* A line has to end in time, but only the time in which we read is the kernel's. */
 static void settle_patience(struct silt_kernel *k)
 {
-    if (k->line.len == 0 || !reads_control(k))
+    if (k->line.len == 0 || !reads_lines(k))
         silt_loop_cancel(k->loop, &k->patience);
     else if (k->patience.place == 0)
         silt_loop_after(k->loop, &k->patience, SILT_KERNEL_LINE_MS);
+}
+
+static uint32_t wanted(const struct silt_kernel *k, int which)
+{
+    if (which == SILT_KERNEL_REQUESTS)
+        return k->unsent.len > 0 ? EPOLLOUT : 0;
+    return (which == SILT_KERNEL_LINES ? reads_lines(k) : reads(k)) ? EPOLLIN : 0;
 }
 
 /* Brings the watches in line with what is wanted. */
 static void settle(struct silt_kernel *k)
 {
     settle_patience(k);
-    for (int i = 0; i < SILT_KERNEL_FDS; i++) {
-        struct silt_watch *w = &k->ends[i].watch;
-        bool wanted = i == SILT_KERNEL_CONTROL ? reads_control(k) : reads(k);
-        uint32_t events = wanted ? EPOLLIN : 0;
-        if (i == SILT_KERNEL_CONTROL && k->unsent.len > 0)
-            events |= EPOLLOUT;
-        if (w->fd >= 0 && events != w->events)
-            silt_loop_watch(k->loop, w, events);
-    }
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        if (k->ends[i].watch.fd >= 0)
+            silt_loop_watch(k->loop, &k->ends[i].watch, wanted(k, i));
 }
 
 static void close_end(struct silt_kernel *k, int which)
@@ -193,13 +195,12 @@ static void drop_unsent(struct silt_kernel *k)
 
 static void send_unsent(struct silt_kernel *k)
 {
-    int fd = k->ends[SILT_KERNEL_CONTROL].watch.fd;
+    int fd = k->ends[SILT_KERNEL_REQUESTS].watch.fd;
     while (fd >= 0 && k->unsent_at < k->unsent.len) {
-        ssize_t n = send(fd, k->unsent.data + k->unsent_at, k->unsent.len - k->unsent_at,
-                         MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = write(fd, k->unsent.data + k->unsent_at, k->unsent.len - k->unsent_at);
         if (n < 0 && errno == EAGAIN)
             break;
-        if (n <= 0) { /* it is gone: reading tells */
+        if (n <= 0) { /* it is gone, or will be: without requests it ends */
             k->unsent_at = k->unsent.len;
             break;
         }
@@ -211,14 +212,14 @@ static void send_unsent(struct silt_kernel *k)
 }
 
 /* false: nothing more is there now, or nobody wants it. */
-static bool pump_control(struct silt_kernel *k)
+static bool pump_lines(struct silt_kernel *k)
 {
     /* Of its own: what a line sets off may read the pipes. */
     static char bytes[PIECE];
     drain_output(k);
-    if (k->ends[SILT_KERNEL_CONTROL].watch.fd < 0 || !reads_control(k))
+    if (k->ends[SILT_KERNEL_LINES].watch.fd < 0 || !reads_lines(k))
         return false;
-    ssize_t n = recv(k->ends[SILT_KERNEL_CONTROL].watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t n = read(k->ends[SILT_KERNEL_LINES].watch.fd, bytes, sizeof(bytes));
     if (n > 0)
         take_bytes(k, (silt_slice){bytes, (size_t)n});
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -226,13 +227,16 @@ static bool pump_control(struct silt_kernel *k)
     return n > 0;
 }
 
-static void on_control(struct silt_watch *w, uint32_t events)
+static void on_room(struct silt_watch *w, uint32_t events)
 {
-    struct silt_kernel *k = silt_container_of(w, struct silt_kernel_end, watch)->kernel;
-    if (events & EPOLLOUT)
-        send_unsent(k);
-    if ((events & ~(uint32_t)EPOLLOUT) != 0)
-        (void)pump_control(k);
+    (void)events;
+    send_unsent(silt_container_of(w, struct silt_kernel_end, watch)->kernel);
+}
+
+static void on_lines(struct silt_watch *w, uint32_t events)
+{
+    (void)events;
+    (void)pump_lines(silt_container_of(w, struct silt_kernel_end, watch)->kernel);
 }
 
 static void on_patience(struct silt_timer *t)
@@ -243,9 +247,9 @@ static void on_patience(struct silt_timer *t)
 void silt_kernel_init(struct silt_kernel *k)
 {
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
-        k->ends[i] = (struct silt_kernel_end){
-            .watch = {.fd = -1, .on_ready = i == SILT_KERNEL_CONTROL ? on_control : on_output},
-            .kernel = k};
+        k->ends[i] = (struct silt_kernel_end){.watch = {.fd = -1, .on_ready = on_output}, .kernel = k};
+    k->ends[SILT_KERNEL_REQUESTS].watch.on_ready = on_room;
+    k->ends[SILT_KERNEL_LINES].watch.on_ready = on_lines;
     k->patience = (struct silt_timer){.on_time = on_patience};
     k->lane.state = SILT_LANE_OUT;
     k->lane.on_turn = on_turn;
@@ -257,33 +261,41 @@ void silt_kernel_init(struct silt_kernel *k)
     silt_buf_init(&k->unsent, UNSENT_MAX);
 }
 
-static int make_pipe(int *ret_ours, int *ret_theirs, struct silt_error *e)
+/* Without the protection lines come by a socket, which reading empties of descriptors, too. */
+static int make_ends(int which, int pair[2], struct silt_error *e)
+{
+    if (which == SILT_KERNEL_LINES && silt_without("context_pipes"))
+        return silt_fd_pair(SOCK_STREAM, pair, e);
+    return pipe2(pair, O_CLOEXEC) < 0 ? silt_fail_errno(e, "create a pipe") : 0;
+}
+
+/* Our user is none of the sandbox's, where a pipe can be opened again by its name: what is for everybody there is
+ * (/dev/stdout), what is between us and the interpreter is not. */
+static int make_pipe(int which, int *ret_ours, int *ret_theirs, struct silt_error *e)
 {
     int pair[2];
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return silt_fail_errno(e, "create a pipe");
-    *ret_ours = pair[0];
-    *ret_theirs = pair[1];
-    (void)fchmod(pair[1], 0622); /* our user is none of the sandbox's, where the pipe is opened again by its name (/dev/stdout) */
-    return silt_fd_nonblock(pair[0], e); /* theirs is another file description */
+    bool writes = which == SILT_KERNEL_REQUESTS;
+    if (make_ends(which, pair, e) < 0)
+        return -1;
+    *ret_ours = pair[writes];
+    *ret_theirs = pair[!writes];
+    if (which == SILT_KERNEL_OUT || which == SILT_KERNEL_ERR)
+        (void)fchmod(*ret_theirs, 0622);
+    return silt_fd_nonblock(*ret_ours, e); /* theirs is another file description */
 }
 
 static int make_all(int ours[SILT_KERNEL_FDS], int theirs[SILT_KERNEL_FDS], struct silt_error *e)
 {
-    int pair[2];
-    if (silt_fd_pair(SOCK_STREAM, pair, e) < 0)
-        return -1;
-    ours[SILT_KERNEL_CONTROL] = pair[0];
-    theirs[SILT_KERNEL_CONTROL] = pair[1];
-    if (make_pipe(&ours[SILT_KERNEL_OUT], &theirs[SILT_KERNEL_OUT], e) < 0)
-        return -1;
-    return make_pipe(&ours[SILT_KERNEL_ERR], &theirs[SILT_KERNEL_ERR], e);
+    for (int i = 0; i < SILT_KERNEL_FDS; i++)
+        if (make_pipe(i, &ours[i], &theirs[i], e) < 0)
+            return -1;
+    return 0;
 }
 
 int silt_kernel_make(int ret_ours[SILT_KERNEL_FDS], int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e)
 {
-    int ours[SILT_KERNEL_FDS] = {-1, -1, -1};
-    int theirs[SILT_KERNEL_FDS] = {-1, -1, -1};
+    int ours[SILT_KERNEL_FDS] = {-1, -1, -1, -1};
+    int theirs[SILT_KERNEL_FDS] = {-1, -1, -1, -1};
     if (make_all(ours, theirs, e) < 0) {
         for (int i = 0; i < SILT_KERNEL_FDS; i++) {
             silt_close_fd(&ours[i]);
@@ -356,10 +368,10 @@ void silt_kernel_refuse(struct silt_kernel *k, const char *why)
     fail(k, why);
 }
 
-/* A child of the process may have its socket, and talk on: it has only so much to say. */
+/* A child of the process may have its pipe, and talk on: it has only so much to say. */
 static void tell_rest(struct silt_kernel *k)
 {
-    while (!k->failed && !k->busy && k->pieces_left-- > 0 && pump_control(k))
+    while (!k->failed && !k->busy && k->pieces_left-- > 0 && pump_lines(k))
         ;
     if (k->busy)
         return;

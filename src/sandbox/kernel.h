@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel: siltd's end of the talk with one interpreter process: a control socket with one JSON object
- * per line, and the pipes of its standard output and error. We made all three, so nothing that the
- * guest does to its ends can make us wait. What comes is hostile and bounded; output that was
- * written before a line is told before it. */
+/* kernel: siltd's end of the talk with one interpreter process: two pipes with one JSON object per line, requests to it and
+ * lines from it, and those of its standard output and error. We made all four, and our ends never wait; pipes, because
+ * a socket would bring us descriptors of the guest's. What comes is hostile and bounded; output that was written before
+ * a line is told before it. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,9 +11,10 @@
 #include "wire/super.h"
 
 enum {
-    SILT_KERNEL_CONTROL,
+    SILT_KERNEL_REQUESTS, /* the only one that we write to */
     SILT_KERNEL_OUT,
     SILT_KERNEL_ERR,
+    SILT_KERNEL_LINES,
     SILT_KERNEL_FDS, /* in this order also in silt-super's store */
 };
 _Static_assert((int)SILT_KERNEL_FDS == (int)SILT_SUPER_CONTEXT_FDS, "silt-super keeps what a kernel has");
@@ -55,14 +56,14 @@ struct silt_kernel {
     /* One of more than SILT_KERNEL_LONG: takes it. Later, and not in the callback: silt_kernel_go_on. */
     void (*on_long_line)(struct silt_kernel *k, struct silt_buf *line);
     bool (*is_full)(struct silt_kernel *k); /* asked before each read; then nothing until resume */
-    /* It closed its control socket (NULL), or broke the rules. Nothing comes after it. */
+    /* Nobody can say any more lines (NULL), or it broke the rules. Nothing comes after it. */
     void (*on_closed)(struct silt_kernel *k, const char *why);
     void (*on_finished)(struct silt_kernel *k); /* after silt_kernel_finish, once: may close it */
 };
 
 /* The callbacks, loop, and all and user of the lane are set; every fd is -1. */
 void silt_kernel_init(struct silt_kernel *k);
-/* Makes the three connections; all descriptors are the caller's. */
+/* Makes the four pipes; all descriptors are the caller's. */
 int silt_kernel_make(int ret_ours[SILT_KERNEL_FDS], int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e);
 /* The same for a kernel; *ret_theirs are the caller's. */
 int silt_kernel_open(struct silt_kernel *k, int ret_theirs[SILT_KERNEL_FDS], struct silt_error *e);
@@ -78,7 +79,7 @@ void silt_kernel_send(struct silt_kernel *k, struct silt_buf *line);
 void silt_kernel_refuse(struct silt_kernel *k, const char *why);
 /* The long line was dealt with. */
 void silt_kernel_go_on(struct silt_kernel *k);
-/* The process is gone: tells what it left in the pipes and the socket, then on_finished; at once, or when the long
+/* The process is gone: tells what it left in the pipes, then on_finished; at once, or when the long
  * lines among it were dealt with. */
 void silt_kernel_finish(struct silt_kernel *k);
 void silt_kernel_close(struct silt_kernel *k); /* fine when it is closed */

@@ -515,6 +515,13 @@ void silt_registry_adopt_context(struct silt_registry *r, uint32_t slot, uint64_
         (void)close(fds[i]);
 }
 
+void silt_registry_outlive_context(struct silt_registry *r, uint32_t slot, uint64_t number)
+{
+    struct silt_sandbox *s = slot < r->settings.slots ? r->by_slot[slot] : NULL;
+    if (s != NULL)
+        silt_context_outlive(s, number);
+}
+
 static void settle(struct silt_registry *r, struct silt_sandbox *s)
 {
     if (s->channel.watch.fd >= 0 || s->state == SILT_SANDBOX_DESTROYING)

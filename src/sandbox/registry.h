@@ -149,6 +149,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e);
 void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd);
 /* Those of a context; takes them. */
 void silt_registry_adopt_context(struct silt_registry *r, uint32_t slot, uint64_t number, const int *fds);
+void silt_registry_outlive_context(struct silt_registry *r, uint32_t slot, uint64_t number); /* of a former version */
 void silt_registry_adopted_all(struct silt_registry *r);
 /* A channel to silt-proxy, also in place of an earlier one; takes it. */
 void silt_registry_on_proxy(struct silt_registry *r, int channel);

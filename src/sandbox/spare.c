@@ -111,9 +111,10 @@ static int start_node(struct silt_spare *x, const int theirs[SILT_KERNEL_FDS], s
                                   .cwd = SILT_LIT("/"),
                                   .flags = SILT_START_ARGV | SILT_START_SECRET | SILT_START_PIPES,
                                   .number = x->number,
-                                  .secret = theirs[SILT_KERNEL_CONTROL],
+                                  .secret = theirs[SILT_KERNEL_REQUESTS],
                                   .out = theirs[SILT_KERNEL_OUT],
-                                  .err = theirs[SILT_KERNEL_ERR]};
+                                  .err = theirs[SILT_KERNEL_ERR],
+                                  .lines = theirs[SILT_KERNEL_LINES]};
     return silt_exec_start(x->sandbox, NULL, &q, &x->sink, &x->exec, e);
 }
 
@@ -143,7 +144,7 @@ static void add(struct silt_sandbox *s, enum silt_language language)
                              .language = language,
                              .stocked = s->row.id[0] == 0,
                              .number = silt_registry_number(s->registry),
-                             .fds = {-1, -1, -1},
+                             .fds = {-1, -1, -1, -1},
                              .sink = {.ended = on_ended, .failed = on_failed},
                              .warm = {.on_forked = on_forked}};
     silt_list_append(&s->spares.all, &x->link);

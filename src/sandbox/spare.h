@@ -3,7 +3,7 @@
  * JavaScript or TypeScript context; in ready sandboxes, where the settings say so, a Node or a Python forked from a warm
  * one, for the first context. It belongs to the sandbox like everything that runs in it: its
  * memory counts, it ends with the others, and it keeps nobody awake. Nobody else knows of it: a siltd that
- * dies takes it along, because then its control socket ends. */
+ * dies takes it along, because then nobody can send it requests any more. */
 #pragma once
 
 #include "sandbox/exec.h"

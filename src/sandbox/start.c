@@ -118,7 +118,7 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
         .terminal = p->terminal,
     };
     size_t parts = p->note.len + p->cwd.len + p->env.len + p->user.len + p->command.len;
-    int fds[5];
+    int fds[6];
     struct silt_frame_out f = {
         .type = type, .id = id, .head = {(const char *)&head, sizeof(head)}, .fds = fds};
     if (parts > SILT_START_MAX)
@@ -147,6 +147,7 @@ int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const st
     if (p->flags & SILT_START_PIPES) {
         fds[f.nfds++] = p->out;
         fds[f.nfds++] = p->err;
+        fds[f.nfds++] = p->lines;
     }
     silt_channel_send(s, &f);
     return 0;

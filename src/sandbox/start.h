@@ -12,7 +12,7 @@ struct silt_start {
     silt_slice note, cwd, env, user, command;
     int log;    /* borrowed, with SILT_START_LOG */
     int secret; /* borrowed, with SILT_START_SECRET */
-    int out, err; /* borrowed, with SILT_START_PIPES */
+    int out, err, lines; /* borrowed, with SILT_START_PIPES */
 };
 
 int silt_start_send(struct silt_sandbox *s, uint32_t type, uint64_t id, const struct silt_start *p,

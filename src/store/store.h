@@ -23,7 +23,7 @@ enum {
 
 /* Why something ended. An empty cause: nothing to tell. */
 struct silt_death {
-    char cause[16]; /* exit signal oom pids disk timeout idle destroyed daemon_restart host_reboot crash */
+    char cause[16]; /* exit signal oom pids disk timeout idle destroyed daemon_restart host_reboot crash; of contexts also deleted restarted protocol upgraded */
     char message[200];
     int64_t at_ms;
     int32_t exit_code; /* -1: none */

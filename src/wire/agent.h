@@ -109,7 +109,7 @@ enum silt_agent_mode {
 /* The body of OPEN and EXEC. If the whole does not fit one frame, the frame holds only the struct, with
  * SILT_START_IN_MEMFD in frame.flags, and the parts lie in a memfd that rides along, one after the other.
  * Parts, in this order, back to back: note, cwd, env, user, command. Descriptors that ride along, in this
- * order: the memfd, the log, the secret, the two pipes. */
+ * order: the memfd, the log, the secret, the three pipes. */
 struct silt_agent_start {
     uint64_t session;    /* EXEC with a session: its id; else 0 */
     uint32_t mode;       /* enum silt_agent_mode; 0 for OPEN */
@@ -141,8 +141,8 @@ enum { /* silt_agent_start.flags; for a foreground command only QUIET */
                               FAILED with SILT_NOT_FOUND or SILT_DENIED names it */
     SILT_START_SECRET = 16, /* the descriptor is number 3 in the command */
     SILT_START_QUIET = 32,  /* foreground: nobody waits for STARTED, so it is not sent */
-    SILT_START_PIPES = 64,  /* the descriptors are standard output and standard error: siltd reads the other
-                               ends itself, no OUT frames. PLAIN without a log only */
+    SILT_START_PIPES = 64,  /* the descriptors are standard output, standard error and number 4: siltd reads the
+                               other ends itself, no OUT frames. PLAIN with ARGV and without a log only */
     SILT_START_FIRST = 128, /* process 1 shows the arguments as its own. With ARGV only */
 };
 

@@ -15,6 +15,7 @@ enum {
     SILT_STAGINGS_MAX = 16,
     SILT_SLOT_IDS = 65536, /* ids of one sandbox */
     SILT_LAYERS_MAX = 32,  /* of an image, on its tree */
+    SILT_PRIV_CONTEXT_FDS = 4,
 };
 
 enum silt_priv_op {
@@ -43,7 +44,7 @@ enum silt_priv_op {
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
     SILT_PRIV_NETWORK,      /* body.network: a running sandbox's mode; what it forbids is cut off */
     SILT_PRIV_NETSTAT,      /* Answer: body.netstat of a running sandbox, or SILT_UNAVAILABLE */
-    SILT_PRIV_CONTEXT,      /* body.context; descriptors: control, stdout, stderr. A warm Python of that image
+    SILT_PRIV_CONTEXT,      /* body.context; descriptors, all pipes: requests, stdout, stderr, lines. A warm Python of that image
                                is forked into the sandbox and into a handle of its own. Answer: body.context,
                                descriptors: its pidfd, then the handle's; SILT_UNAVAILABLE: there is no warm
                                one (yet) */

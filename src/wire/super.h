@@ -10,7 +10,7 @@
  * listening socket for previews, if there is one; where there is a certificate it comes as SILT_SUPER_CERTIFICATE. Their channels, to siltd and to each other, come as SILT_SUPER_PEER
  * messages, at births too.
  * silt-super keeps, for siltd, one channel and one pidfd per sandbox (`key` is siltd's slot number) and the
- * three descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
+ * four descriptors of each of its contexts (`number` is the context's), and hands all of them to a new
  * siltd right after its start: KEPT messages, a sandbox's before those of its contexts, then KEPT_ALL.
  * It also makes, for siltd, listening sockets on loopback (LISTEN; `number` is siltd's own), and keeps them
  * in the same way: a siltd is told of each, by LISTENER, when it is made and when it is born. Connections whose
@@ -45,7 +45,7 @@ enum silt_super_socket {
 
 enum silt_super_message {
     SILT_SUPER_KEEP = 1, /* siltd -> super: key, descriptors {channel, pidfd}; with a number, after
-                            that: {control, output, errors} */
+                            that: {requests, output, errors, lines}, siltd's ends of four pipes */
     SILT_SUPER_DROP,     /* siltd -> super: key, and all its contexts; with a number: this one */
     SILT_SUPER_KEPT,     /* super -> siltd: as KEEP */
     SILT_SUPER_KEPT_ALL, /* super -> siltd */
@@ -85,5 +85,5 @@ struct silt_super_told {
     char text[256]; /* whom it is for; or why not */
 };
 
-enum { SILT_SUPER_CONTEXT_FDS = 3, SILT_SUPER_CONTEXTS_MAX = 64 }; /* per sandbox */
+enum { SILT_SUPER_CONTEXT_FDS = 4, SILT_SUPER_CONTEXTS_MAX = 64 }; /* per sandbox */
 enum { SILT_SUPER_LISTENERS_MAX = 8192 };

@@ -26,9 +26,10 @@ struct silt_zygote_birth {
 /* Descriptors, in this order. */
 enum silt_zygote_fd {
     SILT_ZYGOTE_INIT, /* pidfd of the sandbox's silt-init: whose namespaces the child enters */
-    SILT_ZYGOTE_CONTROL,
+    SILT_ZYGOTE_REQUESTS, /* four pipes, as in SILT_PRIV_CONTEXT */
     SILT_ZYGOTE_OUT,
     SILT_ZYGOTE_ERR,
+    SILT_ZYGOTE_LINES,
     SILT_ZYGOTE_GROUPS, /* first of: with `into` a folder for CLONE_INTO_CGROUP, then `joins` files `tasks` */
 };
 

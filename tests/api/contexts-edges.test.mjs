@@ -48,9 +48,12 @@ test('an interpreter that ends by itself takes along what it started', async t =
 	assert.equal((await box.run('pgrep -f "[s]leep 1000.78"')).exitCode, 1);
 });
 
-// The control descriptor, found by user code.
-const CONTROL = `import os, stat, json, threading, time
-control = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{fd}") and stat.S_ISSOCK(os.fstat(fd).st_mode))
+// The pipe for lines, found by user code: it can be written to, and is none of the standard ones.
+const CONTROL = `import fcntl, os, stat, json, threading, time
+def is_control(fd):
+    st = os.fstat(fd)
+    return stat.S_ISFIFO(st.st_mode) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY and st.st_ino not in (os.fstat(1).st_ino, os.fstat(2).st_ino)
+control = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{fd}") and is_control(fd))
 def say(**line): os.write(control, (json.dumps(line) + "\\n").encode())
 `;
 

@@ -20,7 +20,7 @@ after(() => daemon?.stop());
 /** A box whose interpreter is what the test says: a shell script that speaks for itself on descriptor 3. */
 async function pretend(t, script, options) {
 	const fake = await daemon.box(t, options);
-	await fake.out(`cat > /usr/local/bin/python3 <<'END'\n#!/bin/sh\nread -r init <&3\necho '{"t":"ready"}' >&3\n${script}\nEND\nchmod +x /usr/local/bin/python3`);
+	await fake.out(`cat > /usr/local/bin/python3 <<'END'\n#!/bin/sh\nread -r init <&3\necho '{"t":"ready"}' >&4\n${script}\nEND\nchmod +x /usr/local/bin/python3`);
 	return fake;
 }
 
@@ -42,7 +42,7 @@ test('a result of 100 MB is cut or left out, and that is told', async () => {
 test('an error that is too long is kept as far as it can be, and that is told', async t => {
 	const fake = await pretend(t, `while read -r line <&3; do
 id=$(expr "$line" : '.*"id":\\([0-9]*\\)')
-{ printf '{"t":"error","id":%s,"ename":"Far","evalue":"' "$id"; head -c 20000000 /dev/zero | tr '\\0' z; printf '","traceback":["a"]}\\n{"t":"done","id":%s,"count":1}\\n' "$id"; } >&3
+{ printf '{"t":"error","id":%s,"ename":"Far","evalue":"' "$id"; head -c 20000000 /dev/zero | tr '\\0' z; printf '","traceback":["a"]}\\n{"t":"done","id":%s,"count":1}\\n' "$id"; } >&4
 done`);
 	const id = await context(fake);
 	const { body } = await daemon.api('POST', `/v1/sandboxes/${fake.id}/contexts/${id}/run`, { code: '1' }, { deadline: 60_000 });
@@ -141,14 +141,14 @@ test('an idle context keeps no sandbox awake, and is gone after its sleep', asyn
 
 test('an interpreter that lies loses its context, and nobody else theirs', async t => {
 	const lies = {
-		'no JSON': 'echo no json >&3',
-		'two names alike': `echo '{"t":"result","id":1,"id":2}' >&3`,
-		'a wrong number': `echo '{"t":"done","id":1e3,"count":-1}' >&3`,
-		'a line without an end': 'head -c 40000000 /dev/zero | tr "\\0" x >&3',
-		'much too deep': `printf '{"t":"result","id":1,"json":' >&3; head -c 100000 /dev/zero | tr "\\0" "[" >&3; echo >&3`,
-		'an end of file': 'exec 3>&-',
+		'no JSON': 'echo no json >&4',
+		'two names alike': `echo '{"t":"result","id":1,"id":2}' >&4`,
+		'a wrong number': `echo '{"t":"done","id":1e3,"count":-1}' >&4`,
+		'a line without an end': 'head -c 40000000 /dev/zero | tr "\\0" x >&4',
+		'much too deep': `printf '{"t":"result","id":1,"json":' >&4; head -c 100000 /dev/zero | tr "\\0" "[" >&4; echo >&4`,
+		'an end of file': 'exec 4>&-',
 	};
-	const fake = await pretend(t, `read -r line <&3\n. /tmp/lie\necho '{"t":"done","id":1,"count":1}' >&3\nsleep 1000`);
+	const fake = await pretend(t, `read -r line <&3\n. /tmp/lie\necho '{"t":"done","id":1,"count":1}' >&4\nsleep 1000`);
 	for (const [name, script] of Object.entries(lies)) {
 		await fake.out(`cat > /tmp/lie <<'END'\n${script}\nEND`);
 		const id = await context(fake);
@@ -159,7 +159,7 @@ test('an interpreter that lies loses its context, and nobody else theirs', async
 });
 
 test('contexts that never end their lines hold up their own sandbox and no other', async t => {
-	const liar = await pretend(t, `read -r line <&3\nhead -c 31000000 /dev/zero | tr "\\0" x >&3\nsleep 1000`);
+	const liar = await pretend(t, `read -r line <&3\nhead -c 31000000 /dev/zero | tr "\\0" x >&4\nsleep 1000`);
 	const open20 = [];
 	for (let i = 0; i < 20; i++)
 		open20.push(await open(liar, await context(liar), '1'));

@@ -89,10 +89,10 @@ async function listers(t) {
 	await fake.out(`cat > /usr/local/bin/python3 <<'END'
 #!/bin/sh
 read -r init <&3
-echo '{"t":"ready"}' >&3
+echo '{"t":"ready"}' >&4
 read -r line <&3
 id=\${line#*'"id":'} id=\${id%%,*}
-while :; do { printf '{"t":"result","id":%s,"json":' "$id"; cat /tmp/list; echo '}'; } >&3; done
+while :; do { printf '{"t":"result","id":%s,"json":' "$id"; cat /tmp/list; echo '}'; } >&4; done
 END
 chmod +x /usr/local/bin/python3; { printf '[0'; yes ,0 | head -n 1400000 | tr -d '\\n'; printf ']'; } > /tmp/list`);
 	return fake;

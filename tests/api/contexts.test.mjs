@@ -15,11 +15,11 @@ before(async () => {
 });
 after(() => daemon?.stop());
 
-// User code that finds the control descriptor and says something of its own.
+// User code that finds the pipe for lines and says something of its own.
 const SPEAK = `import os, stat
 for fd in map(int, os.listdir("/proc/self/fd")):
     try:
-        if stat.S_ISSOCK(os.fstat(fd).st_mode): os.write(fd, b"no json\\n")
+        if fd > 2 and stat.S_ISFIFO(os.fstat(fd).st_mode): os.write(fd, b"no json\\n")
     except OSError: pass
 while True: pass`;
 

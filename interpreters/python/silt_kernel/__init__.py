@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One Python context: a process that runs cells one after another and keeps their variables.
 
-A kernel has four descriptors: 0 is /dev/null, 1 and 2 are pipes that silt-init reads as they are, 3 is
-the control socket (wire.py: one JSON object per line, both ways).
+A kernel has five descriptors: 0 is /dev/null, 1 to 4 are pipes: output and errors, which siltd reads as they are, requests
+from siltd (3) and lines to it (4; wire.py: one JSON object per line, both ways).
 
-    cold     prepare(); serve(3)
-    zygote   prepare(warm=True); fork(); then in every child: serve(3)
+    cold     prepare(); serve()
+    zygote   prepare(warm=True); fork(); then in every child: serve()
 
 A zygote's 3 is the nursery's (wire/zygote.h): a seqpacket socket, by which it knows what it is. fork() puts
 the child into its sandbox before serve() is called: from there on it runs what users send.
@@ -30,8 +30,8 @@ def fork():
     run()
 
 
-def serve(control_fd=3):
+def serve():
     """Reads init, runs cells, never returns."""
     from .kernel import serve as run
 
-    run(control_fd)
+    run()

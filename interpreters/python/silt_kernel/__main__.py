@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cold start: python3 -I .../kernel, or python3 -m silt_kernel."""
 import os
-import socket
+import stat
 import sys
-
-CONTROL_FD = 3
 
 
 def main():
@@ -13,26 +11,25 @@ def main():
     if is_zygote():
         prepare(warm=True)
         fork()
-        serve(CONTROL_FD)
+        serve()
     try:
         prepare()
     except ImportError as e:
         refuse("ipython", f"import {e.name or 'IPython'}: {e}")
     except Exception as e:
         refuse("start", f"{type(e).__name__}: {e}")
-    serve(CONTROL_FD)
+    serve()
 
 
 def is_zygote():
-    """The command line is the same: children show it as theirs."""
-    with socket.socket(fileno=os.dup(CONTROL_FD)) as control:
-        return control.type == socket.SOCK_SEQPACKET
+    """The command line is the same: children show it as theirs. A zygote is asked by a socket, a context by a pipe."""
+    return stat.S_ISSOCK(os.fstat(3).st_mode)
 
 
 def refuse(code, why):
-    from .wire import encode
+    from .wire import LINES_FD, encode
 
-    os.write(CONTROL_FD, encode({"t": "failed", "code": code, "why": why}) + b"\n")
+    os.write(LINES_FD, encode({"t": "failed", "code": code, "why": why}) + b"\n")
     sys.exit(1)
 
 

@@ -4,7 +4,7 @@
 A signal may come just before its run begins, and is lost then: who wants to stop a run repeats it until
 the run is done. The other way round, an interrupt that comes too late never hits the next run.
 
-What must not stop half-way (a line on the control socket) is done inside `with interrupts.held():`; an
+What must not stop half-way (a line to siltd) is done inside `with interrupts.held():`; an
 interrupt that comes meanwhile is raised at its end.
 """
 import os

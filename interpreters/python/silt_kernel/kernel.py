@@ -236,8 +236,8 @@ def drop_variables():
     gc.collect()
 
 
-def serve(control_fd):
-    control = Control(control_fd)
+def serve():
+    control = Control()
     control.interrupts.install()
     signal(SIGPIPE, SIG_IGN)
     kernel = Kernel(zygote.ready, control)

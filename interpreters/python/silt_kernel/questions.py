@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""input() and getpass(): asked over the control socket, answered by the user of the API, or EOFError."""
+"""input() and getpass(): asked by a line, answered by the user of the API, or EOFError."""
 import builtins
 import getpass
 import sys

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control socket: one JSON object (UTF-8, no raw newline) per line in both directions.
+"""The talk with siltd: one JSON object (UTF-8, no raw newline) per line, requests by one pipe and lines by another.
 
-Only the process that opened it speaks: a child that user code forked loses the descriptor at once.
+Only the process that opened them speaks: a child that user code forked loses the descriptors at once.
 """
 import fcntl
 import json
 import os
 import select
 import threading
-from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket  # without the enums of the module above it
 
 from .interrupts import Interrupts
 from .plain import plain
 
+REQUESTS_FD = 3
+LINES_FD = 4
 READ_SIZE = 1 << 16
 # Out of the way of programs that close "all" descriptors, or expect the next file to be 3.
 HIGH_FD = 200
 # As they are now: user code may put others into the module, with other ways to be called.
+read, write, close = os.read, os.write, os.close
 to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 from_json = json.loads
 
@@ -50,10 +52,9 @@ def move_high(fd):
 
 
 class Control:
-    def __init__(self, fd):
-        self.fd = move_high(fd)
-        self.socket = socket(AF_UNIX, SOCK_STREAM, 0, self.fd)
-        self.socket.setblocking(True)
+    def __init__(self):
+        self.fd = move_high(REQUESTS_FD)
+        self.lines = move_high(LINES_FD)
         self.owner = os.getpid()
         self.interrupts = Interrupts()
         self.lock = threading.Lock()
@@ -65,10 +66,11 @@ class Control:
         """In a child that user code forked."""
         self.lock = threading.Lock()
         self.owner = None
-        try:
-            self.socket.close()
-        except OSError:
-            pass
+        for fd in self.fd, self.lines:
+            try:
+                close(fd)
+            except OSError:
+                pass
 
     @property
     def ours(self):
@@ -82,9 +84,17 @@ class Control:
             if not self.ours:
                 return
             try:
-                self.socket.sendall(line + b"\n")
+                self._write(memoryview(line + b"\n"))
             except OSError:
-                os._exit(1)  # nobody listens any more: silt-init is gone, or the cell closed our descriptor
+                os._exit(1)  # nobody listens any more: siltd is gone, or the cell closed our descriptor
+
+    def _write(self, rest):
+        """All of it, also when the cell made our end non-blocking."""
+        while rest:
+            try:
+                rest = rest[write(self.lines, rest):]
+            except BlockingIOError:
+                select.select([], [self.lines], [])
 
     def receive(self):
         """The next message, or None at the end."""
@@ -120,10 +130,11 @@ class Control:
             return False
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
-        poll.poll(timeout)
+        if not poll.poll(timeout):
+            return True
         with self.interrupts.held():
             try:
-                data = self.socket.recv(READ_SIZE, MSG_DONTWAIT)
+                data = read(self.fd, READ_SIZE)
             except BlockingIOError:
                 return True
             except OSError:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel process as silt-init has it: two pipes that are emptied before a line on the control socket is looked at.
+// A kernel process as siltd has it: two pipes of output that are emptied before a line is looked at.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, readSync, realpathSync, rmSync } from 'node:fs';
@@ -49,15 +49,16 @@ export class Kernel {
 		this.temporary = realpathSync(mkdtempSync(join(tmpdir(), 'silt-kernel-')));
 		this.pipes = { stdout: pipe(this.temporary, '.out'), stderr: pipe(this.temporary, '.err') };
 		this.child = spawn(process.execPath, ['--no-force-async-hooks-checks', ...flags, join(folder, 'kernel.cjs'), ...args], {
-			stdio: ['ignore', this.pipes.stdout.writer, this.pipes.stderr.writer, 'pipe'],
+			stdio: ['ignore', this.pipes.stdout.writer, this.pipes.stderr.writer, 'pipe', 'pipe'],
 			env: { PATH: process.env.PATH, HOME: this.temporary },
 			detached: true,
 		});
 		closeSync(this.pipes.stdout.writer);
 		closeSync(this.pipes.stderr.writer);
 		this.ended = new Promise(resolve => this.child.on('exit', (code, signal) => resolve(signal ?? code)));
-		this.control = this.child.stdio[3];
+		[, , , this.control, this.lines] = this.child.stdio;
 		this.control.on('error', () => undefined);
+		this.lines.on('error', () => undefined);
 		this.#listen();
 		this.pump = setInterval(() => this.#drain(), PUMP_MS);
 	}
@@ -89,8 +90,8 @@ export class Kernel {
 
 	#listen() {
 		let rest = '';
-		this.control.setEncoding('utf8');
-		this.control.on('data', data => {
+		this.lines.setEncoding('utf8');
+		this.lines.on('data', data => {
 			rest += data;
 			const lines = rest.split('\n');
 			rest = lines.pop();
@@ -154,6 +155,7 @@ export class Kernel {
 		clearTimeout(timer);
 		clearInterval(this.pump);
 		this.control.destroy();
+		this.lines.destroy();
 		for (const each of Object.values(this.pipes))
 			each.close();
 		rmSync(this.temporary, { recursive: true, force: true });

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real kernel, driven as silt-init drives it: raw pipes, a control socket, a deadline on every wait."""
+"""A real kernel, driven as siltd drives it: raw pipes, a deadline on every wait."""
+import fcntl
 import json
 import os
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,8 +17,8 @@ PIPE_BYTES = 1 << 20  # the most that a pipe can be made to hold
 READ_BYTES = 1 << 16
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/root"), "LANG": "C.UTF-8"}
 
-# Puts the control socket where a kernel expects it, then becomes the kernel.
-COLD = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.closerange(4, 64); os.execv(sys.executable, [sys.executable, '-I', sys.argv[2]])"
+# Puts requests and lines where a kernel expects them, then becomes the kernel.
+COLD = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[3]), 4); os.closerange(5, 128); os.execv(sys.executable, [sys.executable, '-I', sys.argv[2]])"
 
 # What a zygote does, without namespaces: prepare once, fork, serve in the child.
 WARM = """
@@ -31,9 +31,11 @@ if len(os.listdir('/proc/self/task')) != 1:
 child = os.fork()
 if child == 0:
     os.dup2(int(sys.argv[1]), 3)
-    os.closerange(4, 64)
-    silt_kernel.serve(3)
+    os.dup2(int(sys.argv[3]), 4)
+    os.closerange(5, 128)
+    silt_kernel.serve()
 os.close(int(sys.argv[1]))
+os.close(int(sys.argv[3]))
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xff)
 """
 
@@ -83,23 +85,31 @@ class Run:
         return self.main["text"] if self.main else None
 
 
+def high_pipe():
+    """Out of the way of the numbers that a kernel's descriptors get."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 64) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high
+
+
 class Context:
     def __init__(self, warm=False, init=None, cold_program=COLD, python=None):
-        ours, theirs = socket.socketpair()
-        out, err = os.pipe(), os.pipe()
+        requests, lines, out, err = (high_pipe() for _ in range(4))
         program = WARM if warm else cold_program
         self.process = subprocess.Popen(
-            [python or sys.executable, "-I", "-c", program, str(theirs.fileno()), KERNEL], pass_fds=[theirs.fileno()],
+            [python or sys.executable, "-I", "-c", program, str(requests[0]), KERNEL, str(lines[1])], pass_fds=[requests[0], lines[1]],
             stdin=subprocess.DEVNULL, stdout=out[1], stderr=err[1], env=ENVIRONMENT, start_new_session=True)
-        theirs.close()
-        os.close(out[1])
-        os.close(err[1])
-        self.control = ours
+        for theirs in requests[0], lines[1], out[1], err[1]:
+            os.close(theirs)
+        self.requests = open(requests[1], "wb", buffering=0)
+        self.lines = lines[0]
         self.pipes = {"stdout": out[0], "stderr": err[0]}
         self.buffer = b""
         self.next_id = 0
         self.selector = selectors.DefaultSelector()
-        self.selector.register(ours, selectors.EVENT_READ, "control")
+        self.selector.register(self.lines, selectors.EVENT_READ, "lines")
         for name, fd in self.pipes.items():
             os.set_blocking(fd, False)
             self.selector.register(fd, selectors.EVENT_READ, name)
@@ -107,8 +117,8 @@ class Context:
 
     def close(self):
         self.selector.close()
-        self.control.close()
-        for fd in self.pipes.values():
+        self.requests.close()
+        for fd in self.lines, *self.pipes.values():
             os.close(fd)
         try:
             self.process.wait(DEADLINE_S)
@@ -118,7 +128,9 @@ class Context:
             raise
 
     def send(self, message):
-        self.control.sendall(json.dumps(message).encode() + b"\n")
+        rest = memoryview(json.dumps(message).encode() + b"\n")
+        while rest:
+            rest = rest[self.requests.write(rest):]
 
     def start(self, code):
         self.next_id += 1
@@ -158,8 +170,8 @@ class Context:
             ready = {key.data for key, _ in self.selector.select(max(0, left))}
             if not ready:
                 raise AssertionError("nothing came before the deadline")
-            if "control" in ready:
-                self._read_control()
+            if "lines" in ready:
+                self._read_lines()
         for name in self.pipes:
             yield from self._read_pipe(name)
         if b"\n" in self.buffer:
@@ -167,10 +179,10 @@ class Context:
             message = json.loads(line.decode("utf-8"), parse_constant=refuse_constant)
             yield message["t"], message
 
-    def _read_control(self):
-        data = self.control.recv(1 << 20)
+    def _read_lines(self):
+        data = os.read(self.lines, 1 << 20)
         if not data:
-            self.selector.unregister(self.control)
+            self.selector.unregister(self.lines)
             self.buffer += b'{"t":"eof"}\n'
         self.buffer += data
 

@@ -125,14 +125,14 @@ class Ends(unittest.TestCase):
                 self.assertEqual(file.read(), "all")
             os.unlink(name)
 
-    def test_quit_and_the_end_of_the_socket_end_the_kernel(self):
+    def test_quit_and_the_end_of_requests_end_the_kernel(self):
         context = self.context()
         context.run("import atexit; atexit.register(print, 'bye')")
         context.send({"t": "quit"})
         self.assertEqual(context.until(lambda name, _: name == "eof").stdout, "bye\n")
         self.assertEqual(context.process.wait(60), 0)
         context = self.context()
-        context.control.shutdown(1)
+        context.requests.close()
         self.assertEqual(context.process.wait(60), 0)
 
     def test_crashes_end_the_process(self):

@@ -12,7 +12,7 @@ import unittest
 
 from harness import DEADLINE_S, ENVIRONMENT, KERNEL, Context
 
-# Forks a child for every socket that it is sent, as often as it is asked to.
+# Forks a child for every pair of pipes that it is sent, as often as it is asked to.
 SERVER = """
 import os, socket, sys
 sys.path.insert(0, os.path.dirname(sys.argv[2]))
@@ -21,14 +21,17 @@ silt_kernel.prepare(warm=True)
 asked = socket.socket(fileno=int(sys.argv[1]))
 asked.send(str(len(os.listdir('/proc/self/task'))).encode())
 while True:
-    data, fds, _, _ = socket.recv_fds(asked, 16, 1)
+    data, fds, _, _ = socket.recv_fds(asked, 16, 2)
     if not data:
         os._exit(0)
     if os.fork() == 0:
-        os.dup2(fds[0], 3)
-        os.closerange(4, 64)
-        silt_kernel.serve(3)
-    os.close(fds[0])
+        high = [os.dup2(fd, 64 + i) for i, fd in enumerate(fds)]
+        os.dup2(high[0], 3)
+        os.dup2(high[1], 4)
+        os.closerange(5, 80)
+        silt_kernel.serve()
+    for fd in fds:
+        os.close(fd)
 """
 
 
@@ -36,16 +39,17 @@ class Child:
     """A context without its pipes: their bytes do not matter here."""
 
     def __init__(self, zygote, **init):
-        self.socket, theirs = socket.socketpair()
-        self.socket.settimeout(DEADLINE_S)
-        socket.send_fds(zygote, [b"fork"], [theirs.fileno()])
-        theirs.close()
-        self.file = self.socket.makefile("rb")
+        requests, lines = os.pipe(), os.pipe()
+        socket.send_fds(zygote, [b"fork"], [requests[0], lines[1]])
+        os.close(requests[0])
+        os.close(lines[1])
+        self.requests, self.file = open(requests[1], "wb"), open(lines[0], "rb")
         self.send({"t": "init", "cwd": "/tmp", "env": ENVIRONMENT, "language": "python", **init})
         self.answer = self.receive()
 
     def send(self, message):
-        self.socket.sendall(json.dumps(message).encode() + b"\n")
+        self.requests.write(json.dumps(message).encode() + b"\n")
+        self.requests.flush()
 
     def receive(self):
         return json.loads(self.file.readline() or b'{"t": "eof"}')
@@ -62,7 +66,7 @@ class Child:
 
     def close(self):
         self.file.close()
-        self.socket.close()
+        self.requests.close()
 
 
 class Zygote(unittest.TestCase):
@@ -137,7 +141,7 @@ class Zygote(unittest.TestCase):
 
     def test_children_keep_no_foreign_descriptor(self):
         listed = self.child().text("import os; sorted(os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if int(n) > 2 and os.path.exists(f'/proc/self/fd/{n}'))")
-        self.assertEqual(listed.count("socket:"), 1, listed)
+        self.assertEqual((listed.count("pipe:"), listed.count("socket:")), (2, 0), listed)
 
     def make_folder(self, files):
         folder = tempfile.mkdtemp()
@@ -229,7 +233,8 @@ sys.meta_path.insert(0, Hidden)
 sys.path.insert(0, {folder!r})
 import os
 os.dup2(int(sys.argv[1]), 3)
-os.closerange(4, 64)
+os.dup2(int(sys.argv[3]), 4)
+os.closerange(5, 128)
 """
 
 
@@ -244,7 +249,7 @@ class Lacking(unittest.TestCase):
 
     def test_without_numpy_pandas_and_matplotlib(self):
         for warm in (False, True):
-            start = f"import silt_kernel\nsilt_kernel.prepare(warm={warm})\nsilt_kernel.serve(3)"
+            start = f"import silt_kernel\nsilt_kernel.prepare(warm={warm})\nsilt_kernel.serve()"
             context, _ = self.without(["numpy", "pandas", "matplotlib", "PIL"], start)
             self.assertEqual(context.run("{'a': 1}").main["json"], {"a": 1})
             self.assertEqual(context.run("import pandas").error["ename"], "ModuleNotFoundError")

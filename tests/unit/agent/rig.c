@@ -628,7 +628,7 @@ static void send_exec(struct rig *r, const struct rig_exec *x, char *body, size_
         p.fds[p.nfds++] = x->log;
     if ((x->flags & SILT_START_SECRET) != 0)
         p.fds[p.nfds++] = x->secret;
-    for (int i = 0; i < 2 && (x->flags & SILT_START_PIPES) != 0; i++)
+    for (int i = 0; i < 3 && (x->flags & SILT_START_PIPES) != 0; i++)
         p.fds[p.nfds++] = x->pipes[i];
     send_all(r, &p);
 }

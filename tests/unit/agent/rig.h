@@ -40,7 +40,7 @@ struct rig_exec {
     const char *args[8]; /* with SILT_START_ARGV: the command, up to NULL */
     uint32_t flags;      /* SILT_START_… */
     int log, secret;     /* borrowed: for the flags of that name */
-    int pipes[2];        /* borrowed: with SILT_START_PIPES */
+    int pipes[3];        /* borrowed: with SILT_START_PIPES */
 
     bool started, ended, failed;
     int32_t pid;

@@ -317,16 +317,16 @@ static void read_all(int fd, char *text, size_t size)
 TEST(program_writes_into_pipes_that_siltd_made)
 {
     RIG();
-    int out[2], err[2];
+    int out[2], err[2], lines[2];
     char text[64];
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(err, O_CLOEXEC), 0);
-    struct rig_exec x = program("sh", "-c", "echo out; echo err >&2; exit 3");
+    assert_int_equal(pipe2(out, O_CLOEXEC) + pipe2(err, O_CLOEXEC) + pipe2(lines, O_CLOEXEC), 0);
+    struct rig_exec x = program("sh", "-c", "echo out; echo err >&2; echo line >&4; exit 3");
     x.flags |= SILT_START_PIPES;
     x.pipes[0] = out[1];
     x.pipes[1] = err[1];
+    x.pipes[2] = lines[1];
     rig_send(r, &x);
-    assert_int_equal(close(out[1]) + close(err[1]), 0);
+    assert_int_equal(close(out[1]) + close(err[1]) + close(lines[1]), 0);
     rig_until_ended(r, &x);
     assert_int_equal(x.end.code, 3);
     assert_int_equal(x.out_len + x.err_len, 0);
@@ -334,7 +334,9 @@ TEST(program_writes_into_pipes_that_siltd_made)
     assert_string_equal(text, "out\n");
     read_all(err[0], text, sizeof(text));
     assert_string_equal(text, "err\n");
-    assert_int_equal(close(out[0]) + close(err[0]), 0);
+    read_all(lines[0], text, sizeof(text));
+    assert_string_equal(text, "line\n");
+    assert_int_equal(close(out[0]) + close(err[0]) + close(lines[0]), 0);
     rig_free(&x);
     rig_stop(r);
 }
@@ -342,9 +344,13 @@ TEST(program_writes_into_pipes_that_siltd_made)
 TEST(pipes_are_for_a_command_without_session_and_log)
 {
     RIG();
-    struct rig_exec x = plain("true");
-    x.flags = SILT_START_PIPES | SILT_START_LOG;
-    x.log = x.pipes[0] = x.pipes[1] = STDERR_FILENO;
+    struct rig_exec x = program("true", NULL, NULL);
+    x.flags |= SILT_START_PIPES | SILT_START_LOG;
+    x.log = x.pipes[0] = x.pipes[1] = x.pipes[2] = STDERR_FILENO;
+    check_fails(r, &x, SILT_PROTOCOL, "flags");
+    x = plain("true");
+    x.flags = SILT_START_PIPES;
+    x.pipes[0] = x.pipes[1] = x.pipes[2] = STDERR_FILENO;
     check_fails(r, &x, SILT_PROTOCOL, "flags");
     rig_stop(r);
 }

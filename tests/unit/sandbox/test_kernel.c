@@ -8,8 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 
 enum { DEADLINE_MS = 60000, HEARD_MAX = 4096 };
 
@@ -104,6 +105,7 @@ static void begin(void)
     silt_kernel_init(&rig.kernel);
     assert_int_equal(silt_kernel_open(&rig.kernel, rig.theirs, &e), 0);
     silt_kernel_listen(&rig.kernel, true);
+    (void)signal(SIGPIPE, SIG_IGN); /* as siltd does */
 }
 
 static void end(void)
@@ -147,9 +149,9 @@ TEST(output_that_was_written_before_a_line_is_told_before_it)
     begin();
     put(SILT_KERNEL_OUT, "a");
     put(SILT_KERNEL_ERR, "b");
-    put(SILT_KERNEL_CONTROL, "{}\n");
+    put(SILT_KERNEL_LINES, "{}\n");
     assert_heard("1:a 2:b 1={} ");
-    put(SILT_KERNEL_CONTROL, "[]\n");
+    put(SILT_KERNEL_LINES, "[]\n");
     put(SILT_KERNEL_OUT, "c");
     settle();
     assert_non_null(strstr(rig.heard, "2=[] "));
@@ -167,7 +169,7 @@ TEST(all_that_a_pipe_holds_is_told_before_the_line_after_it)
     memset(many, 'x', sizeof(many));
     assert_int_equal(write(rig.theirs[SILT_KERNEL_OUT], many, sizeof(many)), sizeof(many));
     rig.stop_at_line = true;
-    put(SILT_KERNEL_CONTROL, "{}\n");
+    put(SILT_KERNEL_LINES, "{}\n");
     settle();
     assert_int_equal(rig.bytes[SILT_KERNEL_OUT], sizeof(many));
     assert_int_equal(rig.line_count, 1);
@@ -177,16 +179,16 @@ TEST(all_that_a_pipe_holds_is_told_before_the_line_after_it)
 TEST(lines_come_in_pieces_and_several_at_once)
 {
     begin();
-    put(SILT_KERNEL_CONTROL, "{\"a");
+    put(SILT_KERNEL_LINES, "{\"a");
     settle();
     assert_int_equal(rig.kernel.line.len, 3);
-    put(SILT_KERNEL_CONTROL, "\":");
+    put(SILT_KERNEL_LINES, "\":");
     settle();
     assert_int_equal(rig.kernel.line.len, 5);
-    put(SILT_KERNEL_CONTROL, "1}\n[1]\n\n[2]\n[");
+    put(SILT_KERNEL_LINES, "1}\n[1]\n\n[2]\n[");
     assert_heard("1={\"a\":1} 2=[1] 3= 4=[2] ");
     assert_int_equal(rig.kernel.line.len, 1);
-    put(SILT_KERNEL_CONTROL, "]\n");
+    put(SILT_KERNEL_LINES, "]\n");
     assert_heard("5=[] ");
     assert_int_equal(rig.kernel.line.len, 0);
     assert_int_equal(rig.loop.timers, 0);
@@ -216,8 +218,8 @@ TEST(a_long_line_is_told_whole)
     begin();
     rig.quiet = true;
     size_t len = SILT_KERNEL_LINE_MAX;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, len), len);
-    put(SILT_KERNEL_CONTROL, "\n");
+    assert_int_equal(flood(SILT_KERNEL_LINES, len), len);
+    put(SILT_KERNEL_LINES, "\n");
     settle();
     assert_int_equal(rig.line_count, 1);
     assert_int_equal(rig.longest, len);
@@ -229,13 +231,13 @@ TEST(nothing_is_told_while_the_owner_has_a_long_line_and_nothing_is_lost)
 {
     begin();
     rig.dwell = true;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LONG + 1), SILT_KERNEL_LONG + 1);
-    put(SILT_KERNEL_CONTROL, "\n[1]\n[2]\n[3");
+    assert_int_equal(flood(SILT_KERNEL_LINES, SILT_KERNEL_LONG + 1), SILT_KERNEL_LONG + 1);
+    put(SILT_KERNEL_LINES, "\n[1]\n[2]\n[3");
     settle();
     assert_non_null(rig.long_line.data);
     assert_int_equal(rig.long_line.len, SILT_KERNEL_LONG + 1);
     put(SILT_KERNEL_OUT, "after");
-    put(SILT_KERNEL_CONTROL, "]\n");
+    put(SILT_KERNEL_LINES, "]\n");
     assert_heard("");
     assert_int_equal(rig.lanes.taken, 0); /* it was the owner's to take */
     assert_int_equal(rig.loop.timers, 0); /* and the time is not the kernel's */
@@ -250,8 +252,8 @@ TEST(last_words_wait_until_a_long_line_was_dealt_with)
 {
     begin();
     rig.dwell = true;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LONG * 2), SILT_KERNEL_LONG * 2);
-    put(SILT_KERNEL_CONTROL, "\n[1]\n");
+    assert_int_equal(flood(SILT_KERNEL_LINES, SILT_KERNEL_LONG * 2), SILT_KERNEL_LONG * 2);
+    put(SILT_KERNEL_LINES, "\n[1]\n");
     put(SILT_KERNEL_OUT, "a");
     settle();
     assert_non_null(rig.long_line.data);
@@ -274,8 +276,8 @@ TEST(who_closes_while_a_long_line_is_dealt_with_hears_nothing_more)
 {
     begin();
     rig.dwell = true;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LONG * 2), SILT_KERNEL_LONG * 2);
-    put(SILT_KERNEL_CONTROL, "\n[1]\n");
+    assert_int_equal(flood(SILT_KERNEL_LINES, SILT_KERNEL_LONG * 2), SILT_KERNEL_LONG * 2);
+    put(SILT_KERNEL_LINES, "\n[1]\n");
     settle();
     assert_non_null(rig.long_line.data);
     silt_kernel_close(&rig.kernel);
@@ -287,7 +289,7 @@ TEST(who_closes_while_a_long_line_is_dealt_with_hears_nothing_more)
 TEST(a_line_that_is_too_long_ends_the_talk_once)
 {
     begin();
-    size_t sent = flood(SILT_KERNEL_CONTROL, (size_t)SILT_KERNEL_LINE_MAX * 2);
+    size_t sent = flood(SILT_KERNEL_LINES, (size_t)SILT_KERNEL_LINE_MAX * 2);
     assert_in_range(sent, SILT_KERNEL_LINE_MAX, SILT_KERNEL_LINE_MAX + (2 << 20));
     assert_heard("1 closed: a line without an end ");
     assert_int_equal(rig.line_count, 0);
@@ -299,9 +301,9 @@ TEST(the_last_piece_can_make_a_line_too_long)
 {
     begin();
     rig.quiet = true;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, SILT_KERNEL_LINE_MAX), SILT_KERNEL_LINE_MAX);
+    assert_int_equal(flood(SILT_KERNEL_LINES, SILT_KERNEL_LINE_MAX), SILT_KERNEL_LINE_MAX);
     settle();
-    put(SILT_KERNEL_CONTROL, "x\n{}\n");
+    put(SILT_KERNEL_LINES, "x\n{}\n");
     settle();
     assert_int_equal(rig.closed, 1);
     assert_int_equal(rig.line_count, 0);
@@ -319,10 +321,10 @@ TEST(a_long_line_waits_for_a_lane_and_is_told_when_there_is_one)
         theirs[i] = (struct silt_lane){.all = &rig.lanes, .user = &other};
         assert_true(silt_lane_enter(&theirs[i]));
     }
-    put(SILT_KERNEL_CONTROL, "{}\n"); /* short ones need none */
+    put(SILT_KERNEL_LINES, "{}\n"); /* short ones need none */
     settle();
     assert_int_equal(rig.line_count, 1);
-    size_t sent = flood(SILT_KERNEL_CONTROL, 8 << 20);
+    size_t sent = flood(SILT_KERNEL_LINES, 8 << 20);
     assert_in_range(sent, SILT_KERNEL_SHORT, 2 << 20); /* what it and the socket hold */
     assert_int_equal(rig.kernel.lane.state, SILT_LANE_WAITING);
     assert_int_equal(rig.loop.timers, 0); /* the wait is not its fault */
@@ -330,7 +332,7 @@ TEST(a_long_line_waits_for_a_lane_and_is_told_when_there_is_one)
     assert_int_equal(rig.kernel.lane.state, SILT_LANE_IN);
     assert_int_equal(rig.loop.timers, 1);
     settle();
-    put(SILT_KERNEL_CONTROL, "\n");
+    put(SILT_KERNEL_LINES, "\n");
     settle();
     assert_int_equal(rig.line_count, 2);
     assert_int_equal(rig.longest, sent);
@@ -345,16 +347,16 @@ TEST(a_long_line_is_read_to_its_end_also_when_nobody_listens)
     begin();
     rig.quiet = true;
     size_t len = SILT_KERNEL_SHORT * 2;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, len), len);
+    assert_int_equal(flood(SILT_KERNEL_LINES, len), len);
     settle();
     assert_int_equal(rig.kernel.lane.state, SILT_LANE_IN);
     silt_kernel_listen(&rig.kernel, false);
     assert_int_equal(rig.loop.timers, 1); /* its lane is not for ever */
     put(SILT_KERNEL_OUT, "kept");
-    put(SILT_KERNEL_CONTROL, "\n");
+    put(SILT_KERNEL_LINES, "\n");
     settle();
     assert_int_equal(rig.line_count, 1);
-    put(SILT_KERNEL_CONTROL, "{}\n");
+    put(SILT_KERNEL_LINES, "{}\n");
     settle();
     assert_int_equal(rig.line_count, 1);
     assert_int_equal(rig.bytes[SILT_KERNEL_OUT], 0);
@@ -366,7 +368,7 @@ TEST(an_end_gives_the_lane_back)
 {
     begin();
     size_t len = SILT_KERNEL_SHORT * 2;
-    assert_int_equal(flood(SILT_KERNEL_CONTROL, len), len);
+    assert_int_equal(flood(SILT_KERNEL_LINES, len), len);
     settle();
     assert_int_equal(rig.lanes.taken, 1);
     silt_kernel_refuse(&rig.kernel, "it lies");
@@ -385,16 +387,16 @@ static void lose_patience(void)
 TEST(a_line_that_never_ends_ends_the_talk)
 {
     begin();
-    put(SILT_KERNEL_CONTROL, "{");
+    put(SILT_KERNEL_LINES, "{");
     settle();
     assert_in_range(rig.kernel.patience.at_ms, silt_clock_ms() + 1, silt_clock_ms() + SILT_KERNEL_LINE_MS);
     int64_t first = rig.kernel.patience.at_ms;
-    put(SILT_KERNEL_CONTROL, "x");
+    put(SILT_KERNEL_LINES, "x");
     settle();
     assert_int_equal(rig.kernel.patience.at_ms, first); /* a byte now and then buys no time */
     lose_patience();
     assert_heard("1 closed: a line that does not end ");
-    put(SILT_KERNEL_CONTROL, "}\n");
+    put(SILT_KERNEL_LINES, "}\n");
     assert_heard("");
     end();
 }
@@ -402,10 +404,10 @@ TEST(a_line_that_never_ends_ends_the_talk)
 TEST(time_runs_only_while_the_rest_of_a_line_is_read)
 {
     begin();
-    put(SILT_KERNEL_CONTROL, "{");
+    put(SILT_KERNEL_LINES, "{");
     settle();
     rig.full = true;
-    put(SILT_KERNEL_CONTROL, "\"");
+    put(SILT_KERNEL_LINES, "\"");
     settle();
     assert_true(rig.kernel.held);
     assert_int_equal(rig.loop.timers, 0);
@@ -417,7 +419,7 @@ TEST(time_runs_only_while_the_rest_of_a_line_is_read)
     assert_int_equal(rig.loop.timers, 0);
     silt_kernel_listen(&rig.kernel, true);
     assert_int_equal(rig.loop.timers, 1);
-    put(SILT_KERNEL_CONTROL, "a\":1}\n");
+    put(SILT_KERNEL_LINES, "a\":1}\n");
     assert_heard("1={\"a\":1} ");
     assert_int_equal(rig.loop.timers, 0);
     end();
@@ -428,7 +430,7 @@ TEST(who_has_enough_gets_nothing_until_they_resume)
     begin();
     rig.full = true;
     put(SILT_KERNEL_OUT, "a");
-    put(SILT_KERNEL_CONTROL, "{}\n");
+    put(SILT_KERNEL_LINES, "{}\n");
     assert_heard("");
     silt_kernel_resume(&rig.kernel); /* still full */
     assert_heard("");
@@ -457,7 +459,7 @@ TEST(without_listening_everything_stays_where_it_is)
     begin();
     silt_kernel_listen(&rig.kernel, false);
     put(SILT_KERNEL_ERR, "a");
-    put(SILT_KERNEL_CONTROL, "{}\n");
+    put(SILT_KERNEL_LINES, "{}\n");
     assert_heard("");
     silt_kernel_listen(&rig.kernel, true);
     assert_heard("2:a 1={} ");
@@ -468,10 +470,10 @@ TEST(lines_of_one_piece_are_told_also_when_the_first_was_waited_for)
 {
     begin();
     rig.stop_at_line = true;
-    put(SILT_KERNEL_CONTROL, "[1]\n[2]\n[");
+    put(SILT_KERNEL_LINES, "[1]\n[2]\n[");
     assert_heard("1=[1] 2=[2] ");
     assert_int_equal(rig.loop.timers, 0); /* the rest is waited for when somebody listens */
-    put(SILT_KERNEL_CONTROL, "3]\n");
+    put(SILT_KERNEL_LINES, "3]\n");
     assert_heard("");
     silt_kernel_listen(&rig.kernel, true);
     assert_heard("3=[3] ");
@@ -482,9 +484,9 @@ TEST(nothing_is_heard_after_a_line_that_was_refused)
 {
     begin();
     rig.refuse_line = true;
-    put(SILT_KERNEL_CONTROL, "[1]\n[2]\n");
+    put(SILT_KERNEL_LINES, "[1]\n[2]\n");
     assert_heard("1=[1] 1 closed: it lies ");
-    put(SILT_KERNEL_CONTROL, "[3]\n");
+    put(SILT_KERNEL_LINES, "[3]\n");
     put(SILT_KERNEL_OUT, "a");
     assert_heard("");
     silt_kernel_finish(&rig.kernel);
@@ -492,12 +494,12 @@ TEST(nothing_is_heard_after_a_line_that_was_refused)
     end();
 }
 
-TEST(the_end_of_the_socket_is_told_once_also_in_the_middle_of_a_line)
+TEST(the_end_of_the_lines_is_told_once_also_in_the_middle_of_a_line)
 {
     begin();
     put(SILT_KERNEL_OUT, "last words");
-    put(SILT_KERNEL_CONTROL, "[1]\n{\"half");
-    silt_close_fd(&rig.theirs[SILT_KERNEL_CONTROL]);
+    put(SILT_KERNEL_LINES, "[1]\n{\"half");
+    silt_close_fd(&rig.theirs[SILT_KERNEL_LINES]);
     assert_heard("1:last words 1=[1] 1 closed: itself ");
     assert_int_equal(rig.loop.timers, 0);
     silt_kernel_finish(&rig.kernel);
@@ -510,7 +512,7 @@ TEST(closed_output_is_no_end_and_keeps_nobody_busy)
     begin();
     silt_close_fd(&rig.theirs[SILT_KERNEL_OUT]);
     silt_close_fd(&rig.theirs[SILT_KERNEL_ERR]);
-    put(SILT_KERNEL_CONTROL, "{}\n");
+    put(SILT_KERNEL_LINES, "{}\n");
     assert_heard("1={} ");
     uint64_t before = rig.loop.turns;
     assert_int_equal(silt_loop_turn(&rig.loop, 20, &e), 0);
@@ -527,7 +529,7 @@ TEST(a_dead_process_has_left_what_it_had_said)
     rig.full = true; /* nobody is asked any more */
     put(SILT_KERNEL_OUT, "a");
     put(SILT_KERNEL_ERR, "b");
-    put(SILT_KERNEL_CONTROL, "[1]\n[2]\n");
+    put(SILT_KERNEL_LINES, "[1]\n[2]\n");
     for (int i = 0; i < SILT_KERNEL_FDS; i++)
         silt_close_fd(&rig.theirs[i]);
     silt_kernel_finish(&rig.kernel);
@@ -550,7 +552,7 @@ TEST(a_writer_that_outlives_its_process_does_not_hold_us)
     end();
 }
 
-/* Who has the socket of a process that is gone, and talks and talks. */
+/* Who has the pipe of a process that is gone, and talks and talks. */
 TEST(a_talker_that_outlives_its_process_does_not_put_off_its_end)
 {
     static char text[300 << 10];
@@ -558,11 +560,11 @@ TEST(a_talker_that_outlives_its_process_does_not_put_off_its_end)
     rig.quiet = true;
     memset(text, 'x', sizeof(text));
     text[sizeof(text) - 1] = '\n';
-    assert_int_equal(fcntl(rig.theirs[SILT_KERNEL_CONTROL], F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(fcntl(rig.theirs[SILT_KERNEL_LINES], F_SETFL, O_NONBLOCK), 0);
     silt_kernel_listen(&rig.kernel, false);
     for (int i = 0; i < 100 && rig.finished == 0; i++) {
         for (int n = 0; n < 8; n++)
-            (void)!write(rig.theirs[SILT_KERNEL_CONTROL], text, sizeof(text));
+            (void)!write(rig.theirs[SILT_KERNEL_LINES], text, sizeof(text));
         if (i == 0)
             silt_kernel_finish(&rig.kernel);
         else if (rig.long_line.data != NULL)
@@ -590,8 +592,9 @@ static size_t take_all(char byte)
 {
     static char some[64 << 10];
     size_t all = 0;
+    assert_int_equal(fcntl(rig.theirs[SILT_KERNEL_REQUESTS], F_SETFL, O_NONBLOCK), 0);
     for (int idle = 0; idle < 3;) {
-        ssize_t n = recv(rig.theirs[SILT_KERNEL_CONTROL], some, sizeof(some), MSG_DONTWAIT);
+        ssize_t n = read(rig.theirs[SILT_KERNEL_REQUESTS], some, sizeof(some));
         for (ssize_t i = 0; byte != 0 && i < n; i++)
             if (some[i] != byte)
                 fail_msg("byte %zu is another one", all + (size_t)i);
@@ -623,8 +626,7 @@ TEST(a_short_line_that_waits_leaves_room_for_a_long_one)
     send_bytes(1 << 20, 'a');
     size_t taken = take_all('a');
     assert_int_equal(taken, 1 << 20);
-    int small = 4096;
-    assert_int_equal(setsockopt(rig.kernel.ends[SILT_KERNEL_CONTROL].watch.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+    assert_int_equal(fcntl(rig.theirs[SILT_KERNEL_REQUESTS], F_SETPIPE_SZ, 4096), 4096);
     silt_buf_init(&ping, 64 << 10);
     char *at = silt_buf_room(&ping, 64 << 10);
     memset(at, 'a', 64 << 10);
@@ -650,10 +652,11 @@ TEST(a_peer_that_does_not_read_ends_the_talk_once)
 TEST(what_is_sent_to_a_closed_peer_is_dropped)
 {
     begin();
-    silt_close_fd(&rig.theirs[SILT_KERNEL_CONTROL]);
+    silt_close_fd(&rig.theirs[SILT_KERNEL_REQUESTS]);
     send_bytes(1 << 20, 'a');
     assert_int_equal(rig.kernel.unsent.len, 0);
-    assert_heard("1 closed: itself ");
+    put(SILT_KERNEL_LINES, "[1]\n"); /* what it still has to say is heard */
+    assert_heard("1=[1] ");
     send_bytes(1 << 20, 'a');
     assert_heard("");
     end();
@@ -662,7 +665,7 @@ TEST(what_is_sent_to_a_closed_peer_is_dropped)
 TEST(a_closed_kernel_can_be_opened_again)
 {
     begin();
-    put(SILT_KERNEL_CONTROL, "{");
+    put(SILT_KERNEL_LINES, "{");
     settle();
     silt_kernel_close(&rig.kernel);
     assert_int_equal(rig.kernel.line.len, 0);
@@ -671,7 +674,48 @@ TEST(a_closed_kernel_can_be_opened_again)
     silt_kernel_init(&rig.kernel);
     assert_int_equal(silt_kernel_open(&rig.kernel, rig.theirs, &e), 0);
     silt_kernel_listen(&rig.kernel, true);
-    put(SILT_KERNEL_CONTROL, "[]\n");
+    put(SILT_KERNEL_LINES, "[]\n");
     assert_heard("1=[] ");
+    end();
+}
+
+/* Its ends are the guest's, with all that can be done to them. */
+TEST(all_ends_are_pipes_and_ours_never_wait_whatever_is_done_to_theirs)
+{
+    struct stat st;
+    begin();
+    for (int i = 0; i < SILT_KERNEL_FDS; i++) {
+        int ours = rig.kernel.ends[i].watch.fd;
+        assert_int_equal(fcntl(rig.theirs[i], F_SETFL, 0), 0);
+        assert_true((fcntl(ours, F_GETFL) & O_NONBLOCK) != 0);
+        assert_int_equal(fcntl(ours, F_GETFL) & O_ACCMODE, i == SILT_KERNEL_REQUESTS ? O_WRONLY : O_RDONLY);
+        assert_int_equal(fstat(rig.theirs[i], &st), 0);
+        assert_true(S_ISFIFO(st.st_mode));
+        assert_int_equal(st.st_mode & 0777, i == SILT_KERNEL_OUT || i == SILT_KERNEL_ERR ? 0622 : 0600);
+    }
+    end();
+}
+
+/* A pipe that its process has opened again for both ways never ends: that of its exec is what counts. */
+TEST(a_guest_that_reads_its_own_lines_and_answers_its_own_requests_harms_itself)
+{
+    char path[64], text[16];
+    begin();
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", rig.theirs[SILT_KERNEL_LINES]);
+    int lines = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", rig.theirs[SILT_KERNEL_REQUESTS]);
+    int requests = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    assert_true(lines >= 0 && requests >= 0);
+    put(SILT_KERNEL_LINES, "[1]\n");
+    assert_int_equal(read(lines, text, sizeof(text)), 4);
+    silt_close_fd(&rig.theirs[SILT_KERNEL_LINES]);
+    silt_close_fd(&rig.theirs[SILT_KERNEL_REQUESTS]);
+    assert_int_equal(write(requests, "x", 1), 1);
+    send_bytes(1 << 20, 'a');
+    assert_heard("");
+    silt_kernel_finish(&rig.kernel);
+    assert_int_equal(rig.finished, 1);
+    (void)close(lines);
+    (void)close(requests);
     end();
 }

@@ -50,7 +50,7 @@ TEST(a_second_put_closes_the_first)
 
 static struct silt_kept_context context(uint64_t number)
 {
-    return (struct silt_kept_context){.number = number, .fds = {any_fd(), any_fd(), any_fd()}};
+    return (struct silt_kept_context){.number = number, .fds = {any_fd(), any_fd(), any_fd(), any_fd()}};
 }
 
 TEST(contexts_are_kept_with_their_sandbox_and_go_with_it)
@@ -66,9 +66,9 @@ TEST(contexts_are_kept_with_their_sandbox_and_go_with_it)
     assert_true(silt_keep_put_context(&k, 0, &three));
     silt_keep_drop_context(&k, 0, 1);
     silt_keep_drop_context(&k, 0, 1);
-    assert_false(is_open(one.fds[0]) || is_open(one.fds[1]) || is_open(one.fds[2]));
+    assert_false(is_open(one.fds[0]) || is_open(one.fds[1]) || is_open(one.fds[2]) || is_open(one.fds[3]));
     assert_int_equal(k.items[0].context_count, 2);
-    assert_true(is_open(two.fds[2]) && is_open(three.fds[2]));
+    assert_true(is_open(two.fds[3]) && is_open(three.fds[3]));
     silt_keep_drop(&k, 0);
     assert_false(is_open(two.fds[0]) || is_open(three.fds[0]));
     silt_keep_fini(&k);
