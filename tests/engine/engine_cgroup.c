@@ -108,6 +108,21 @@ static pid_t clone_into(int folder, int *ret_pidfd)
     return pid;
 }
 
+/* Whoever is in the group of a staging folder is dead when that group has been ended. */
+static bool ends_stagings(const struct silt_cgroups *c)
+{
+    struct silt_cgroup_entry in;
+    struct silt_error e;
+    int pidfd = -1, status = 0;
+    CHECK(silt_cgroup_fetch(c, 5, &in, &e) == 0 && in.into >= 0 && in.count == 0);
+    pid_t pid = clone_into(in.into, &pidfd);
+    silt_cgroup_entry_close(&in);
+    CHECK(pid > 0 && silt_cgroup_fetch_end(c, 5, &e) == 0);
+    CHECK(waitpid(pid, &status, WNOHANG) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CHECK(silt_cgroup_fetch_end(c, 5, &e) == 0); /* nothing there */
+    return true;
+}
+
 /* Runs in a child: opening the groups moves the process itself. */
 static bool use_unified(struct world *w)
 {
@@ -137,6 +152,7 @@ static bool use_unified(struct world *w)
     silt_cgroup_kill(&c, 3);
     CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
     CHECK(silt_cgroup_remove(&c, 3, &e) == 0);
+    CHECK(ends_stagings(&c));
     CHECK(silt_cgroups_remove(&c, &e) == 0);
     return true;
 }
@@ -159,7 +175,7 @@ static bool works_in_unified(struct world *w)
 
 const struct test cgroup_tests[] = {
     {"version 2: folders and limits are written as the kernel wants them", writes_version_2, NULL},
-    {"version 2: a child is born into its handle and killed by it", works_in_unified,
+    {"version 2: a child is born into its handle, or a staging folder's group, and killed by it", works_in_unified,
      needs_unified},
     {NULL, NULL, NULL},
 };
