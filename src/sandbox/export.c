@@ -8,10 +8,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
+    ORDER_SIZE = 512 << 10, /* more than SILT_IMAGE_CONFIG_MAX */
     PIPE_SIZE = 1 << 20,
     PIECE_MAX = 128 << 10,
     EXPORTS_MAX = 4,
@@ -139,6 +139,15 @@ static void on_started(void *context, const struct silt_priv_answer *a, int *fds
         finish(x, &a->body.error);
 }
 
+/* All of it at once, into a pipe that has room for it: nobody reads yet. */
+static int fill_pipe(int to, const struct silt_fetch_order *order, silt_slice config, struct silt_error *e)
+{
+    (void)fcntl(to, F_SETPIPE_SZ, ORDER_SIZE); /* most fit without */
+    if (silt_fd_nonblock(to, e) < 0 || silt_fd_write_all(to, (silt_slice){(const char *)order, sizeof(*order)}, e) < 0)
+        return -1;
+    return silt_fd_write_all(to, config, e);
+}
+
 static int write_order(const struct silt_image *image, const struct silt_export_options *o, int *ret_fd,
                        struct silt_error *e)
 {
@@ -146,16 +155,14 @@ static int write_order(const struct silt_image *image, const struct silt_export_
                                      .format = o->format,
                                      .config_size = (uint32_t)strlen(image->row.config),
                                      .created_s = image->row.created_ms / 1000};
-    silt_auto_fd fd = memfd_create("silt-order", MFD_CLOEXEC);
-    if (fd < 0)
-        return silt_fail_errno(e, "create memfd");
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return silt_fail_errno(e, "create pipe");
+    silt_auto_fd reads = ends[0], writes = ends[1];
     (void)snprintf(order.image, sizeof(order.image), "%s", o->name);
-    if (silt_fd_write_all(fd, (silt_slice){(const char *)&order, sizeof(order)}, e) < 0
-        || silt_fd_write_all(fd, silt_slice_of(image->row.config), e) < 0)
-        return -1;
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return silt_fail_errno(e, "rewind memfd");
-    *ret_fd = silt_take_fd(&fd);
+    if (fill_pipe(writes, &order, silt_slice_of(image->row.config), e) < 0)
+        return silt_because(e, "pack image");
+    *ret_fd = silt_take_fd(&reads);
     return 0;
 }
 
