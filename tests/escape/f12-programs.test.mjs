@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 
-const DYNAMIC = ['silt-super', 'silt-priv', 'siltd', 'silt-fetch', 'silt-proxy', 'silt'];
+const DYNAMIC = ['silt-super', 'silt-priv', 'siltd', 'silt-fetch', 'silt-proxy', 'silt-trust', 'silt'];
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });

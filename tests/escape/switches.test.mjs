@@ -7,7 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { BUILD } from '../lib/daemon.mjs';
 
-const PROGRAMS = ['silt-super', 'silt-priv', 'siltd', 'silt-init', 'silt-fetch', 'silt-proxy', 'silt'];
+const PROGRAMS = ['silt-super', 'silt-priv', 'siltd', 'silt-init', 'silt-fetch', 'silt-proxy', 'silt-trust', 'silt'];
 
 test('no program of an ordinary build knows SILT_WITHOUT', () => {
 	for (const program of PROGRAMS)
