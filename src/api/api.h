@@ -23,6 +23,7 @@ struct silt_api {
     uint64_t answered[6];           /* by hundreds of the status */
     uint64_t answer_us;
     int64_t started_ms;
+    uint64_t watchdog_aborts; /* so many siltds were ended because they stood still */
     bool git_local_remotes; /* the setting */
     struct silt_timer log_flush; /* lines of the access log leave together */
     struct silt_link watchings;  /* streams of file events */

@@ -145,6 +145,8 @@ SILT_HANDLER(silt_api_metrics)
     for (int i = 1; i < 6; i++)
         silt_buf_addf(&b, "silt_http_answers_total{class=\"%dxx\"} %llu\n", i,
                       (unsigned long long)api->answered[i]);
+    metric(&b, "silt_watchdog_aborts_total", "counter", "Daemons that were ended because they stood still.",
+           api->watchdog_aborts);
     metric(&b, "silt_uptime_seconds", "gauge", "Seconds since the daemon started.",
            (uint64_t)(silt_clock_ms() - api->started_ms) / 1000);
     silt_http_reply(r, 200, SILT_LIT("text/plain; version=0.0.4; charset=utf-8"), (silt_slice){NULL, 0},

@@ -13,9 +13,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -30,6 +32,8 @@ struct daemon {
     struct silt_engine engine;
     struct silt_watch super;
     struct silt_watch signals;
+    struct silt_super_pulse *pulse; /* shared with silt-super */
+    struct silt_timer beat;
     bool stopping;
     char token[SILT_TOKEN_MAX + 1];
 };
@@ -146,6 +150,24 @@ static void on_drained(void *context)
     silt_loop_stop(&d->loop);
 }
 
+#ifdef SILT_UNSAFE_TESTS
+/* For tests of the watchdog: SIGUSR1 makes the loop wait for a byte that never comes, SIGUSR2 turn on the spot. */
+static void stand_still(uint32_t signo)
+{
+    int ends[2];
+    char byte;
+    if (signo == SIGUSR1 && pipe2(ends, O_CLOEXEC) == 0)
+        (void)!read(ends[0], &byte, 1);
+    for (volatile bool stands = signo == SIGUSR2; stands;)
+        ;
+}
+#else
+static void stand_still(uint32_t signo)
+{
+    (void)signo;
+}
+#endif
+
 static void on_signal(struct silt_watch *w, uint32_t events)
 {
     struct daemon *d = silt_container_of(w, struct daemon, signals);
@@ -153,6 +175,7 @@ static void on_signal(struct silt_watch *w, uint32_t events)
     (void)events;
     if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
+    stand_still(info.ssi_signo);
     if (d->stopping)
         return; /* asked twice: silt-super loses its patience first */
     d->stopping = true;
@@ -166,10 +189,35 @@ static void on_signal(struct silt_watch *w, uint32_t events)
         silt_loop_stop(&d->loop);
 }
 
+/* silt-super sees by it that the loop turns. */
+static void on_beat(struct silt_timer *t)
+{
+    struct daemon *d = silt_container_of(t, struct daemon, beat);
+    (void)atomic_fetch_add(&d->pulse->count, 1);
+    silt_loop_after(&d->loop, &d->beat, SILT_SUPER_PULSE_MS);
+}
+
+static int start_pulse(struct daemon *d, struct silt_error *e)
+{
+    void *map = mmap(NULL, sizeof(*d->pulse), PROT_READ | PROT_WRITE, MAP_SHARED, SILT_SUPER_FD_PULSE, 0);
+    if (map == MAP_FAILED)
+        return silt_fail_errno(e, "map the pulse");
+    (void)close(SILT_SUPER_FD_PULSE);
+    d->pulse = map;
+    d->api.watchdog_aborts = d->pulse->aborts;
+    d->beat.on_time = on_beat;
+    silt_loop_after(&d->loop, &d->beat, 0);
+    return 0;
+}
+
 static int watch_signals(struct daemon *d, struct silt_error *e)
 {
     sigset_t set;
     (void)sigemptyset(&set);
+#ifdef SILT_UNSAFE_TESTS
+    (void)sigaddset(&set, SIGUSR1);
+    (void)sigaddset(&set, SIGUSR2);
+#endif
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
@@ -270,7 +318,7 @@ static int build(struct daemon *d, struct silt_error *e)
                                             .allow = d->config.network_allow,
                                             .open = d->config.network_open};
     r->without_network = strcmp(d->config.network, "off") == 0;
-    if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || read_token(d, e) < 0
+    if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || start_pulse(d, e) < 0 || read_token(d, e) < 0
         || set_engine(d, e) < 0 || read_authorities(d, e) < 0
         || silt_store_open(store_path, &r->store, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0

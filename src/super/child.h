@@ -8,6 +8,7 @@
 #include "super/keep.h"
 #include "super/outlook.h"
 #include "super/super.h"
+#include "super/watchdog.h"
 #include "wire/super.h"
 
 #include <sys/types.h>
@@ -52,6 +53,7 @@ struct silt_super {
     struct silt_timer deadline;
     struct silt_outlook outlook;
     struct silt_certificate certificate;
+    struct silt_watchdog watchdog;
 };
 
 /* Its channel is there: begins to talk. What waits to be said goes out first. */

@@ -122,6 +122,8 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
     order.fds[order.count++] = p->ends[SILT_SUPER_PAIR_PRIV];
     if (p->which == SILT_PROGRAM_PRIV && s->birth->gate->ns >= 0)
         order.fds[order.count++] = s->birth->gate->ns;
+    if (p->which == SILT_PROGRAM_SILTD)
+        order.fds[order.count++] = s->watchdog.fd;
     if (p->which == SILT_PROGRAM_SILTD && s->birth->engine >= 0)
         order.fds[order.count++] = s->birth->engine;
     return silt_starter_start(s->birth->starter, &order, &p->pid, e);
@@ -171,6 +173,8 @@ static void start(struct silt_child *p)
     }
     silt_log(SILT_LOG_INFO, "program.start", "program=%s pid=%d", p->name, p->pid);
     silt_child_greet(p);
+    if (p->which == SILT_PROGRAM_SILTD)
+        silt_watchdog_follow(&s->watchdog, p->pid);
     for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
         struct silt_child *o = other(p, pair);
         if (o != NULL && o->pid > 0)
@@ -194,6 +198,8 @@ static void on_death(struct silt_child *p, int status)
              WIFEXITED(status) ? WEXITSTATUS(status) : -1,
              WIFSIGNALED(status) ? WTERMSIG(status) : 0, (long long)lived_ms);
     p->pid = 0;
+    if (p->which == SILT_PROGRAM_SILTD)
+        silt_watchdog_follow(&s->watchdog, 0);
     silt_child_hang_up(p);
     for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
         struct silt_child *o = other(p, pair);
@@ -404,12 +410,13 @@ int silt_super_run(const struct silt_super_birth *birth, int *ret_status, struct
     static struct silt_super super;
     struct silt_super *s = &super;
     init(s, birth);
-    if (silt_loop_open(&s->loop, e) < 0 || watch_signals(s, e) < 0)
+    if (silt_loop_open(&s->loop, e) < 0 || watch_signals(s, e) < 0 || silt_watchdog_open(&s->watchdog, &s->loop, e) < 0)
         return -1;
     silt_outlook_open(&s->outlook, &s->loop, birth->gate);
     silt_certificate_open(&s->certificate);
     enter(s, SILT_INSTANCE_STARTING);
     int got = s->state == SILT_INSTANCE_ENDED ? 0 : silt_loop_run(&s->loop, e);
+    silt_watchdog_close(&s->watchdog);
     silt_certificate_close(&s->certificate);
     silt_outlook_close(&s->outlook);
     silt_keep_fini(&s->keep);

@@ -2,7 +2,7 @@
 /* super: what siltd and silt-super say to each other, and what each program is born with.
  *
  * silt-super starts siltd with:  3 = this channel (seqpacket), 4 = the listening socket, 5 = the token
- * file (read), 6 = siltd's end of the channel to silt-priv, 7 = the engine's listening socket, if there is one; and silt-priv with: 3 = its channel to
+ * file (read), 6 = siltd's end of the channel to silt-priv, 7 = shared memory (struct silt_super_pulse), 8 = the engine's listening socket, if there is one; and silt-priv with: 3 = its channel to
  * silt-super, 4 = its end of the channel to siltd, 5 = the gate, where there is one. After a restart of either, the survivor gets its end
  * of a new pair as a SILT_SUPER_PEER message. Where there is a gate, silt-proxy runs too, in two roles: `egress` gets
  * 3 = its channel to silt-super, 4 = the log of the gate (a netlink socket), 5.. = the gate's sockets (enum silt_super_socket), of IPv4 and, where there is IPv6, again;
@@ -24,7 +24,8 @@ enum {
     SILT_SUPER_FD_LISTEN = 4,  /* siltd */
     SILT_SUPER_FD_TOKEN = 5,   /* siltd */
     SILT_SUPER_FD_PRIV = 6,    /* siltd */
-    SILT_SUPER_FD_ENGINE = 7,  /* siltd; not open: there is no engine socket */
+    SILT_SUPER_FD_PULSE = 7,   /* siltd */
+    SILT_SUPER_FD_ENGINE = 8,  /* siltd; not open: there is no engine socket */
     SILT_SUPER_FD_SILTD = 4,   /* silt-priv */
     SILT_SUPER_FD_NFLOG = 4,   /* silt-proxy, egress */
     SILT_SUPER_FD_PREVIEW = 4, /* silt-proxy, preview; not open: previews are off, direct access works all the same */
@@ -76,6 +77,14 @@ struct silt_super_note {
     uint32_t port;   /* LISTEN: one that an unprivileged process may have; 0: a free one */
     uint32_t unused;
 };
+
+/* Memory that siltd and silt-super share. siltd may write anything there: to silt-super a count only changes or
+ * does not. */
+struct silt_super_pulse {
+    _Atomic uint64_t count; /* siltd's: one more each SILT_SUPER_PULSE_MS, while its loop turns */
+    uint64_t aborts;        /* silt-super's, before siltd is born: how often one was ended for standing still */
+};
+enum { SILT_SUPER_PULSE_MS = 500 };
 
 /* What became of a certificate. */
 struct silt_super_told {
