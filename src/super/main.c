@@ -6,28 +6,17 @@
 #include "engine/pool.h"
 #include "super/certificate.h"
 #include "super/listen.h"
+#include "super/mounts.h"
 #include "super/place.h"
 #include "super/super.h"
 #include "super/token.h"
 #include "super/without.h"
 
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Mounts of ours stay ours; what the machine mounts later (a disk, a CD) still reaches us. */
-static int leave_mounts(struct silt_error *e)
-{
-    if (unshare(CLONE_NEWNS) < 0)
-        return silt_fail_errno(e, "make a mount namespace");
-    if (mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return silt_fail_errno(e, "make mounts slaves");
-    return 0;
-}
 
 /* siltd and silt-proxy inherit it. Without CAP_SYS_RESOURCE (a container) the hard limit is all there is, and
  * with too few no program of ours comes up: that is said here, once. */
@@ -88,7 +77,7 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
     silt_place_untell(c, "address"); /* of an instance that was killed */
     silt_place_untell(c, "preview-address");
     silt_place_untell(c, "preview-certificate");
-    return leave_mounts(e) < 0 ? -1 : silt_pool_mount(c->state, c->disk_pool, e);
+    return silt_mounts_leave(c, e) < 0 ? -1 : silt_pool_mount(c->state, c->disk_pool, e);
 }
 
 /* Without it sandboxes run all the same, with loopback only. */
