@@ -176,9 +176,8 @@ bool silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms)
         return true;
     case SILT_SESSION_IDLE:
     case SILT_SESSION_ENDING:
-        if (s->purge.running)
-            return false;
-        prepare_purge(s);
+        if (!s->purge.running) /* else an earlier sweep is at it, and may have more time than this one */
+            prepare_purge(s);
         s->purge.spares = is_shell;
         silt_purge_gently(&s->purge, &s->agent->purges, signal, grace_ms);
         return true;

@@ -88,21 +88,56 @@ static bool is_protected(struct silt_purge *purge, pid_t id)
 }
 
 /* A session's shell, and a command that runs, are told by their owners. */
-static bool is_part(const struct sweep *w, const struct silt_group *g)
+static bool concerns(const struct sweep *w, const struct silt_group *g)
 {
     if (w->session != 0)
         return g->session == NULL && g->exec == NULL && g->handle->session == w->session
-               && g->handle->state == SILT_HANDLE_LEFT && !g->handle->swept;
-    return g->session == NULL && (g->exec == NULL || silt_exec_is_lasting(g->exec))
-           && !g->handle->swept;
+               && g->handle->state == SILT_HANDLE_LEFT;
+    return g->session == NULL && (g->exec == NULL || silt_exec_is_lasting(g->exec));
+}
+
+static void purge(struct part *p, const struct sweep *w)
+{
+    struct silt_agent *a = w->agent;
+    if (w->how.signal == SIGKILL || w->how.grace_ms == 0)
+        silt_purge_start(&p->purge, &a->purges);
+    else
+        silt_purge_gently(&p->purge, &a->purges, (int)w->how.signal, w->how.grace_ms);
+}
+
+static struct part *find_part(struct silt_agent *a, const struct sweep *of,
+                              const struct silt_handle *h)
+{
+    silt_list_each(it, &a->sweeps)
+    {
+        struct sweep *w = silt_container_of(it, struct sweep, link);
+        silt_list_each(at, &w->parts)
+        {
+            struct part *p = silt_container_of(at, struct part, link);
+            if (h != NULL ? p->group.handle == h : concerns(of, &p->group))
+                return p;
+        }
+    }
+    return NULL;
+}
+
+/* Of any sweep: an earlier one may be at it. */
+static bool parts_are_done(const struct sweep *w)
+{
+    return find_part(w->agent, w, NULL) == NULL;
 }
 
 static void add_part(void *arg, const struct silt_group *g)
 {
     struct sweep *w = arg;
     struct silt_agent *a = w->agent;
-    if (!is_part(w, g) || silt_handle_is_empty(g->handle))
+    struct part *other = find_part(a, w, g->handle);
+    if (!concerns(w, g) || silt_handle_is_empty(g->handle))
         return;
+    if (other != NULL) {
+        purge(other, w); /* the shorter time counts */
+        return;
+    }
     struct part *p = calloc(1, sizeof(*p));
     if (p == NULL)
         abort();
@@ -114,10 +149,7 @@ static void add_part(void *arg, const struct silt_group *g)
         silt_run_interrupt(g->exec, SIGINT); /* its shell may be inside a loop of its own */
     g->handle->swept = true;
     silt_list_append(&w->parts, &p->link);
-    if (w->how.signal == SIGKILL || w->how.grace_ms == 0)
-        silt_purge_start(&p->purge, &a->purges);
-    else
-        silt_purge_gently(&p->purge, &a->purges, (int)w->how.signal, w->how.grace_ms);
+    purge(p, w);
 }
 
 static void kill_commands(const struct sweep *w)
@@ -165,7 +197,7 @@ static void on_look(struct silt_timer *t)
 {
     struct sweep *w = silt_container_of(t, struct sweep, timer);
     bool all = w->session == 0;
-    if ((!all || (sessions_are_done(w) && commands_are_done(w))) && silt_list_empty(&w->parts))
+    if ((!all || (sessions_are_done(w) && commands_are_done(w))) && parts_are_done(w))
         finish(w, 0);
     else if (silt_clock_ms() >= w->late_ms)
         finish(w, silt_census_take(w->agent, 0, 0));

@@ -81,6 +81,32 @@ TEST(sweep_kills_what_forks_as_fast_as_it_is_killed)
     }
 }
 
+/* One with less time does not wait for one with more, neither for a session's group nor for one that was left. */
+TEST(sweep_that_is_harder_ends_the_grace_of_another)
+{
+    struct silt_agent_sweep slow = {.signal = SIGTERM, .grace_ms = 10 * RIG_PATIENCE_MS};
+    const char *stubborn = "(trap '' TERM; setsid sleep 1000 >/dev/null 2>&1 &)";
+    RIG();
+    uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
+    struct rig_exec x = {.command = stubborn, .mode = SILT_EXEC_PLAIN, .cwd = "/tmp", .env = "PATH=/usr/bin:/bin"};
+    struct rig_frame f;
+    (void)rig_check(r, session, stubborn, "", "");
+    rig_run(r, &x);
+    rig_free(&x);
+    rig_until_count(r, 3);
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP + 1, &slow, sizeof(slow));
+    struct silt_agent_sweep hard = {.signal = SIGTERM, .grace_ms = 50};
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &hard, sizeof(hard));
+    bool first = false, second = false;
+    while (!first || !second) {
+        rig_hear(r, &f);
+        first = first || (f.head.type == SILT_AGENT_SWEPT && f.head.id == SWEEP + 1);
+        second = second || (f.head.type == SILT_AGENT_SWEPT && f.head.id == SWEEP);
+    }
+    assert_int_equal(rig_count_all(r), 1);
+    rig_stop(r);
+}
+
 TEST(sweep_of_one_ends_it_alone_and_never_a_shell)
 {
     RIG();
