@@ -50,7 +50,7 @@ struct silt_config {
     uint32_t interpreter_zygotes;
     uint32_t interpreter_renew;
     uint32_t workers;
-    uint64_t disk_pool;
+    uint64_t disk_pool, disk_reserve;
     char cgroup[PATH_MAX];
     enum silt_log_level log_level;
     char network[8];

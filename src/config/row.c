@@ -88,8 +88,11 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"workers", SILT_ROW_NUMBER, "2", 1, 64, NULL, FIELD(workers),
      "How many privileged workers create and end sandboxes side by side."},
     {"disk.pool", SILT_ROW_BYTES, "64G", 1ULL << 28, 1ULL << 50, NULL, FIELD(disk_pool),
-     "Largest size of the pool file that holds the files of all sandboxes; it grows with use. Not "
-     "used where the state folder itself is on btrfs."},
+     "Largest size of the pool file that holds the files of all sandboxes. It grows with use, a step ahead of it, and keeps "
+     "what it has. Not used where the state folder itself is on btrfs."},
+    {"disk.reserve", SILT_ROW_BYTES, "2G", 16 << 20, 1ULL << 50, NULL, FIELD(disk_reserve),
+     "What stays free on the disk of the state folder for the database, images and other programs: the pool does not grow "
+     "into it. Where the state folder itself is on btrfs, writes of sandboxes fail (EDQUOT) when no more than this is left."},
     {"cgroup", SILT_ROW_PATH, "/sys/fs/cgroup", 0, 0, NULL, FIELD(cgroup),
      "Where the control groups are mounted."},
     {"log.level", SILT_ROW_LEVEL, "info", 0, 0, "debug|info|warn|error", FIELD(log_level),

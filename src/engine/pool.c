@@ -2,11 +2,13 @@
 #include "engine/pool.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "engine/loopdev.h"
+#include "engine/pool_file.h"
+#include "base/without.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
-#include <linux/loop.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -18,11 +20,11 @@
 enum {
     QUOTA_ENABLE = 1,        /* BTRFS_QUOTA_CTL_ENABLE */
     QUOTA_ENABLE_SIMPLE = 4, /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, kernel 6.7 */
-    LOOP_TRIES = 64, /* a free loop device may be taken between the question and the answer */
-    LOOP_SEARCH_MAX = 4096,
 };
 
-static const uint64_t pool_least = 256ULL << 20; /* below it mkfs.btrfs refuses or leaves no room */
+/* A pool that stays below it keeps data and metadata together: apart, the one takes what the other
+ * needs and never gives it back. Above it that would cost speed, and the keeper balances. */
+static const uint64_t mixed_below = 4ULL << 30;
 
 static int is_btrfs(int dir, bool *ret, struct silt_error *e)
 {
@@ -42,10 +44,12 @@ static void enable_quotas(int pool)
     struct btrfs_ioctl_quota_ctl_args classic = {.cmd = QUOTA_ENABLE};
     if (ioctl(pool, BTRFS_IOC_QUOTA_CTL, &classic) == 0)
         return;
+    if (errno == EROFS)
+        return;
     silt_log(SILT_LOG_WARN, "pool.no_quotas", "errno=%d disk limits are not enforced", errno);
 }
 
-static int make_file_system(const char *path, struct silt_error *e)
+static int make_file_system(const char *path, bool mixed, struct silt_error *e)
 {
     pid_t pid = fork();
     if (pid < 0)
@@ -58,7 +62,8 @@ static int make_file_system(const char *path, struct silt_error *e)
         (void)execvpe("mkfs.btrfs",
                       (char *[]){(char[]){"mkfs.btrfs"}, (char[]){"-q"}, (char[]){"-K"},
                                  (char[]){"-m"}, (char[]){"single"}, (char[]){"-L"},
-                                 (char[]){"silt"}, (char *)(uintptr_t)path, NULL},
+                                 (char[]){"silt"}, (char *)(uintptr_t)path,
+                                 mixed ? (char[]){"--mixed"} : NULL, NULL},
                       env);
         _exit(127);
     }
@@ -74,36 +79,32 @@ static int make_file_system(const char *path, struct silt_error *e)
 }
 
 /* Under another name until it is whole: an interrupted mkfs leaves no half pool. */
-static int make_image(int state, const char *state_dir, uint64_t bytes, struct silt_error *e)
+static int make_image(int state, const char *state_dir, uint64_t max_bytes, struct silt_error *e)
 {
-    if (bytes < pool_least)
-        return silt_fail(e, SILT_INVALID, "disk pool of %llu bytes, at least %llu",
-                         (unsigned long long)bytes, (unsigned long long)pool_least);
     (void)unlinkat(state, "pool.img.new", 0);
     silt_auto_fd fd =
         openat(state, "pool.img.new", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return silt_fail_errno(e, "create %s/pool.img.new", state_dir);
-    if (ftruncate(fd, (off_t)bytes) < 0)
-        return silt_fail_errno(e, "give %s/pool.img.new %llu bytes", state_dir,
-                               (unsigned long long)bytes);
+    if (silt_pool_file_begin(fd, max_bytes, e) < 0)
+        return -1;
     char path[PATH_MAX];
     if (snprintf(path, sizeof(path), "%s/pool.img.new", state_dir) >= (int)sizeof(path))
         return silt_fail(e, SILT_INVALID, "state folder name too long");
-    if (make_file_system(path, e) < 0)
+    if (make_file_system(path, max_bytes < mixed_below && !silt_without("pool_ahead"), e) < 0)
         return -1;
     if (fsync(fd) < 0 || renameat(state, "pool.img.new", state, "pool.img") < 0)
         return silt_fail_errno(e, "put %s/pool.img in place", state_dir);
     return 0;
 }
 
-static int open_image(int state, const char *state_dir, uint64_t bytes, int *ret_fd,
+static int open_image(int state, const char *state_dir, uint64_t max_bytes, int *ret_fd,
                       struct silt_error *e)
 {
     if (faccessat(state, "pool.img", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
         if (errno != ENOENT)
             return silt_fail_errno(e, "look for %s/pool.img", state_dir);
-        if (make_image(state, state_dir, bytes, e) < 0)
+        if (make_image(state, state_dir, max_bytes, e) < 0)
             return -1;
     }
     silt_auto_fd fd = openat(state, "pool.img", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -112,85 +113,24 @@ static int open_image(int state, const char *state_dir, uint64_t bytes, int *ret
         return silt_fail_errno(e, "open %s/pool.img", state_dir);
     if (!S_ISREG(st.st_mode))
         return silt_fail(e, SILT_INVALID, "%s/pool.img is not a file", state_dir);
-    if ((uint64_t)st.st_size < bytes && ftruncate(fd, (off_t)bytes) < 0)
-        return silt_fail_errno(e, "enlarge %s/pool.img", state_dir);
     *ret_fd = silt_take_fd(&fd);
     return 0;
 }
 
-static int open_loop(long number)
+/* A pool that cannot be written, because its disk fails or because sandboxes of a former silt-super
+ * still hold one that turned read-only (EBUSY), is mounted for reading: files can be got out of it,
+ * and silt-priv's keeper says what is the matter. */
+static int mount_device(const char *device, const char *at, struct silt_error *e)
 {
-    char path[32];
-    (void)snprintf(path, sizeof(path), "/dev/loop%ld", number);
-    return open(path, O_RDWR | O_CLOEXEC);
-}
-
-/* A loop device that serves this very file: a silt-super that died left it to us. -1: none. */
-static int find_loop(const struct stat *image)
-{
-    for (long i = 0; i < LOOP_SEARCH_MAX; i++) {
-        silt_auto_fd loop = open_loop(i);
-        if (loop < 0 && errno == ENOENT)
-            break;
-        struct loop_info64 info;
-        if (loop < 0 || ioctl(loop, LOOP_GET_STATUS64, &info) < 0)
-            continue;
-        if (info.lo_device == image->st_dev && info.lo_inode == image->st_ino)
-            return silt_take_fd(&loop);
-    }
-    return -1;
-}
-
-/* Direct I/O keeps the pool's pages from being cached twice; not every file system below can do it.
- */
-static int configure(int loop, int image)
-{
-    struct loop_config config = {
-        .fd = (uint32_t)image,
-        .block_size = 4096,
-        .info.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
-    };
-    if (ioctl(loop, LOOP_CONFIGURE, &config) == 0)
+    const char *options = silt_without("pool_ahead") ? "discard=async" : "nodiscard,skip_balance";
+    const unsigned long flags = MS_NOATIME | MS_NOSUID | MS_NODEV;
+    if (mount(device, at, "btrfs", flags, options) == 0)
         return 0;
-    if (errno != EINVAL)
-        return -1;
-    config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
-    return ioctl(loop, LOOP_CONFIGURE, &config);
-}
-
-static int attach_loop(int image, int *ret_loop, struct silt_error *e)
-{
-    silt_auto_fd control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    if (control < 0)
-        return silt_fail_errno(e, "open /dev/loop-control");
-    for (int i = 0; i < LOOP_TRIES; i++) {
-        long number = ioctl(control, LOOP_CTL_GET_FREE);
-        if (number < 0)
-            return silt_fail_errno(e, "find a free loop device");
-        silt_auto_fd loop = open_loop(number);
-        if (loop < 0)
-            return silt_fail_errno(e, "open /dev/loop%ld", number);
-        if (configure(loop, image) == 0) {
-            *ret_loop = silt_take_fd(&loop);
-            return 0;
-        }
-        if (errno != EBUSY)
-            return silt_fail_errno(e, "give the pool file to /dev/loop%ld", number);
-    }
-    return silt_fail(e, SILT_LIMIT, "every free loop device was taken by others, %d times",
-                     LOOP_TRIES);
-}
-
-static int loop_of(int image, int *ret_loop, struct silt_error *e)
-{
-    struct stat st;
-    if (fstat(image, &st) < 0)
-        return silt_fail_errno(e, "look at the pool file");
-    int found = find_loop(&st);
-    if (found < 0)
-        return attach_loop(image, ret_loop, e);
-    (void)ioctl(found, LOOP_SET_CAPACITY); /* the file may have grown */
-    *ret_loop = found;
+    (void)silt_fail_errno(e, "mount %s at %s", device, at);
+    if (mount(device, at, "btrfs", flags | MS_RDONLY, options) < 0
+        && mount(device, at, "btrfs", flags | MS_RDONLY, "rescue=nologreplay") < 0)
+        return silt_because(e, "nor for reading; `btrfs check` on %s says more", device);
+    silt_log(SILT_LOG_ERROR, "pool.read_only", "error=\"%s\" it is mounted for reading", e->text);
     return 0;
 }
 
@@ -208,16 +148,7 @@ static int mount_loop(int loop, const char *at, struct silt_error *e)
     if (n < 0)
         return silt_fail_errno(e, "name the loop device");
     device[n] = 0;
-    if (mount(device, at, "btrfs", MS_NOATIME | MS_NOSUID | MS_NODEV, "discard=async") < 0)
-        return silt_fail_errno(e, "mount %s at %s", device, at);
-    return 0;
-}
-
-static void use_whole_device(int pool)
-{
-    struct btrfs_ioctl_vol_args whole = {.name = "max"};
-    (void)ioctl(pool, BTRFS_IOC_RESIZE,
-                &whole); /* fails harmlessly when there is nothing to gain */
+    return mount_device(device, at, e);
 }
 
 /* A mount point when the folder and its parent are different file systems. */
@@ -239,7 +170,7 @@ static int mount_image(int state, const char *state_dir, uint64_t max_bytes, str
         return silt_fail(e, SILT_INVALID, "state folder name too long");
     if (open_image(state, state_dir, max_bytes, &image, e) < 0)
         return -1;
-    if (loop_of(image, &loop, e) < 0)
+    if (silt_loopdev_attach(image, &loop, e) < 0)
         return -1;
     return mount_loop(loop, at, e);
 }
@@ -272,7 +203,6 @@ static int mount_pool(const char *state_dir, uint64_t max_bytes, struct silt_err
         silt_close_fd(&pool);
         if (open_pool(state, &pool, e) < 0)
             return -1;
-        use_whole_device(pool);
     }
     enable_quotas(pool);
     return 0;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-enum { NAME_SIZE = 48, USAGE_ROOM = 4096 };
+enum { NAME_SIZE = 48, USAGE_ROOM = 4096, GROUP_LEVEL_SHIFT = 48 };
 
 static int open_sub(int pool, const char *name, int *ret_fd, struct silt_error *e)
 {
@@ -45,6 +45,20 @@ int silt_volumes_find_qgroups(const char *pool)
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* A group of level 1. Where a whole disk is the pool, other programs may have groups, too: the inode of
+ * `s` is a number of our own. */
+static void make_group(struct silt_volumes *v)
+{
+    struct stat st;
+    if (fstat(v->slots, &st) < 0)
+        return;
+    struct btrfs_ioctl_qgroup_create_args args = {.create = 1, .qgroupid = 1ULL << GROUP_LEVEL_SHIFT | st.st_ino};
+    if (ioctl(v->slots, BTRFS_IOC_QGROUP_CREATE, &args) == 0 || errno == EEXIST)
+        v->group = args.qgroupid;
+    else
+        silt_log(SILT_LOG_WARN, "volume.no_group", "errno=%d all sandboxes together are not limited", errno);
+}
+
 int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, struct silt_error *e)
 {
     struct statfs s;
@@ -57,7 +71,11 @@ int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, str
         silt_log(SILT_LOG_WARN, "volume.no_quota", "the pool is not on btrfs: disk is not limited");
     if (open_sub(fd, "s", &v->slots, e) < 0 || open_sub(fd, "l", &v->layers, e) < 0)
         return -1;
-    return open_sub(fd, "trash", &v->trash, e);
+    if (open_sub(fd, "trash", &v->trash, e) < 0)
+        return -1;
+    if (v->btrfs)
+        make_group(v);
+    return 0;
 }
 
 static void name_of(uint32_t slot, char name[NAME_SIZE])
@@ -70,9 +88,18 @@ static int make_folder(const struct silt_volumes *v, const char *name)
 {
     if (!v->btrfs)
         return mkdirat(v->slots, name, 0700);
-    struct btrfs_ioctl_vol_args args = {0};
+    struct {
+        struct btrfs_qgroup_inherit head;
+        uint64_t group;
+    } member = {.head.num_qgroups = 1, .group = v->group};
+    struct btrfs_ioctl_vol_args_v2 args = {0};
+    if (v->group != 0) {
+        args.flags = BTRFS_SUBVOL_QGROUP_INHERIT;
+        args.size = sizeof(member);
+        args.qgroup_inherit = &member.head;
+    }
     memcpy(args.name, name, strlen(name));
-    return ioctl(v->slots, BTRFS_IOC_SUBVOL_CREATE, &args);
+    return ioctl(v->slots, BTRFS_IOC_SUBVOL_CREATE_V2, &args);
 }
 
 static int furnish(int volume, uid_t owner, struct silt_error *e)
@@ -153,7 +180,8 @@ static int usage_in_sysfs(const struct silt_volumes *v, uint64_t id, uint64_t *r
 {
     char path[64];
     char text[32];
-    (void)snprintf(path, sizeof(path), "0_%llu/referenced", (unsigned long long)id);
+    (void)snprintf(path, sizeof(path), "%llu_%llu/referenced", (unsigned long long)(id >> GROUP_LEVEL_SHIFT),
+                   (unsigned long long)(id & ((1ULL << GROUP_LEVEL_SHIFT) - 1)));
     silt_auto_fd fd = openat(v->qgroups, path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
     if (n <= 0)
@@ -162,7 +190,7 @@ static int usage_in_sysfs(const struct silt_volumes *v, uint64_t id, uint64_t *r
     return silt_slice_to_u64(number, 0, UINT64_MAX, ret, e);
 }
 
-static int usage_on_disk(int volume, uint64_t id, uint64_t *ret, struct silt_error *e)
+static int usage_on_disk(int pool, uint64_t id, uint64_t *ret, struct silt_error *e)
 {
     _Alignas(struct btrfs_ioctl_search_args_v2) char room[USAGE_ROOM] = {0};
     struct btrfs_ioctl_search_args_v2 *args = (struct btrfs_ioctl_search_args_v2 *)(void *)room;
@@ -174,7 +202,7 @@ static int usage_on_disk(int volume, uint64_t id, uint64_t *ret, struct silt_err
                                                 .max_transid = UINT64_MAX,
                                                 .nr_items = 1};
     args->buf_size = sizeof(room) - sizeof(*args);
-    if (ioctl(volume, BTRFS_IOC_TREE_SEARCH_V2, args) < 0)
+    if (ioctl(pool, BTRFS_IOC_TREE_SEARCH_V2, args) < 0)
         return silt_fail_errno(e, "search the quota tree");
     struct btrfs_ioctl_search_header head;
     struct btrfs_qgroup_info_item item;
@@ -189,6 +217,13 @@ static int usage_on_disk(int volume, uint64_t id, uint64_t *ret, struct silt_err
     return 0;
 }
 
+static int group_usage(const struct silt_volumes *v, uint64_t id, uint64_t *ret, struct silt_error *e)
+{
+    if (v->qgroups >= 0 && usage_in_sysfs(v, id, ret, e) == 0)
+        return 0;
+    return usage_on_disk(v->slots, id, ret, e);
+}
+
 int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret, struct silt_error *e)
 {
     uint64_t id;
@@ -197,9 +232,23 @@ int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret, s
         return 0;
     if (subvolume_id(volume, &id, e) < 0)
         return -1;
-    if (v->qgroups >= 0 && usage_in_sysfs(v, id, ret, e) == 0)
-        return 0;
-    return usage_on_disk(volume, id, ret, e);
+    return group_usage(v, id, ret, e);
+}
+
+int silt_volumes_usage(const struct silt_volumes *v, uint64_t *ret, struct silt_error *e)
+{
+    return group_usage(v, v->group, ret, e);
+}
+
+bool silt_volume_join(const struct silt_volumes *v, const char *name)
+{
+    struct silt_error e;
+    uint64_t id;
+    silt_auto_fd volume = openat(v->slots, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (volume < 0 || subvolume_id(volume, &id, &e) < 0)
+        return false;
+    struct btrfs_ioctl_qgroup_assign_args args = {.assign = 1, .src = id, .dst = v->group};
+    return ioctl(v->slots, BTRFS_IOC_QGROUP_ASSIGN, &args) > 0;
 }
 
 int silt_volume_spool(int volume, int *ret_fd, struct silt_error *e)

@@ -17,6 +17,7 @@ struct silt_volumes {
     int layers;  /* <pool>/l: engine/layer.h */
     int trash;   /* <pool>/trash */
     int qgroups; /* /sys/fs/btrfs/<id>/qgroups: usage of the moment; -1: not there */
+    uint64_t group; /* of quotas: all volumes are in it (engine/pool_room.h); 0: there are no quotas */
     bool btrfs;
 };
 
@@ -35,6 +36,10 @@ int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes,
                       struct silt_error *e);
 int silt_volume_usage(const struct silt_volumes *v, int volume, uint64_t *ret,
                       struct silt_error *e);
+/* Of all volumes together. */
+int silt_volumes_usage(const struct silt_volumes *v, uint64_t *ret, struct silt_error *e);
+/* One of a former version joins the group of all. True: the kernel has to count again. */
+bool silt_volume_join(const struct silt_volumes *v, const char *name);
 int silt_volume_spool(int volume, int *ret_fd,
                       struct silt_error *e); /* a nameless file in state/ */
 /* `fresh`: it must not be there yet, else it must. */

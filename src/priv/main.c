@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-priv: has all rights and faces only siltd. This process starts the workers, the janitor and the
+/* silt-priv: has all rights and faces only siltd. This process starts the workers, the janitor, the keeper and the
  * nursery, starts again what dies, and takes from silt-super the channels to new siltds; it serves no
  * request itself. */
 #include "base/clock.h"
@@ -8,6 +8,7 @@
 #include "base/without.h"
 #include "config/config.h"
 #include "priv/janitor.h"
+#include "priv/keeper.h"
 #include "priv/nursery.h"
 #include "priv/strange.h"
 #include "priv/unit.h"
@@ -48,6 +49,8 @@ struct priv {
     struct silt_worker_desk *desks; /* one each, in shared memory */
     pid_t janitor;
     int janitor_end; /* of the channel: what a new janitor is born with */
+    struct silt_keeper keeping;
+    pid_t keeper;
     pid_t nursery;   /* 0: none */
     int nursery_end; /* as above */
     int64_t nursery_ms; /* when it was started */
@@ -79,6 +82,8 @@ static void be_child(struct priv *p, const char *name)
     silt_close_fd(&p->super);
     silt_close_fd(&p->signals);
     silt_close_fd(&p->next_siltd);
+    if (p->keeper != 0) /* not the keeper itself */
+        silt_keeper_close(&p->keeping);
 }
 
 static _Noreturn void be_worker(struct priv *p, uint32_t number)
@@ -107,6 +112,19 @@ static _Noreturn void be_janitor(struct priv *p)
                                        .slots = p->unit.slots};
     silt_janitor_run(p->janitor_end, &place);
     _exit(0);
+}
+
+static _Noreturn void be_keeper(struct priv *p)
+{
+    be_child(p, "silt-priv:pool");
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    silt_close_fd(&p->siltd);
+    silt_close_fd(&p->unit.janitor);
+    silt_close_fd(&p->janitor_end);
+    silt_close_fd(&p->unit.nursery);
+    silt_close_fd(&p->nursery_end);
+    silt_close_fd(&p->lock);
+    silt_keeper_run(&p->keeping, &p->unit.volumes);
 }
 
 static _Noreturn void be_nursery(struct priv *p)
@@ -152,6 +170,18 @@ static void start_janitor(struct priv *p)
         silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
     else
         p->janitor = pid;
+}
+
+static void start_keeper(struct priv *p)
+{
+    p->keeper = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        be_keeper(p);
+    if (pid < 0)
+        silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
+    else
+        p->keeper = pid;
 }
 
 static void start_nursery(struct priv *p)
@@ -213,6 +243,10 @@ static int reap(struct priv *p)
         if (pid == p->janitor) {
             silt_log(SILT_LOG_ERROR, "janitor.died", "status=0x%x", status);
             start_janitor(p);
+        }
+        if (pid == p->keeper) {
+            silt_log(SILT_LOG_ERROR, "keeper.died", "status=0x%x", status);
+            start_keeper(p);
         }
         if (pid == p->nursery)
             on_nursery_died(p, status);
@@ -306,6 +340,8 @@ static void end_workers(struct priv *p)
 static int sweep(struct priv *p, struct silt_error *e)
 {
     end_workers(p);
+    if (p->keeper > 0)
+        end_child(p->keeper, 0);
     int done = silt_cgroups_clear(&p->unit.cgroups, e); /* the nursery reaps what ends */
     silt_close_fd(&p->unit.nursery);
     silt_close_fd(&p->nursery_end);
@@ -412,6 +448,8 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
         return silt_fail_errno(e, "descriptors 3 and 4 of silt-super");
     if (own_folder(programs, e) < 0 || open_signals(p, e) < 0 || silt_strange_prepare(e) < 0)
         return -1;
+    if (silt_keeper_open(&p->keeping, c->state, c->run, c->disk_pool, c->disk_reserve, e) < 0)
+        return -1;
     if (silt_priv_unit_open(&p->unit, c, programs, gate, e) < 0)
         return -1;
     if (take_lock(p, e) < 0)
@@ -426,6 +464,7 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p->desks == MAP_FAILED)
         return silt_fail_errno(e, "make shared memory");
+    start_keeper(p);
     start_janitor(p);
     start_nursery(p);
     start_workers(p);

@@ -74,6 +74,7 @@ static int prepare(const struct silt_config *c, struct silt_starter *starter, st
         || silt_place_folders(c, starter->uid, starter->gid, e) < 0 || silt_place_lock(c, e) < 0
         || silt_token_prepare(c->token_file, e) < 0 || silt_certificate_check(c, e) < 0)
         return -1;
+    silt_place_untell(c, "pool");
     silt_place_untell(c, "address"); /* of an instance that was killed */
     silt_place_untell(c, "preview-address");
     silt_place_untell(c, "preview-certificate");

@@ -9,6 +9,7 @@
 static const char *const known[] = {
     "context_pipes",
     "staging_group",  "trust_unpack",
+    "pool_ahead",
     "proc_exe",       "close_fds",    "dev_symlink", "masks",         "mount_block", "caps",
     "seccomp",        "pivot",        "handles",     "devices", "own_dev",       "nnp",         "abi",
     "tiocsti",        "userns_limit", "pids_limit",  "memory_limit",  "cgroup_ro",   "pidns",
