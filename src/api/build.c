@@ -120,7 +120,7 @@ static void on_failed(struct silt_build_sink *sink, const struct silt_error *e, 
     g->over = true;
     g->build = NULL;
     silt_sse_open(&g->last, "error");
-    silt_json_add_text(&g->last, "code", e->code == SILT_INVALID ? "BUILD_FAILED" : silt_api_code_name(silt_api_code_of(e)));
+    silt_json_add_text(&g->last, "code", e->code == SILT_INVALID ? "BUILD_FAILED" : silt_api_code_name(e->code == SILT_NO_SPACE ? SILT_API_DISK_FULL : silt_api_code_of(e)));
     silt_json_add_slice(&g->last, "message", silt_slice_of(e->text));
     silt_json_key(&g->last, SILT_LIT("step"));
     silt_json_u64(&g->last, step);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what a worker was told by its kernel to what the caller of the API hears: one table for all. */
 #include "api/file.h"
+#include "sandbox/sandbox.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static enum silt_api_code code_of_errno(const struct silt_file *f, int sys)
             return f->kind->codes[i].code;
     for (size_t i = 0; i < SILT_COUNT(table); i++)
         if (table[i].sys == sys && (f->kind->is_native || table[i].is_everywhere))
-            return table[i].code;
+            return table[i].code == SILT_API_NO_SPACE && f->kind->is_native ? SILT_API_DISK_FULL : table[i].code;
     return SILT_API_FILESYSTEM_ERROR;
 }
 
@@ -54,7 +55,7 @@ enum silt_api_code silt_file_code(const struct silt_file *f, const struct silt_e
     case SILT_GONE:
         return is_destroyed(e) ? SILT_API_SESSION_DESTROYED : SILT_API_SANDBOX_ENDED;
     case SILT_NO_SPACE:
-        return SILT_API_NO_SPACE;
+        return f->kind->is_native ? SILT_API_DISK_FULL : SILT_API_NO_SPACE;
     case SILT_LIMIT:
         if (e->sys == 0)
             return SILT_API_LIMIT_REACHED;
@@ -78,6 +79,21 @@ enum silt_api_code silt_file_code(const struct silt_file *f, const struct silt_e
     return code_of_errno(f, e->sys);
 }
 
+/* Whose room has run out: the machine's, or that of this sandbox alone. */
+static void add_full(const struct silt_file *f, struct silt_buf *b)
+{
+    const struct silt_sandbox *s = f->call->sandbox;
+    struct silt_pool_status pool;
+    silt_pool_look(&f->call->api->registry->pool, &pool);
+    if (pool.state == SILT_POOL_FULL)
+        silt_buf_add(b, SILT_LIT("No space left in the disk pool of all sandboxes: "));
+    else if (s != NULL)
+        silt_buf_addf(b, "No space left in the sandbox, whose disk limit is %llu MiB: ",
+                      (unsigned long long)(s->row.limits.disk_bytes >> 20));
+    else
+        silt_buf_add(b, SILT_LIT("No space left in the sandbox: "));
+}
+
 void silt_file_message(const struct silt_file *f, enum silt_api_code code, const struct silt_error *e,
                        struct silt_buf *b)
 {
@@ -89,8 +105,8 @@ void silt_file_message(const struct silt_file *f, enum silt_api_code code, const
         silt_buf_add(b, SILT_LIT("Is a directory: "));
     else if (code == SILT_API_NOT_DIRECTORY)
         silt_buf_add(b, SILT_LIT("Not a directory: "));
-    else if (code == SILT_API_NO_SPACE)
-        silt_buf_add(b, SILT_LIT("No space left in the sandbox: "));
+    else if (code == SILT_API_NO_SPACE || code == SILT_API_DISK_FULL)
+        add_full(f, b);
     else {
         silt_buf_addf(b, "%s failed: ", f->kind->operation);
         silt_buf_add(b, silt_slice_of(e->text));
@@ -112,7 +128,7 @@ static void add_context(const struct silt_file *f, struct silt_buf *b, enum silt
         if (code == SILT_API_FILESYSTEM_ERROR)
             silt_json_add_slice(b, "stderr", silt_slice_of(e->text));
     }
-    if (code == SILT_API_NO_SPACE)
+    if (code == SILT_API_NO_SPACE || code == SILT_API_DISK_FULL)
         silt_json_add_slice(b, "cause", SILT_LIT("disk"));
     if (code == SILT_API_FILE_TIMEOUT)
         silt_json_add_slice(b, "cause", SILT_LIT("timeout"));

@@ -93,17 +93,45 @@ SILT_HANDLER(silt_api_commands)
     use(r, args[0], reply_commands);
 }
 
+/* 503 when nothing can be written: whoever spreads work over machines sends it elsewhere. A full pool is no reason for
+ * that, since what is here can be used and deleted here only. */
 SILT_HANDLER(silt_api_healthz)
 {
+    struct silt_pool_status pool;
+    char said[SILT_POOL_TEXT];
+    silt_auto_buf b;
     (void)args;
-    silt_http_reply(r, 200, SILT_LIT("application/json"), (silt_slice){NULL, 0},
-                    SILT_LIT("{\"status\":\"ok\"}"));
+    silt_pool_look(&silt_api_of(r)->registry->pool, &pool);
+    silt_pool_explain(&pool, said);
+    silt_buf_init(&b, 4096);
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "status", said[0] == 0 ? "ok" : silt_pool_is_down(&pool) ? "failed" : "degraded");
+    if (said[0] != 0) {
+        silt_json_add_text(&b, "disk", silt_pool_name(&pool));
+        silt_json_add_text(&b, "message", said);
+    }
+    silt_json_close(&b, '}');
+    silt_api_answer(r, silt_pool_is_down(&pool) ? 503 : 200, &b);
 }
 
 static void metric(struct silt_buf *b, const char *name, const char *type, const char *help, uint64_t value)
 {
     silt_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, type, name,
                   (unsigned long long)value);
+}
+
+static void pool_metrics(struct silt_buf *b, const struct silt_pool_status *s)
+{
+    metric(b, "silt_pool_bytes", "gauge", "Size of the disk pool now.", s->size);
+    metric(b, "silt_pool_max_bytes", "gauge", "Size that the disk pool may grow to.", s->max);
+    metric(b, "silt_pool_left_bytes", "gauge", "What sandboxes can still write before the pool grows again.", s->left);
+    metric(b, "silt_pool_errors", "gauge", "Errors that the disk of the pool has reported.", s->errors);
+    metric(b, "silt_disk_free_bytes", "gauge", "Free on the disk of the state folder.", s->disk_free);
+    metric(b, "silt_disk_reserve_bytes", "gauge", "What stays free there.", s->reserve);
+    silt_buf_addf(b, "# HELP silt_pool_state 1: the state that the disk pool is in.\n# TYPE silt_pool_state gauge\n");
+    for (uint32_t i = 0; i < SILT_POOL_STATE_MAX; i++)
+        silt_buf_addf(b, "silt_pool_state{state=\"%s\"} %d\n", silt_pool_name(&(struct silt_pool_status){.state = i}),
+                      i == s->state);
 }
 
 SILT_HANDLER(silt_api_metrics)
@@ -136,6 +164,9 @@ SILT_HANDLER(silt_api_metrics)
            g->counts.oom_kills);
     metric(&b, "silt_execs_total", "counter", "Commands started.", g->counts.execs);
     metric(&b, "silt_output_bytes_total", "counter", "Bytes of output received.", g->counts.out_bytes);
+    struct silt_pool_status pool;
+    silt_pool_look(&api->registry->pool, &pool);
+    pool_metrics(&b, &pool);
     metric(&b, "silt_http_connections", "gauge", "Open HTTP connections.",
            silt_http_server_connections(api->server));
     metric(&b, "silt_http_answer_microseconds_total", "counter", "Time from head to answer, summed.",

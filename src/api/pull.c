@@ -79,7 +79,7 @@ static const char *code_name(const struct silt_error *e)
         return "REGISTRY_DENIED";
     if (e->code == SILT_TIMEOUT)
         return "OPERATION_TIMEOUT";
-    return e->code == SILT_INVALID ? "PULL_FAILED" : silt_api_code_name(silt_api_code_of(e));
+    return e->code == SILT_INVALID ? "PULL_FAILED" : silt_api_code_name(e->code == SILT_NO_SPACE ? SILT_API_DISK_FULL : silt_api_code_of(e));
 }
 
 static void on_failed(struct silt_pull_sink *sink, const struct silt_error *e)

@@ -2,10 +2,15 @@
 #include "api/reply.h"
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 enum { REFUSAL_MAX = 16 << 10 }; /* all of it but the context: a message of 1 KiB is 6 KiB at most */
+
+#define FULL_SUGGESTION                                                                            \
+    "Delete files in the sandbox or create one with a larger disk; where none can be made, remove " \
+    "sandboxes and images that nobody needs."
 
 static const struct {
     const char *name;
@@ -26,7 +31,9 @@ static const struct {
     [SILT_API_IMAGE_NOT_FOUND] = {"IMAGE_NOT_FOUND", 404, "`silt image ls` lists the images."},
     [SILT_API_IMAGE_IN_USE] = {"RESOURCE_BUSY", 409, "Destroy the sandboxes of the image first."},
     [SILT_API_LIMIT_REACHED] = {"LIMIT_REACHED", 429, "Destroy what is not needed, or raise the limit."},
-    [SILT_API_NO_SPACE] = {"NO_SPACE", 507, "Delete files in the sandbox or create one with a larger disk; where none can be made, remove sandboxes and images that nobody needs."},
+    [SILT_API_NO_SPACE] = {"NO_SPACE", 507, FULL_SUGGESTION},
+    [SILT_API_DISK_FULL] = {"DISK_FULL", 507, FULL_SUGGESTION},
+    [SILT_API_DISK_READ_ONLY] = {"DISK_READ_ONLY", 507, "The disk pool cannot be written; `silt doctor` says why and what to do."},
     [SILT_API_INTERRUPTED] = {"OPERATION_INTERRUPTED", 409, "The daemon was restarted meanwhile: look, then try again."},
     [SILT_API_TIMEOUT] = {"INTERNAL_ERROR", 500, "Try again; `silt doctor` checks the machine."},
     [SILT_API_INTERNAL] = {"INTERNAL_ERROR", 500, NULL},
@@ -109,6 +116,8 @@ int silt_api_status(enum silt_api_code code)
 
 enum silt_api_code silt_api_code_of(const struct silt_error *e)
 {
+    if ((e->code == SILT_DENIED || e->code == SILT_INTERNAL) && e->sys == EROFS)
+        return SILT_API_DISK_READ_ONLY;
     return (unsigned)e->code < SILT_CODE_MAX ? code_of[e->code] : SILT_API_INTERNAL;
 }
 
@@ -162,10 +171,16 @@ void silt_api_answer(struct silt_http_request *r, int status, const struct silt_
     silt_http_reply(r, status, SILT_LIT("application/json"), (silt_slice){NULL, 0}, silt_buf_slice(b));
 }
 
+static bool is_native(const struct silt_http_request *r)
+{
+    return silt_slice_starts(r->head->path, SILT_LIT("/v1/"));
+}
+
 void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_slice context,
                      const char *format, ...)
 {
     char message[1024];
+    code = code == SILT_API_NO_SPACE && is_native(r) ? SILT_API_DISK_FULL : code;
     va_list args;
     va_start(args, format);
     (void)vsnprintf(message, sizeof(message), format, args);

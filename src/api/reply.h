@@ -17,7 +17,9 @@ enum silt_api_code {
     SILT_API_IMAGE_NOT_FOUND,
     SILT_API_IMAGE_IN_USE,
     SILT_API_LIMIT_REACHED,
-    SILT_API_NO_SPACE,
+    SILT_API_NO_SPACE,  /* on routes of compatible clients, which know it */
+    SILT_API_DISK_FULL, /* the same on ours */
+    SILT_API_DISK_READ_ONLY,
     SILT_API_INTERRUPTED,
     SILT_API_TIMEOUT,
     SILT_API_INTERNAL,

@@ -340,6 +340,22 @@ static bool read_number(struct silt_call *c, const struct silt_json *limits, con
     return true;
 }
 
+/* All limits together may be more than there is; one alone that is could never be used up. */
+static bool fits_pool(struct silt_call *c, const struct silt_json *limits, double disk)
+{
+    struct silt_pool_status pool;
+    char why[160];
+    if (silt_json_get(limits, SILT_LIT("diskMiB")) == NULL)
+        return true;
+    silt_pool_look(&c->api->registry->pool, &pool);
+    if (pool.max == 0 || disk <= (double)(pool.max / MIB))
+        return true;
+    (void)snprintf(why, sizeof(why), "diskMiB is %.0f, more than the %llu MiB of the disk pool of all sandboxes", disk,
+                   (unsigned long long)(pool.max / MIB));
+    silt_api_refuse_value(c->request, "limits", why, "DISK_LARGER_THAN_POOL");
+    return false;
+}
+
 static bool read_limits(struct silt_call *c, struct silt_sandbox_options *o)
 {
     const struct silt_json *limits = silt_json_get(c->body, SILT_LIT("limits"));
@@ -355,6 +371,8 @@ static bool read_limits(struct silt_call *c, struct silt_sandbox_options *o)
         || !read_number(c, limits, "memoryMiB", 16, 1 << 24, &memory)
         || !read_number(c, limits, "pids", 8, 4194304, &pids)
         || !read_number(c, limits, "diskMiB", 16, 1 << 28, &disk))
+        return false;
+    if (!fits_pool(c, limits, disk))
         return false;
     o->type[0] = 0;
     o->limits = (struct silt_priv_limits){.cpu_milli = (uint32_t)(cpu * 1000 + 1e-6), /* 1.001 is 1001 */

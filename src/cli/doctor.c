@@ -348,6 +348,30 @@ static struct finding check_ids(const struct silt_config *c)
 
 /* The daemon */
 
+/* What /healthz says about the disk pool; its sentence ends with the way out. */
+static struct finding check_health(struct silt_client *client)
+{
+    struct silt_arena arena;
+    const struct silt_json *answer = NULL;
+    struct silt_error e;
+    int status = client->head.status;
+    silt_arena_init(&arena, 1 << 16);
+    struct finding f = found(OK, "", "answers at %s", client->address);
+    bool is_ours = silt_client_json(client, &arena, &answer, &e) == 0 && answer->type == SILT_JSON_OBJECT;
+    const struct silt_json *disk = is_ours ? silt_json_get(answer, SILT_LIT("disk")) : NULL;
+    const struct silt_json *said = is_ours ? silt_json_get(answer, SILT_LIT("message")) : NULL;
+    if (disk != NULL && disk->type == SILT_JSON_STRING && said != NULL && said->type == SILT_JSON_STRING) {
+        char text[sizeof(f.fix)];
+        (void)snprintf(text, sizeof(text), "%.*s", (int)said->string.len, said->string.data);
+        f = found(status == 200 ? WARN : FAIL, text, "answers at %s; disk pool: %.*s", client->address, (int)disk->string.len,
+                  disk->string.data);
+    } else if (status != 200) {
+        f = found(FAIL, "Is something else listening there?", "%s answers %d", client->address, status);
+    }
+    silt_arena_fini(&arena);
+    return f;
+}
+
 static struct finding check_daemon(const struct silt_config *c)
 {
     static struct silt_client client;
@@ -358,14 +382,13 @@ static struct finding check_daemon(const struct silt_config *c)
     if (silt_client_init(&client, NULL, NULL, &e) < 0)
         return found(FAIL, "Correct the settings.", "%s", e.text);
     client.timeout_ms = 5000;
-    int got = silt_client_ask(&client, &q, &e);
+    struct finding f = {0};
+    if (silt_client_ask(&client, &q, &e) < 0)
+        f = found(WARN, fix, "%s", e.text);
+    else
+        f = check_health(&client);
     silt_client_fini(&client);
-    if (got < 0)
-        return found(WARN, fix, "%s", e.text);
-    if (client.head.status != 200)
-        return found(FAIL, "Is something else listening there?", "%s answers %d", client.address,
-                     client.head.status);
-    return found(OK, "", "answers at %s", client.address);
+    return f;
 }
 
 /* The network */

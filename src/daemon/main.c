@@ -308,6 +308,7 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.zygotes = d->config.interpreter_zygotes;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
     set_previews(&r->settings.entrance, &d->config);
+    silt_pool_init(&r->pool, d->config.run);
     r->loop = &d->loop;
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;

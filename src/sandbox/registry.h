@@ -10,6 +10,7 @@
 #include "event/loop.h"
 #include "event/worker.h"
 #include "priv/ask.h"
+#include "sandbox/pool.h"
 #include "sandbox/lane.h"
 #include "sandbox/entrance.h"
 #include "store/store.h"
@@ -115,6 +116,7 @@ struct silt_registry {
     struct silt_job checkpoint;
     bool checkpointing; /* a worker is at it */
     struct silt_registry_counts counts;
+    struct silt_pool pool;
 };
 
 /* What a caller may choose for a new sandbox; slices are borrowed. */

@@ -97,8 +97,8 @@ test('a disk that is full does not keep a sandbox from being used, woken or dest
 test('when all of the disk is full, sandboxes can be destroyed, and then there is room again', async t => {
 	const small = await startDaemon({ flags: { 'disk.pool': '320M', 'pool.sandboxes': 0 } });
 	t.after(() => small.stop());
-	const box = await small.box(null, { limits: { diskMiB: 1024 } });
-	const other = await small.box(null, { limits: { diskMiB: 1024 } });
+	const box = await small.box(null, { limits: { diskMiB: 320 } });
+	const other = await small.box(null, { limits: { diskMiB: 320 } });
 	await box.run('head -c 400000000 /dev/urandom > /workspace/big; for i in $(seq 2000); do echo $i > /workspace/$i || break; done', {}, { deadline: 300_000 });
 	refused(await other.api('POST', '/api/write', { path: 'file', content: 'x'.repeat(100_000) }), 507, 'NO_SPACE');
 	assert.equal((await box.destroy()).destroyed, true);

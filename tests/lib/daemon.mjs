@@ -24,7 +24,8 @@ export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.met
 /**
  * options: build (folder), flags ({name: value}), without (list of protections, unsafe builds only),
  *          warm (Python contexts are forked, as an installation does it; waits for the first zygote),
- *          through (words of a command that starts it), keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again).
+ *          through (words of a command that starts it), keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again),
+ *          state (its state folder, where that shall lie on another disk).
  */
 export async function startDaemon(options = {}) {
 	const home = options.home ?? makeHome();
@@ -62,7 +63,7 @@ export class Daemon {
 	constructor(home, options) {
 		this.home = home;
 		this.#options = options;
-		this.state = path.join(home, 'state');
+		this.state = options.state ?? path.join(home, 'state');
 		this.run = path.join(home, 'run');
 		this.engine = path.join(this.run, 'engine.sock');
 		this.#flags = {
@@ -271,6 +272,14 @@ export class Daemon {
 		this.#child.kill('SIGKILL');
 		await within(STOP_MS, 'end of silt-super after SIGKILL', this.#exited);
 		await until('siltd and silt-priv end with silt-super', () => others.every(pid => !host.pids().includes(pid)));
+	}
+
+	/** As a crash of the machine would, for this instance: nobody gets to say goodbye. Its files stay. */
+	async kill() {
+		this.client?.close();
+		for (const pid of [this.pid, ...this.programs('siltd'), ...this.programs('silt-priv'), ...this.programs('silt-proxy'), ...this.programs('silt-preview')])
+			process.kill(pid, 'SIGKILL');
+		await this.#exited;
 	}
 
 	/** After a failed start: no checks, only the end. */
