@@ -138,7 +138,10 @@ static int make(const struct silt_cgroups *c, uint32_t slot, struct silt_error *
 }
 
 /* v1 counts the memory of TCP sockets apart from all other, and not at all without a limit of its own:
- * a guest could hold the whole machine's. An eighth of its memory is plenty for buffers. */
+ * a guest could hold the whole machine's. An eighth of its memory is plenty for buffers. It is no wall: a
+ * socket is charged when it is accepted, not before, and the first packet in an empty queue is taken also
+ * beyond the limit (tcp_data_queue), so each connection may hold 75 KiB, and one that nobody accepts all
+ * of its receive buffer. */
 static int limit_tcp(const struct silt_cgroups *c, const char *name, uint64_t bytes, struct silt_error *e)
 {
     enum { SHARE = 8 };
