@@ -321,7 +321,7 @@ static int build(struct daemon *d, struct silt_error *e)
     r->without_network = strcmp(d->config.network, "off") == 0;
     if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || start_pulse(d, e) < 0 || read_token(d, e) < 0
         || set_engine(d, e) < 0 || read_authorities(d, e) < 0
-        || silt_store_open(store_path, &r->store, e) < 0
+        || silt_store_open(store_path, &r->store, e) < 0 || silt_registry_restore(r, SILT_SUPER_FD_PRIV, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
         || silt_worker_open(&d->loop, PARSERS, &r->parsers, e) < 0
         || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0

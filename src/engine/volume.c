@@ -62,14 +62,15 @@ static void make_group(struct silt_volumes *v)
 int silt_volumes_open(struct silt_volumes *v, const char *pool, int qgroups, struct silt_error *e)
 {
     struct statfs s;
-    *v = (struct silt_volumes){.slots = -1, .layers = -1, .trash = -1, .qgroups = qgroups};
+    *v = (struct silt_volumes){.slots = -1, .layers = -1, .records = -1, .trash = -1, .qgroups = qgroups};
     silt_auto_fd fd = open(pool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstatfs(fd, &s) < 0)
         return silt_fail_errno(e, "open %s", pool);
     v->btrfs = (unsigned long)s.f_type == BTRFS_SUPER_MAGIC;
     if (!v->btrfs)
         silt_log(SILT_LOG_WARN, "volume.no_quota", "the pool is not on btrfs: disk is not limited");
-    if (open_sub(fd, "s", &v->slots, e) < 0 || open_sub(fd, "l", &v->layers, e) < 0)
+    if (open_sub(fd, "s", &v->slots, e) < 0 || open_sub(fd, "l", &v->layers, e) < 0
+        || open_sub(fd, "r", &v->records, e) < 0)
         return -1;
     if (open_sub(fd, "trash", &v->trash, e) < 0)
         return -1;
@@ -377,4 +378,20 @@ pid_t silt_volume_init(int volume)
 void silt_volume_forget_init(int volume)
 {
     (void)unlinkat(volume, "state/init", 0);
+}
+
+int silt_volume_note_ready(int volume, struct silt_error *e)
+{
+    silt_auto_fd fd = openat(volume, "state/ready", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd >= 0 ? 0 : silt_fail_errno(e, "note a ready sandbox");
+}
+
+void silt_volume_forget_ready(int volume)
+{
+    (void)unlinkat(volume, "state/ready", 0);
+}
+
+bool silt_volume_is_ready(int volume)
+{
+    return faccessat(volume, "state/ready", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }

@@ -15,6 +15,7 @@
 struct silt_volumes {
     int slots;   /* <pool>/s */
     int layers;  /* <pool>/l: engine/layer.h */
+    int records; /* <pool>/r: engine/recovery.h */
     int trash;   /* <pool>/trash */
     int qgroups; /* /sys/fs/btrfs/<id>/qgroups: usage of the moment; -1: not there */
     uint64_t group; /* of quotas: all volumes are in it (engine/pool_room.h); 0: there are no quotas */
@@ -53,6 +54,11 @@ int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
 bool silt_volumes_hurry(const struct silt_volumes *v);
 /* Less than an eighth is left, and less than 16 GiB: about as much as one sandbox may write. */
 bool silt_volumes_are_crowded(const struct silt_volumes *v);
+
+/* That of a ready sandbox, made for nobody yet. Whoever claims it has a recovery record. */
+int silt_volume_note_ready(int volume, struct silt_error *e);
+void silt_volume_forget_ready(int volume);
+bool silt_volume_is_ready(int volume);
 
 /* The pid of the sandbox's first process, as the machine counts. 0: none is noted. */
 int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e);

@@ -56,7 +56,7 @@ int silt_priv_check_network(uint32_t mode, struct silt_error *e)
 
 static int check(const struct silt_priv_create *c, struct silt_error *e)
 {
-    uint32_t known = SILT_CREATE_FRESH | SILT_CREATE_EPHEMERAL | SILT_CREATE_HOST_USR;
+    uint32_t known = SILT_CREATE_FRESH | SILT_CREATE_EPHEMERAL | SILT_CREATE_HOST_USR | SILT_CREATE_READY;
     if ((c->flags & ~known) != 0)
         return silt_fail(e, SILT_PROTOCOL, "unknown flags 0x%x", c->flags);
     if (c->handles > HANDLES_MAX)
@@ -115,8 +115,11 @@ static int open_volume(struct making *m, struct silt_error *e)
     const struct silt_volumes *v = &m->unit->volumes;
     if (end_leftovers(m, e) < 0)
         return -1;
-    if (wants(m, SILT_CREATE_FRESH))
-        return silt_volume_make(v, m->slot, silt_priv_unit_ids(m->unit, m->slot), &m->volume, e);
+    if (wants(m, SILT_CREATE_FRESH)) {
+        if (silt_volume_make(v, m->slot, silt_priv_unit_ids(m->unit, m->slot), &m->volume, e) < 0)
+            return -1;
+        return wants(m, SILT_CREATE_READY) ? silt_volume_note_ready(m->volume, e) : 0;
+    }
     if (silt_volume_open(v, m->slot, &m->volume, e) < 0)
         return -1;
     silt_janitor_await_release(m->unit->janitor, m->slot); /* of the incarnation before */

@@ -2,6 +2,7 @@
 #include "priv/end.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "engine/recovery.h"
 #include "priv/janitor.h"
 
 #include <errno.h>
@@ -90,9 +91,11 @@ int silt_priv_stop(const struct silt_priv_unit *u, uint32_t slot, struct silt_er
 
 int silt_priv_destroy(const struct silt_priv_unit *u, uint32_t slot, struct silt_error *e)
 {
+    char record[SILT_RECOVERY_NAME_SIZE];
     if (end_if_there(u, slot, e) < 0)
         return -1;
-    if (silt_volume_discard(&u->volumes, slot, e) < 0)
+    silt_recovery_slot_name(slot, record); /* after its files: one without them is no sandbox's */
+    if (silt_volume_discard(&u->volumes, slot, e) < 0 || silt_recovery_remove(&u->volumes, record, e) < 0)
         return -1;
     silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, slot, -1);
     silt_janitor_tell(u->janitor, SILT_JANITOR_DROP, slot, -1);

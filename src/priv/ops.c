@@ -13,6 +13,7 @@
 #include "priv/create.h"
 #include "priv/end.h"
 #include "priv/janitor.h"
+#include "priv/recovery.h"
 #include "wire/agent.h"
 
 #include <errno.h>
@@ -28,6 +29,8 @@ static void give(struct silt_priv_job *job, int fd)
 static int run_create(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     struct silt_priv_made made;
+    if (silt_priv_put_record(u, job, 1, e) < 0)
+        return -1;
     if (silt_priv_create(u, job->request.slot, &job->request.body.create, job->in.fds[0], &made, e)
         < 0)
         return -1;
@@ -80,7 +83,7 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
         return -1;
     if (silt_volume_open(&u->volumes, slot, &volume, e) < 0)
         return -1;
-    if (silt_priv_find_init(u, slot, volume, &pidfd, e) < 0)
+    if (silt_priv_find_init(u, slot, volume, &pidfd, e) < 0 || silt_priv_put_record(u, job, 0, e) < 0)
         return -1;
     if (!c->keep_limits
         && (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0
@@ -90,7 +93,10 @@ static int run_claim(struct silt_priv_unit *u, struct silt_priv_job *job, struct
     if (c->network != SILT_NET_DEFAULT && u->gate.ns >= 0
         && silt_net_change_mode(&u->gate, pidfd, c->network, &job->answer.link, e) < 0)
         return -1;
-    return set_hostname(u, pidfd, c->hostname, e);
+    if (set_hostname(u, pidfd, c->hostname, e) < 0)
+        return -1;
+    u->claimed = silt_take_fd(&volume);
+    return 0;
 }
 
 static int open_running(struct silt_priv_unit *u, uint32_t slot, int *ret_pidfd,
@@ -355,9 +361,10 @@ static const struct op {
     bool alone;
     int fds; /* how many descriptors come with it */
     enum silt_fd_kind kinds[SILT_PRIV_CONTEXT_FDS]; /* none has more */
+    int more; /* a recovery record may come behind them: engine/recovery.h checks what it is */
 } ops[SILT_PRIV_OP_MAX] = {
-    [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}},
-    [SILT_PRIV_CLAIM] = {"claim", run_claim, true},
+    [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}, 1},
+    [SILT_PRIV_CLAIM] = {"claim", run_claim, true, .more = 1},
     [SILT_PRIV_STOP] = {"stop", run_stop, true},
     [SILT_PRIV_DESTROY] = {"destroy", run_destroy, true},
     [SILT_PRIV_STAT] = {"stat", run_stat},
@@ -378,11 +385,14 @@ static const struct op {
     [SILT_PRIV_SEAL] = {"seal", run_seal},
     [SILT_PRIV_DIAL] = {"dial into", run_dial},
     [SILT_PRIV_CAPTURE] = {"capture", run_capture},
+    [SILT_PRIV_RECORD] = {"recovery record of", silt_priv_run_record, true, .more = 1},
+    [SILT_PRIV_RECORDS] = {"recovery records of", silt_priv_run_records},
+    [SILT_PRIV_READ_RECORD] = {"recovery record of", silt_priv_run_read_record},
 };
 
 static int check_descriptors(const struct op *op, const struct silt_parcel *in, struct silt_error *e)
 {
-    if (in->nfds != op->fds)
+    if (in->nfds < op->fds || in->nfds > op->fds + op->more)
         return silt_fail(e, SILT_PROTOCOL, "%s with %d descriptors instead of %d", op->name, in->nfds, op->fds);
     for (int i = 0; i < op->fds; i++)
         if (silt_fd_check(in->fds[i], op->kinds[i], e) < 0)

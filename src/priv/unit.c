@@ -111,6 +111,7 @@ int silt_priv_unit_open(struct silt_priv_unit *u, const struct silt_config *c, c
         .locks = memfd_create("locks", MFD_CLOEXEC),
         .janitor = -1,
         .nursery = -1,
+        .claimed = -1,
     };
     if (u->locks < 0)
         return silt_fail_errno(e, "make the locks");

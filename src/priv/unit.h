@@ -27,6 +27,7 @@ struct silt_priv_unit {
     int nursery;                              /* channel; -1: there is none */
     int later[SILT_LAYERS_MAX + 1];           /* to be closed when the answer is out */
     size_t nlater;
+    int claimed; /* volume of a ready sandbox that is one no more: its note goes when the answer is out; -1: none */
     struct silt_net nets[SILT_PRIV_NETS_MAX]; /* ready ones: a worker's own */
     uint32_t nnets, nets_wanted;
     struct silt_net captives[SILT_PRIV_CAPTIVES_MAX]; /* the same, captive ones */

@@ -46,6 +46,9 @@ static void serve(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *
     silt_parcel_close(&job->out);
     for (; u->nlater > 0; u->nlater--)
         silt_close_fd(&u->later[u->nlater - 1]);
+    if (u->claimed >= 0)
+        silt_volume_forget_ready(u->claimed);
+    silt_close_fd(&u->claimed);
 }
 
 /* The waiting is not done in the receive: a worker that is killed while it waits there can take a

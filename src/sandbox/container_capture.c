@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/capture.h"
 #include "sandbox/container_own.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 
 #include <inttypes.h>
@@ -64,6 +65,7 @@ void silt_container_give_network(struct silt_container *c, struct silt_sandbox *
         abort();
     s->network.unsaved = true;
     silt_sandbox_save(s);
+    silt_recovery_on_sandbox(s);
 }
 
 uint32_t silt_containers_owner(const struct silt_registry *r, uint64_t number)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/json.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 
 #include <assert.h>
@@ -99,6 +100,7 @@ static void give_env(struct silt_sandbox *s, silt_slice env)
     if (env.len > 0)
         memcpy(s->row.env, env.data, env.len);
     s->row.env_len = env.len;
+    silt_recovery_on_sandbox(s);
 }
 
 /* Of one that ran the files are its own. An image's name may have moved on before there were any. */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "sandbox/preview.h"
 #include "sandbox/proof.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
@@ -241,6 +242,7 @@ int silt_entrance_expose(struct silt_sandbox *s, const struct silt_entrance_opti
     else if (former != NULL)
         *ret_former = close_entrance(former);
     *ret = same ? former : add(s, &row);
+    silt_recovery_on_sandbox(s);
     return 0;
 }
 
@@ -248,7 +250,9 @@ int silt_entrance_unexpose(struct silt_entrance *x, uint64_t *ret_former, struct
 {
     if (silt_store_remove_port(x->sandbox->registry->store, &x->row, e) < 0)
         return -1;
+    struct silt_sandbox *s = x->sandbox;
     *ret_former = close_entrance(x);
+    silt_recovery_on_sandbox(s);
     return 0;
 }
 

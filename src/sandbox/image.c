@@ -2,6 +2,7 @@
 #include "sandbox/image_own.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 
 #include <openssl/sha.h>
@@ -192,6 +193,7 @@ int silt_image_new(struct silt_registry *r, struct silt_image_row *row, struct s
     }
     *ret = add(r, row);
     find_parent(*ret);
+    silt_recovery_on_image(r, row->digest);
     return 0;
 }
 
@@ -213,6 +215,7 @@ static struct silt_image *remove_one(struct silt_image *i)
     silt_map_remove(&r->images_by_digest, key_of(i->row.digest));
     silt_list_remove(&i->link);
     r->image_count--;
+    silt_recovery_on_image(r, i->row.digest);
     if (parent != NULL)
         parent->children--;
     if (i->row.layered || parent == NULL)

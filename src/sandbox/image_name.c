@@ -2,6 +2,7 @@
 /* Names of images: found, given and taken away. */
 #include "base/digest.h"
 #include "sandbox/image_own.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
@@ -44,10 +45,13 @@ int silt_image_tag(struct silt_registry *r, struct silt_image *i, const char *na
         silt_list_remove(&n->link);
         silt_list_append(&i->names, &n->link);
         n->image = i;
+        silt_recovery_on_image(r, i->row.digest);
+        silt_recovery_on_image(r, before->row.digest);
         silt_image_forget_unused(r, before->row.digest);
         return 0;
     }
     silt_image_add_name(i, name);
+    silt_recovery_on_image(r, i->row.digest);
     return 0;
 }
 
@@ -85,6 +89,7 @@ int silt_image_untag(struct silt_registry *r, const char *name, bool *ret_existe
         return -1;
     struct silt_image *i = n->image;
     remove_name(r, n);
+    silt_recovery_on_image(r, i->row.digest);
     silt_image_forget_unused(r, i->row.digest);
     return 0;
 }

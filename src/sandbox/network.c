@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/network.h"
 #include "base/log.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 
 #include <stdlib.h>
@@ -95,8 +96,10 @@ static int write_down(struct silt_sandbox *s, struct silt_network_change *c, str
     s->row.allow = c->allow;
     c->allow = NULL;
     n->unsaved = s->claimed; /* it is written down when it has its name */
-    if (s->claimed || silt_store_put_policy(s->registry->store, &s->row, e) == 0)
+    if (s->claimed || silt_store_put_policy(s->registry->store, &s->row, e) == 0) {
+        silt_recovery_on_sandbox(s);
         return 0;
+    }
     take_back(s);
     return -1;
 }
@@ -109,6 +112,7 @@ static void undo(struct silt_sandbox *s)
     take_back(s);
     n->unsaved = true;
     silt_sandbox_save(s);
+    silt_recovery_on_sandbox(s);
     bool captive = s->row.network == SILT_NET_CAPTIVE;
     n->generation = captive || s->row.network == SILT_NET_ALLOW ? silt_registry_number(s->registry) : 0;
     if (captive)

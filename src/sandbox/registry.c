@@ -11,6 +11,7 @@
 #include "sandbox/image.h"
 #include "sandbox/preview.h"
 #include "sandbox/record.h"
+#include "sandbox/recovery.h"
 #include "sandbox/spare.h"
 #include "sandbox/step_cache.h"
 
@@ -168,6 +169,7 @@ static int new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sa
     struct silt_sandbox *s = silt_sandbox_new(r, slot);
     fill_defaults(&s->row, image, asked);
     s->fresh = true;
+    s->unrecorded = true;
     own_slot(r, s);
     *ret = s;
     return 0;
@@ -256,6 +258,7 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     if (!claimed && new_sandbox(r, image, &s, e) < 0)
         return -1;
     s->claimed = claimed;
+    s->unrecorded = true;
     memcpy(s->row.id, id.data, id.len);
     s->row.id[id.len] = 0;
     memcpy(s->row.type, o->type, sizeof(s->row.type));
@@ -449,6 +452,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     r->by_slot = calloc(r->settings.slots, sizeof(struct silt_sandbox *));
     if (r->by_slot == NULL)
         return silt_fail(e, SILT_LIMIT, "no memory for %u slots", r->settings.slots);
+    r->recovery = silt_recovery_new(r);
     r->egress = silt_egress_new(r);
     r->preview = silt_preview_new(r);
     r->refill = (struct silt_timer){.on_time = on_refill};
@@ -470,7 +474,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
         || silt_store_each_port(r->store, load_port, r, e) < 0 || silt_captures_open(r, e) < 0
         || (r->containers != NULL && silt_containers_load(r->containers, e) < 0))
         return -1;
-    return 0;
+    return silt_recovery_begin(r, e);
 }
 
 void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd)
@@ -640,6 +644,7 @@ void silt_registry_close(struct silt_registry *r)
     silt_network_forget_asks(r);
     silt_egress_free(r->egress);
     silt_captures_free(r->captures);
+    silt_recovery_free(r->recovery);
     silt_preview_free(r->preview);
     free(r->by_slot);
     silt_map_fini(&r->by_id);

@@ -69,6 +69,7 @@ struct silt_registry {
     int super;                   /* borrowed: channel to silt-super */
     struct silt_egress *egress;  /* channel to silt-proxy */
     struct silt_captures *captures;
+    struct silt_recovery *recovery;
     struct silt_preview *preview; /* another to its role preview */
     struct silt_containers *containers; /* of the engine socket; NULL: there is none */
     struct silt_registry_settings settings;
@@ -146,6 +147,9 @@ struct silt_network_settings {
 int silt_registry_set_network(struct silt_registry_settings *s, const struct silt_network_settings *n,
                               struct silt_error *e);
 
+/* Before it is opened, while siltd may still wait: fills the store from the recovery records (sandbox/recovery.h), if the
+ * store is new. `priv` is the channel to silt-priv, borrowed, which nobody else uses yet. */
+int silt_registry_restore(struct silt_registry *r, int priv, struct silt_error *e);
 int silt_registry_open(struct silt_registry *r, struct silt_error *e);
 /* A descriptor pair that silt-super kept for us; takes both. */
 void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, int pidfd);

@@ -8,6 +8,7 @@
 #include "sandbox/entrance.h"
 #include "sandbox/image.h"
 #include "sandbox/record.h"
+#include "sandbox/recovery.h"
 #include "sandbox/spare.h"
 #include "sandbox/step_cache.h"
 #include "sandbox/sweep.h"
@@ -244,11 +245,30 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
 
 static bool ends_meanwhile(struct silt_sandbox *s);
 
+/* The record of a sandbox that has a name and none yet, for the request that makes or claims it. How many it is. */
+static int first_record(struct silt_sandbox *s, int *ret_fd)
+{
+    bool wanted = s->unrecorded && s->row.id[0] != 0;
+    *ret_fd = wanted ? silt_recovery_of_sandbox(s) : -1;
+    s->record_stale = wanted && *ret_fd < 0;
+    return *ret_fd >= 0 ? 1 : 0;
+}
+
+static void was_recorded(struct silt_sandbox *s)
+{
+    s->unrecorded = s->row.id[0] == 0;
+    if (s->record_stale)
+        silt_recovery_on_sandbox(s);
+    s->record_stale = false;
+}
+
 static void on_created(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct silt_sandbox *s = context;
     s->asks--;
     int pidfd = a->ok && nfds == 1 ? fds[0] : -1;
+    if (a->ok)
+        was_recorded(s);
     if (ends_meanwhile(s)) {
         silt_close_fd(&pidfd);
         s->registry->cold_starts -= s->row.id[0] != 0;
@@ -325,9 +345,10 @@ void silt_sandbox_start(struct silt_sandbox *s)
     c->handles = HANDLES_AT_BIRTH;
     c->network = silt_network_birth_mode(s);
     c->flags = (s->fresh ? SILT_CREATE_FRESH : 0U) | (s->row.ephemeral ? SILT_CREATE_EPHEMERAL : 0U)
-               | (s->row.host_usr ? SILT_CREATE_HOST_USR : 0U);
+               | (s->row.host_usr ? SILT_CREATE_HOST_USR : 0U) | (s->fresh && s->row.id[0] == 0 ? SILT_CREATE_READY : 0U);
     silt_id_hostname(s->row.id[0] != 0 ? silt_slice_of(s->row.id) : SILT_LIT("silt"), c->hostname);
-    ask(s, &q, &pair[1], 1, on_created);
+    int fds[] = {pair[1], -1};
+    ask(s, &q, fds, 1 + first_record(s, &fds[1]), on_created);
 }
 
 static void ask_claim(struct silt_sandbox *s);
@@ -346,6 +367,7 @@ static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds
     }
     s->claimed = false;
     if (a->ok) {
+        was_recorded(s);
         silt_network_on_claimed(s);
         silt_spare_on_claimed(s);
         silt_sandbox_save(s); /* not before: a new siltd must not take it for one with these limits */
@@ -364,7 +386,9 @@ static void ask_claim(struct silt_sandbox *s)
     q.body.claim.keep_limits = s->keep_limits;
     q.body.claim.network = silt_network_birth_mode(s);
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
-    ask(s, &q, NULL, 0, on_claimed);
+    int fd;
+    int nfds = first_record(s, &fd);
+    ask(s, &q, &fd, nfds, on_claimed);
 }
 
 void silt_sandbox_claim(struct silt_sandbox *s)
@@ -558,8 +582,14 @@ static void ask_end(struct silt_sandbox *s)
 {
     bool all = s->state == SILT_SANDBOX_DESTROYING;
     struct silt_priv_request q = {.op = all ? SILT_PRIV_DESTROY : SILT_PRIV_STOP, .slot = s->row.slot};
-    if (s->asks == 0)
+    if (s->asks == 0 && !(all && silt_recovery_is_busy(s->registry, s->row.slot)))
         ask(s, &q, NULL, 0, all ? on_destroyed : on_stopped);
+}
+
+void silt_sandbox_on_recorded(struct silt_sandbox *s)
+{
+    if (s->state == SILT_SANDBOX_DESTROYING && !s->emptied)
+        ask_end(s);
 }
 
 /* An answer about a sandbox that ends: the end waited for it, and nobody else does any more. */

@@ -61,6 +61,8 @@ struct silt_sandbox {
     struct silt_sandbox_row row;
     enum silt_sandbox_state state;
     bool fresh;      /* has no files yet */
+    bool unrecorded; /* silt-priv has no recovery record of it yet */
+    bool record_stale; /* it has changed since its first record was written */
     bool claimed;    /* was taken from the ready ones and is being named */
     bool keep_limits; /* a ready one that is claimed has the right limits already */
     bool indexed;    /* in registry->by_id */
@@ -119,6 +121,7 @@ void silt_sandbox_release(struct silt_sandbox *s);
 void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d);
 void silt_sandbox_save(struct silt_sandbox *s);
 void silt_sandbox_on_sealed(struct silt_sandbox *s); /* one of `seals` less */
+void silt_sandbox_on_recorded(struct silt_sandbox *s); /* sandbox/recovery.h */
 
 /* Usage now. The callback comes exactly once; stat is NULL on failure. */
 typedef void silt_sandbox_stated(void *context, const struct silt_priv_stat *stat);

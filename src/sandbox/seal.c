@@ -3,6 +3,7 @@
  * which the next one takes away with its files, whether these are there or not. */
 #include "base/clock.h"
 #include "sandbox/image_own.h"
+#include "sandbox/recovery.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/step_cache.h"
 
@@ -31,6 +32,7 @@ static int finish(struct silt_seal *s, const struct silt_priv_answer *a, struct 
     i->row.bytes = a->body.sealed.bytes;
     if (silt_store_put_image(i->registry->store, &i->row, e) < 0)
         return -1;
+    silt_recovery_on_image(i->registry, i->row.digest);
     for (size_t n = 0; n < s->name_count; n++)
         if (silt_image_tag(i->registry, i, s->names[n], e) < 0)
             return -1;

@@ -63,3 +63,10 @@ void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size);
 /* A terminated copy, the caller's; NULL for NULL. */
 char *silt_db_column_dup(sqlite3_stmt *st, int at, size_t *ret_len);
 void silt_db_column_digest(sqlite3_stmt *st, int at, uint8_t out[SILT_DIGEST_SIZE]); /* zeros: none */
+
+/* Whether its last error says that the file is no good; a full disk is another matter. */
+bool silt_db_is_damaged(sqlite3 *db);
+/* Reads the whole file: some milliseconds for each ten megabytes. */
+int silt_db_check(sqlite3 *db, bool *ret_damaged, struct silt_error *e);
+/* Renames it to <path>.damaged-<date>, and logs that. */
+int silt_db_set_aside(const char *path, const char *why, struct silt_error *e);

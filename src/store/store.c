@@ -66,6 +66,9 @@ static const char *const migrations[] = {
     /* What a sidecar needs to be there again after the whole of Silt was away. */
     "ALTER TABLE container DROP COLUMN extra; ALTER TABLE container ADD COLUMN port INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE capture ADD COLUMN certificate TEXT; ALTER TABLE capture ADD COLUMN key TEXT;",
+
+    /* enum silt_store_records. A database that some siltd has used knows the machine's boot. */
+    "INSERT OR REPLACE INTO meta SELECT 'records', EXISTS(SELECT 1 FROM meta WHERE name='boot_id');",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -140,7 +143,7 @@ static int migrate(sqlite3 *db, struct silt_error *e)
     return 0;
 }
 
-static int connect_to(const char *path, sqlite3 **ret, struct silt_error *e)
+static int connect_to(const char *path, sqlite3 **ret, bool *ret_damaged, struct silt_error *e)
 {
     sqlite3 *db = NULL;
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK
@@ -149,6 +152,7 @@ static int connect_to(const char *path, sqlite3 **ret, struct silt_error *e)
                         "PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=2000;",
                         NULL, NULL, NULL)
                != SQLITE_OK) {
+        *ret_damaged = silt_db_is_damaged(db);
         (void)silt_db_fail(db, e, "open");
         (void)sqlite3_close(db);
         return silt_because(e, "store %s", path);
@@ -157,25 +161,44 @@ static int connect_to(const char *path, sqlite3 **ret, struct silt_error *e)
     return 0;
 }
 
-int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e)
+static int prepare(struct silt_store *s, struct silt_error *e)
 {
-    struct silt_store *s = calloc(1, sizeof(*s));
-    if (s == NULL)
-        abort();
-    if (connect_to(path, &s->db, e) < 0 || migrate(s->db, e) < 0
-        || connect_to(path, &s->checkpointer, e) < 0) {
-        silt_store_close(s);
+    for (size_t i = 0; i < SILT_DB_STATEMENT_MAX; i++)
+        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL) != SQLITE_OK)
+            return silt_db_fail(s->db, e, texts[i]);
+    return 0;
+}
+
+static int open_once(const char *path, struct silt_store *s, bool *ret_damaged, struct silt_error *e)
+{
+    if (connect_to(path, &s->db, ret_damaged, e) < 0 || silt_db_check(s->db, ret_damaged, e) < 0)
+        return -1;
+    if (migrate(s->db, e) < 0) {
+        *ret_damaged = silt_db_is_damaged(s->db);
         return -1;
     }
-    for (size_t i = 0; i < SILT_DB_STATEMENT_MAX; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL)
-            != SQLITE_OK) {
-            (void)silt_db_fail(s->db, e, texts[i]);
-            silt_store_close(s);
-            return -1;
+    if (connect_to(path, &s->checkpointer, ret_damaged, e) < 0)
+        return -1;
+    *ret_damaged = prepare(s, e) < 0; /* its version is ours, and tables are missing */
+    return *ret_damaged ? -1 : 0;
+}
+
+int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e)
+{
+    for (bool again = false;; again = true) {
+        bool damaged = false;
+        struct silt_store *s = calloc(1, sizeof(*s));
+        if (s == NULL)
+            abort();
+        if (open_once(path, s, &damaged, e) == 0) {
+            *ret = s;
+            return 0;
         }
-    *ret = s;
-    return 0;
+        silt_store_close(s);
+        struct silt_error why = *e;
+        if (!damaged || again || silt_db_set_aside(path, why.text, e) < 0)
+            return -1;
+    }
 }
 
 void silt_store_close(struct silt_store *s)
@@ -265,17 +288,18 @@ static int put_rules(struct silt_store *s, const struct silt_sandbox_row *r, str
     return silt_db_finish(s, st, e, "remember network policy");
 }
 
+/* A savepoint, for it may be part of something larger. */
 int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
 {
-    if (sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(s->db, "SAVEPOINT policy", NULL, NULL, NULL) != SQLITE_OK)
         return silt_db_fail(s->db, e, "remember network policy");
     int done = r->allow != NULL ? put_rules(s, r, e) : remove_rules(s, r->slot, e);
     if (done == 0)
         done = silt_store_put_sandbox(s, r, e);
-    if (done == 0 && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+    if (done == 0 && sqlite3_exec(s->db, "RELEASE policy", NULL, NULL, NULL) != SQLITE_OK)
         done = silt_db_fail(s->db, e, "remember network policy");
     if (done < 0)
-        (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        (void)sqlite3_exec(s->db, "ROLLBACK TO policy; RELEASE policy", NULL, NULL, NULL);
     return done;
 }
 
@@ -365,38 +389,6 @@ int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct si
     }
     (void)sqlite3_reset(st);
     return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read sandboxes");
-}
-
-int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_GET_META];
-    char before[64] = "";
-    (void)sqlite3_bind_text(st, 1, "boot_id", -1, SQLITE_STATIC);
-    if (sqlite3_step(st) == SQLITE_ROW)
-        silt_db_column_text(st, 0, before, sizeof(before));
-    (void)sqlite3_reset(st);
-    *ret = before[0] != 0 && strcmp(before, boot_id) != 0;
-    st = s->statements[SILT_DB_PUT_META];
-    (void)sqlite3_bind_text(st, 1, "boot_id", -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(st, 2, boot_id, -1, SQLITE_STATIC);
-    return silt_db_finish(s, st, e, "remember boot");
-}
-
-int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_GET_META];
-    int64_t before_ms = 0;
-    char text[24];
-    (void)sqlite3_bind_text(st, 1, "started_ms", -1, SQLITE_STATIC);
-    if (sqlite3_step(st) == SQLITE_ROW)
-        before_ms = sqlite3_column_int64(st, 0);
-    (void)sqlite3_reset(st);
-    *ret_ms = wall_ms > before_ms ? wall_ms : before_ms + 1;
-    (void)snprintf(text, sizeof(text), "%lld", (long long)*ret_ms);
-    st = s->statements[SILT_DB_PUT_META];
-    (void)sqlite3_bind_text(st, 1, "started_ms", -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(st, 2, text, -1, SQLITE_TRANSIENT);
-    return silt_db_finish(s, st, e, "remember the start");
 }
 
 int silt_store_checkpoint(struct silt_store *s, struct silt_error *e)

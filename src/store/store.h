@@ -260,5 +260,18 @@ int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, st
 /* When this siltd started: wall_ms, but always later than every start before, also after the clock was set back. */
 int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms, struct silt_error *e);
 
+/* How the recovery records (store/recovery.h) and this database stand to each other; the numbers are in it. */
+enum silt_store_records {
+    SILT_RECORDS_UNREAD = 0,    /* it is new: what there is has to be found again */
+    SILT_RECORDS_UNWRITTEN = 1, /* it is older than records are */
+    SILT_RECORDS_KEPT = 2,
+    SILT_RECORDS_MAX
+};
+int silt_store_records(struct silt_store *s, enum silt_store_records *ret, struct silt_error *e);
+int silt_store_set_records(struct silt_store *s, enum silt_store_records state, struct silt_error *e);
+/* What is written in between happens as a whole or not at all. */
+int silt_store_begin(struct silt_store *s, struct silt_error *e);
+int silt_store_end(struct silt_store *s, bool commit, struct silt_error *e);
+
 /* On any one thread at a time: it has a connection of its own. */
 int silt_store_checkpoint(struct silt_store *s, struct silt_error *e);

@@ -16,11 +16,14 @@ enum {
     SILT_SLOT_IDS = 65536, /* ids of one sandbox */
     SILT_LAYERS_MAX = 32,  /* of an image, on its tree */
     SILT_PRIV_CONTEXT_FDS = 4,
+    SILT_RECOVERY_MAX = 64 << 10,        /* bytes of a sandbox's recovery record */
+    SILT_RECOVERY_IMAGE_MAX = 512 << 10, /* of an image's, which has its configuration */
 };
 
 enum silt_priv_op {
-    SILT_PRIV_CREATE = 1,   /* body.create; descriptors: silt-init's end of the channel, a seqpacket socket. Answer: pidfd */
-    SILT_PRIV_CLAIM,        /* body.claim: a running ready sandbox gets its host name and limits */
+    SILT_PRIV_CREATE = 1,   /* body.create; descriptors: silt-init's end of the channel, a seqpacket socket, then a recovery record as of RECORD, if
+                               any, which is written first. Answer: pidfd */
+    SILT_PRIV_CLAIM,        /* body.claim: a running ready sandbox gets its host name and limits. Descriptor, if any: as above */
     SILT_PRIV_STOP,         /* ends all processes; answers when the sandbox is empty; files stay */
     SILT_PRIV_DESTROY,      /* STOP, then the files go to the trash. Fine when nothing is there */
     SILT_PRIV_STAT,         /* Answer: body.stat */
@@ -59,6 +62,11 @@ enum silt_priv_op {
     SILT_PRIV_SEAL,         /* body.seal: what the sandbox has written so far, running or not, becomes the layer `digest` on the image
                                `parent`, which it was made from; CREATE takes either. Answer: body.bytes.
                                SILT_LIMIT: too many layers; SILT_UNAVAILABLE: this pool cannot. FORGET takes layers, too */
+    SILT_PRIV_RECORD,       /* body.recovery: its recovery record, which only siltd understands. Descriptor, if any: a sealed memfd with
+                               the new one; without: the record goes. Fine when there is none */
+    SILT_PRIV_RECORDS,      /* Answer: one descriptor to read from, an array of struct silt_priv_recovery, one for each slot that has
+                               files or a record and for each image that has a record */
+    SILT_PRIV_READ_RECORD,  /* body.recovery. Answer: one descriptor to read the record from */
     SILT_PRIV_OP_MAX
 };
 
@@ -83,6 +91,7 @@ enum {
     SILT_CREATE_FRESH = 1,     /* no files yet: make the folder. Without it the folder must exist */
     SILT_CREATE_EPHEMERAL = 2, /* overlay mounted volatile */
     SILT_CREATE_HOST_USR = 4,  /* the machine's /usr is mounted read-only over the image */
+    SILT_CREATE_READY = 8,     /* with FRESH: it waits to be claimed; noted beside its files */
 };
 
 struct silt_priv_limits {
@@ -133,6 +142,17 @@ struct silt_priv_context_answer {
     int32_t status; /* REAP: as of waitpid */
 };
 
+enum silt_recovery_kind { SILT_RECOVERY_SANDBOX, SILT_RECOVERY_IMAGE, SILT_RECOVERY_KIND_MAX };
+
+/* Whose recovery record: that of the request's slot, or of an image. */
+struct silt_priv_recovery {
+    uint32_t kind;                    /* enum silt_recovery_kind */
+    uint32_t slot;                    /* RECORDS: of a sandbox */
+    uint8_t digest[SILT_DIGEST_SIZE]; /* of an image */
+    uint32_t files, record;           /* RECORDS: whether it has these. An image may have its parent's files */
+    uint32_t ready;                   /* RECORDS: a sandbox that was made for nobody yet, and not claimed */
+};
+
 struct silt_priv_netstat {
     uint64_t sent_bytes, sent_packets; /* by the sandbox */
     uint64_t received_bytes, received_packets;
@@ -160,6 +180,7 @@ struct silt_priv_request {
         struct silt_priv_seal seal;
         struct silt_priv_log log;
         struct silt_priv_context context;
+        struct silt_priv_recovery recovery;
         uint32_t count;
         uint32_t network; /* enum silt_net_mode */
         uint32_t port;

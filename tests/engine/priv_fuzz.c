@@ -117,6 +117,12 @@ static void fill(struct silt_priv_request *q)
     case SILT_PRIV_UNLOG:
         q->body.log = (struct silt_priv_log){.number = bound(), .fresh = (uint32_t)some(2)};
         return;
+    case SILT_PRIV_RECORD:
+    case SILT_PRIV_READ_RECORD:
+        q->body.recovery.kind = (uint32_t)some(3);
+        set_digest(q->body.recovery.digest);
+        return;
+    case SILT_PRIV_RECORDS:
     case SILT_PRIV_STOP:
     case SILT_PRIV_DESTROY:
     case SILT_PRIV_STAT:

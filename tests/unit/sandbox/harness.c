@@ -170,7 +170,13 @@ bool harness_asked(struct harness *h, struct silt_priv_request *ret)
     harness_turn(h);
     if (silt_fd_recv(h->priv, &p, &e) <= 0)
         return false;
-    if (ret->op == SILT_PRIV_CREATE && p.nfds == 1) {
+    if (ret->op == SILT_PRIV_RECORD) {
+        silt_parcel_close(&p);
+        h->recorded++;
+        harness_answer(h, ret, true);
+        return harness_asked(h, ret);
+    }
+    if (ret->op == SILT_PRIV_CREATE && p.nfds >= 1) {
         silt_close_fd(&h->agent);
         h->agent = silt_take_fd(&p.fds[0]);
         (void)silt_fd_nonblock(h->agent, &e);

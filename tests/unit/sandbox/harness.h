@@ -18,6 +18,7 @@ struct harness {
     uint32_t kept_key;
     uint32_t link; /* what answers say of the sandbox's network link */
     uint32_t mode; /* and of its mode */
+    uint32_t recorded; /* how many recovery records were sent by themselves */
     char folder[64];
 };
 
@@ -28,7 +29,8 @@ int harness_restart(struct harness *h);
 void harness_turn(struct harness *h); /* lets the model run until it waits */
 /* The next note to silt-super; 0 when there is none, else its type. */
 uint32_t harness_told_super(struct harness *h);
-/* Takes the next question to silt-priv; false when there is none. CREATE's channel goes to h->agent. */
+/* Takes the next question to silt-priv; false when there is none. CREATE's channel goes to h->agent. Recovery records are
+ * taken and answered here: tests are about other things. */
 bool harness_asked(struct harness *h, struct silt_priv_request *ret);
 void harness_answer(struct harness *h, const struct silt_priv_request *q, bool ok);
 /* The next frame siltd sent to the agent; 0 when there is none, else its type. */
