@@ -491,7 +491,7 @@ void silt_registry_adopt(struct silt_registry *r, uint32_t slot, int channel, in
         own_slot(r, s);
     }
     silt_sandbox_adopt(s, channel, pidfd);
-    if (!known) /* it was never written down: siltd died in between, nobody was told of it */
+    if (!known || s->row.started_ms == 0) /* it was never answered to anybody, or was being destroyed when siltd died */
         silt_sandbox_destroy(s, NULL);
     else if (!runs) /* its end was written down, but not brought about */
         silt_sandbox_stop(s, s->row.death.cause[0] != 0 ? s->row.death.cause : "daemon_restart",

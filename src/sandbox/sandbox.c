@@ -522,6 +522,7 @@ static void begin_anew(struct silt_sandbox *s)
 static void could_not_destroy(struct silt_sandbox *s, const struct silt_error *e)
 {
     enter(s, SILT_SANDBOX_STOPPED);
+    s->row.started_ms = s->row.created_ms;
     if (s->row.id[0] != 0)
         silt_sandbox_save(s);
     while (!silt_list_empty(&s->destroyers)) {
@@ -601,6 +602,16 @@ static bool ends_meanwhile(struct silt_sandbox *s)
     return true;
 }
 
+/* Written down before anything goes: should siltd die in between, the next one finishes it. A sandbox that lost its ports or
+ * its records and stayed would be neither destroyed nor what it was. */
+static void condemn(struct silt_sandbox *s)
+{
+    if (s->row.id[0] == 0 || s->row.started_ms == 0)
+        return;
+    s->row.started_ms = 0;
+    silt_sandbox_save(s);
+}
+
 void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
 {
     struct silt_error e;
@@ -611,6 +622,7 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     if (s->state == SILT_SANDBOX_DESTROYING)
         return;
     enter(s, SILT_SANDBOX_DESTROYING);
+    condemn(s);
     s->drops += silt_entrances_close_all(s, on_dropped);
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);

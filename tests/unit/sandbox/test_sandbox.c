@@ -615,6 +615,26 @@ static void a_new_daemon_finds_a_named_one_and_who_uses_it_waits_for_its_agent(v
     assert_non_null(w.sandbox);
 }
 
+/* Its ports went first: one that stayed without them would be neither destroyed nor what it was. */
+static void a_destroy_that_a_restart_cut_off_is_finished(void **state)
+{
+    struct silt_priv_request q;
+    (void)state;
+    struct silt_sandbox *s = running();
+    uint32_t slot = s->row.slot;
+    assert_int_equal(harness_told_super(&h), SILT_SUPER_KEEP);
+    silt_sandbox_destroy(s, NULL);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    assert_int_equal(harness_restart(&h), 0);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    assert_int_equal(q.slot, slot);
+    harness_answer(&h, &q, true);
+    harness_turn(&h);
+    assert_null(silt_registry_find(&h.registry, SILT_LIT("box")));
+}
+
 static void count_step(void *context, const struct silt_step_row *row)
 {
     (void)row;
@@ -918,6 +938,7 @@ int main(void)
         T(what_waits_for_its_turn_has_a_limit),
         T(a_new_daemon_counts_the_ready_ones_it_finds),
         T(a_new_daemon_finds_a_named_one_and_who_uses_it_waits_for_its_agent),
+        T(a_destroy_that_a_restart_cut_off_is_finished),
         T(steps_of_builds_whose_image_is_gone_are_forgotten_with_a_restart),
         T(a_claim_that_a_restart_cut_off_leaves_a_ready_one),
         T(what_runs_unknown_to_the_store_is_destroyed_and_dropped),
