@@ -185,12 +185,12 @@ void silt_parcel_close(struct silt_parcel *p)
     p->nfds = 0;
 }
 
-static bool is_unix(int fd, int type)
+static bool is_packets(int fd)
 {
     int domain = 0, got = 0;
     socklen_t size = sizeof(int);
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX
-           && getsockopt(fd, SOL_SOCKET, SO_TYPE, &got, &size) == 0 && got == type;
+           && getsockopt(fd, SOL_SOCKET, SO_TYPE, &got, &size) == 0 && got == SOCK_SEQPACKET;
 }
 
 static bool is_pipe(int fd, int mode)
@@ -207,10 +207,8 @@ int silt_fd_check(int fd, enum silt_fd_kind kind, struct silt_error *e)
         return is_pipe(fd, O_RDONLY) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the reading end of a pipe");
     case SILT_FD_WRITE:
         return is_pipe(fd, O_WRONLY) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the writing end of a pipe");
-    case SILT_FD_STREAM:
-        return is_unix(fd, SOCK_STREAM) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix stream socket");
     case SILT_FD_PACKETS:
-        return is_unix(fd, SOCK_SEQPACKET) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix socket of packets");
+        return is_packets(fd) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix socket of packets");
     }
     return silt_fail(e, SILT_INTERNAL, "no kind of descriptor");
 }

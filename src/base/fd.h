@@ -28,8 +28,7 @@ void silt_fd_refuse_fds(int sock);
 enum silt_fd_kind {
     SILT_FD_READ,    /* the end of a pipe that is read */
     SILT_FD_WRITE,   /* that is written */
-    SILT_FD_STREAM,  /* an AF_UNIX socket, SOCK_STREAM */
-    SILT_FD_PACKETS, /* SOCK_SEQPACKET */
+    SILT_FD_PACKETS, /* an AF_UNIX socket, SOCK_SEQPACKET */
 };
 /* SILT_PROTOCOL: it is something else. */
 int silt_fd_check(int fd, enum silt_fd_kind kind, struct silt_error *e);

@@ -30,15 +30,16 @@ static bool takes_pipes_only(struct world *w)
     static const struct {
         enum silt_priv_op op;
         int count;
-        enum strange right[3];
+        enum strange right[4];
     } ops[] = {{SILT_PRIV_IMPORT, 2, {STRANGE_READ_END, STRANGE_WRITE_END}},
                {SILT_PRIV_EXPORT, 3, {STRANGE_READ_END, STRANGE_WRITE_END, STRANGE_WRITE_END}},
+               {SILT_PRIV_CONTEXT, 4, {STRANGE_READ_END, STRANGE_WRITE_END, STRANGE_WRITE_END, STRANGE_WRITE_END}},
                {SILT_PRIV_CREATE, 1, {STRANGE_PACKETS}}};
     for (size_t o = 0; o < SILT_COUNT(ops); o++)
         for (int wrong = 0; wrong < ops[o].count * STRANGE_MAX; wrong++) {
             struct silt_priv_request q = {.op = ops[o].op};
             enum strange kind = (enum strange)(wrong % STRANGE_MAX);
-            int fds[3], at = wrong / STRANGE_MAX;
+            int fds[4], at = wrong / STRANGE_MAX;
             if (kind == ops[o].right[at] || (kind == STRANGE_NESTED && q.op == SILT_PRIV_CREATE))
                 continue; /* that is what it takes */
             for (int i = 0; i < ops[o].count; i++)

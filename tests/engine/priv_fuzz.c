@@ -207,10 +207,9 @@ static int right_descriptors(uint32_t op, int fds[SILT_FDS_MAX])
         fds[2] = pipe_end(false);
         return 3;
     case SILT_PRIV_CONTEXT:
-        fds[0] = channel_end(SOCK_STREAM);
-        fds[1] = pipe_end(false);
-        fds[2] = pipe_end(false);
-        return 3;
+        for (int i = 0; i < SILT_PRIV_CONTEXT_FDS; i++)
+            fds[i] = pipe_end(i == 0);
+        return SILT_PRIV_CONTEXT_FDS;
     default:
         return 0;
     }

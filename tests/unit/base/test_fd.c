@@ -158,7 +158,7 @@ TEST(descriptors_of_others_are_of_a_kind)
     assert_int_equal(silt_fd_pair(SOCK_STREAM, streams, &e), 0);
     assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, packets, &e), 0);
     silt_auto_fd file = open("/dev/null", O_RDWR | O_CLOEXEC), path = open("/dev/null", O_PATH | O_CLOEXEC);
-    const int fds[] = {pipes[0], pipes[1], streams[0], packets[0], file, path, -1};
+    const int fds[] = {pipes[0], pipes[1], packets[0], streams[0], file, path, -1};
     for (int i = 0; i < (int)SILT_COUNT(fds); i++)
         for (int kind = 0; kind < KINDS; kind++)
             assert_int_equal(silt_fd_check(fds[i], (enum silt_fd_kind)kind, &e), i == kind ? 0 : -1);
