@@ -10,7 +10,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-enum { TABLE_MAX = 4 << 20, NEEDED_MAX = 32, POINT_FIELD = 4 };
+enum { TABLE_MAX = 4 << 20, NEEDED_MAX = 48, POINT_FIELD = 4 };
 
 struct needed {
     char *path[NEEDED_MAX]; /* owned; without symlinks */
@@ -18,8 +18,7 @@ struct needed {
     size_t count;
 };
 
-/* Programs, libraries, settings and devices, with what is mounted over parts of them; names of resolvers may be
- * links to /run. */
+/* Programs, libraries, settings and devices, with what is mounted over parts of them. */
 static const char *const system_folders[] = {"/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix"};
 
 static void need(struct needed *n, const char *path, bool whole)
@@ -32,15 +31,24 @@ static void need(struct needed *n, const char *path, bool whole)
     n->whole[n->count++] = whole;
 }
 
-/* The folder of a file: the file may be replaced by another. */
-static void need_folder_of(struct needed *n, const char *file)
+/* The file, which may be a mount itself (a secret of a container), and its folder: the file may be replaced by another. */
+static void need_file(struct needed *n, const char *file)
 {
     char copy[PATH_MAX], real[PATH_MAX];
     struct silt_error e;
+    need(n, file, true);
     if (silt_slice_to_path(silt_slice_of(file), copy, &e) == 0)
         need(n, dirname(copy), false);
     if (file[0] == '/' && realpath(file, real) != NULL)
         need(n, dirname(real), false);
+}
+
+/* All of them are in one folder. */
+static void need_programs(struct needed *n)
+{
+    char self[PATH_MAX];
+    if (realpath("/proc/self/exe", self) != NULL)
+        need(n, dirname(self), true);
 }
 
 static void collect(struct needed *n, const struct silt_config *c)
@@ -52,12 +60,15 @@ static void collect(struct needed *n, const struct silt_config *c)
     need(n, c->images, true);
     need(n, c->run, false);
     need(n, c->cgroup, true);
-    need_folder_of(n, "/proc/self/exe");
-    need_folder_of(n, c->token_file);
-    need_folder_of(n, c->preview_certificate);
-    need_folder_of(n, c->preview_key);
-    need_folder_of(n, c->images_authorities);
-    need_folder_of(n, c->engine_socket);
+    need_programs(n);
+    need_file(n, "/etc/resolv.conf");
+    need_file(n, c->token_file);
+    need_file(n, c->preview_certificate);
+    need_file(n, c->preview_key);
+    need_file(n, c->images_authorities);
+    need_file(n, c->engine_socket);
+    if (getenv("NOTIFY_SOCKET") != NULL)
+        need_file(n, getenv("NOTIFY_SOCKET"));
 }
 
 static bool is_below(const char *path, const char *folder)
