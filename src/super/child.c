@@ -207,10 +207,13 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
     silt_log(SILT_LOG_WARN, "note.refused", "type=%u", note->type);
 }
 
+/* With all that is still in it: a siltd that died may have sent more than we have heard. */
 void silt_child_hang_up(struct silt_child *p)
 {
     silt_loop_forget(&p->super->loop, &p->watch);
+    silt_patience_begin();
     silt_close_fd(&p->channel);
+    silt_patience_end();
 }
 
 /* Its pid stays its own until we reap it. To pid 0 a signal would hit ourselves. */

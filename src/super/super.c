@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "super/child.h"
 #include "super/notify.h"
+#include "super/patience.h"
 #include "super/place.h"
 #include "super/token.h"
 
@@ -419,7 +420,9 @@ int silt_super_run(const struct silt_super_birth *birth, int *ret_status, struct
     silt_watchdog_close(&s->watchdog);
     silt_certificate_close(&s->certificate);
     silt_outlook_close(&s->outlook);
+    silt_patience_begin();
     silt_keep_fini(&s->keep);
+    silt_patience_end();
     silt_loop_close(&s->loop);
     silt_close_fd(&s->signals.fd);
     *ret_status = s->status;
