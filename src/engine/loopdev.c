@@ -27,10 +27,8 @@ int silt_loopdev_find(int image)
     struct stat st;
     if (fstat(image, &st) < 0)
         return -1;
-    for (long i = 0; i < SEARCH_MAX; i++) {
+    for (long i = 0; i < SEARCH_MAX; i++) { /* numbers may be missing in between */
         silt_auto_fd loop = open_device(i);
-        if (loop < 0 && errno == ENOENT)
-            break;
         struct loop_info64 info;
         if (loop < 0 || ioctl(loop, LOOP_GET_STATUS64, &info) < 0)
             continue;
@@ -90,7 +88,7 @@ static int attach(int image, int *ret_fd, struct silt_error *e)
         if (errno != EBUSY)
             return silt_fail_errno(e, "give the pool file to /dev/loop%ld", number);
     }
-    return silt_fail(e, SILT_LIMIT, "every free loop device was taken by others, %d times", TRIES);
+    return silt_fail(e, SILT_UNAVAILABLE, "every free loop device was taken by others, %d times", TRIES);
 }
 
 int silt_loopdev_attach(int image, int *ret_fd, struct silt_error *e)

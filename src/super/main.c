@@ -158,11 +158,14 @@ static int run(struct silt_config *c, struct silt_starter *starter,
     return got;
 }
 
-/* What another try would not change; the unit has RestartPreventExitStatus= for it. */
+/* What another try would not change; the unit has RestartPreventExitStatus= for it. What the kernel refuses now, for want
+ * of memory, say, it may grant later. */
 enum { EXIT_SETTINGS = 2 };
 
 static int exit_status(const struct silt_error *e)
 {
+    if (e->sys != 0)
+        return EXIT_FAILURE;
     return e->code == SILT_INVALID || e->code == SILT_LIMIT ? EXIT_SETTINGS : EXIT_FAILURE;
 }
 
