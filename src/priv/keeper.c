@@ -162,7 +162,7 @@ static int tend(struct view *w, bool *ret_more, struct silt_error *e)
     if (w->room.read_only)
         return 0;
     if (silt_pool_file_tend(&w->keeper->file, v->slots, ret_more, e) < 0)
-        return -1;
+        report(w, e); /* sandboxes are bounded by what there is all the same */
     if (*ret_more && silt_pool_room_look(v, &w->room, e) < 0)
         return -1;
     w->status.left = silt_pool_room_left(&w->room, kept_free(w));
