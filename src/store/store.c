@@ -179,8 +179,11 @@ static int open_once(const char *path, struct silt_store *s, bool *ret_damaged, 
     }
     if (connect_to(path, &s->checkpointer, ret_damaged, e) < 0)
         return -1;
-    *ret_damaged = prepare(s, e) < 0; /* its version is ours, and tables are missing */
-    return *ret_damaged ? -1 : 0;
+    if (prepare(s, e) == 0)
+        return 0;
+    /* SQLITE_ERROR: its version is ours, and tables are missing. Not, say, a lack of memory. */
+    *ret_damaged = silt_db_is_damaged(s->db) || (sqlite3_errcode(s->db) & 0xff) == SQLITE_ERROR;
+    return -1;
 }
 
 int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e)
