@@ -83,9 +83,15 @@ static void count(struct silt_rpc_feed *f, ptrdiff_t bytes)
     silt_rpc_mind(l);
 }
 
+/* A write without bytes takes room, too. */
+static size_t room_of(const struct write *w)
+{
+    return sizeof(*w) + w->len - w->at;
+}
+
 static void drop_write(struct silt_rpc_feed *f, struct write *w)
 {
-    count(f, -(ptrdiff_t)(w->len - w->at));
+    count(f, -(ptrdiff_t)room_of(w));
     silt_list_remove(&w->link);
     f->count--;
     free(w);
@@ -207,7 +213,7 @@ static void append(struct silt_rpc_feed *f, struct write *w, int64_t id)
     w->id = id;
     silt_list_append(&f->writes, &w->link);
     f->count++;
-    count(f, (ptrdiff_t)w->len);
+    count(f, (ptrdiff_t)room_of(w));
     if (f->count > WRITES_MAX) {
         silt_rpc_abort(f->line, "more than %d writes to a pipe are not acknowledged", WRITES_MAX);
         return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no client of capnweb would say: it costs the connection, and nothing else.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { atRest, connect } from '../lib/rpc.mjs';
@@ -263,6 +264,29 @@ test('a client that writes without minding anybody is held back', async t => {
 	await unharmed();
 });
 
+test('writes without bytes take room, too: who sends a million is held back', async t => {
+	const socket = await open(t);
+	const resident = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+	const before = resident();
+	socket.say(...Array.from({ length: 64 }, () => frame('text', '["pipe"]')));
+	let pipe = 0;
+	const fill = async () => {
+		while (pipe < 64) {
+			const one = frame('text', `["stream",["pipeline",${++pipe},["write"],[["bytes",""]]]]`);
+			await new Promise(resolve => socket.raw.write(Buffer.concat(Array(16_000).fill(one)), resolve));
+		}
+	};
+	const filled = fill();
+	await until('it is not read any more, or all was taken', async () => {
+		const was = pipe;
+		return await Promise.race([filled.then(() => true), new Promise(resolve => setTimeout(resolve, 500, false))]) || was === pipe;
+	});
+	const grown = (resident() - before) / 1024;
+	socket.destroy();
+	assert.ok(grown < 24, `${grown} MiB for ${pipe} pipes`);
+	await unharmed();
+});
+
 test('a message of more than 64 MiB costs the connection', async t => {
 	const socket = await open(t);
 	socket.say(frame('text', '', { length: (64 << 20) + 1 }).subarray(0, 14));
@@ -352,5 +376,33 @@ test('answers that nobody pulls have a ceiling together, however small each is',
 		last.push(await pull(id));
 	assert.ok(last.some(({ kind, value }) => kind === 'reject' && /larger than a connection holds/.test(value[2])), JSON.stringify(last.at(-1).value).slice(0, 200));
 	socket.destroy();
+	await unharmed();
+});
+
+const RUDE = {
+	'after its call was released, and again': [['release', 1, 1], ['resolve', 1, 1], ['resolve', 1, 1], ['reject', 1, 1]],
+	'by a failure, after which its call is released': [['reject', 1, ['error', 'Error', 'no']], ['release', 1, 1], ['reject', 2, 2]],
+	'with a promise, and then an abort': [['resolve', 1, ['promise', -77]], ['abort', 1]],
+	'while its call is released more often than it was mentioned': [['release', 1, 99], ['release', 1, 1], ['resolve', 1, 1]],
+	'a thousand times ahead': Array.from({ length: 1000 }, (_, i) => ['resolve', i + 1, 1]),
+};
+
+test('a callback that is answered at the wrong time, twice, or never harms nobody', async t => {
+	const { body } = await box.api('POST', '/api/contexts', { language: 'python' });
+	const run = ['push', ['pipeline', 0, ['interpreter', 'runCodeStream'], [body.contextId, 'for i in range(20): print(i, flush=True)', ['undefined'], { onStdout: ['export', -1] }]]];
+	for (const [name, said] of [...Object.entries(RUDE), ['never', []]])
+		for (let round = 0; round < 5; round++) {
+			const socket = await open(t);
+			socket.send(run);
+			socket.send(['pull', 1]);
+			assert.deepEqual((await socket.json())[0], 'push', name);
+			socket.say(...said.map(message => frame('text', JSON.stringify(message))));
+			socket.destroy();
+		}
+	const link = await connect(t, box);
+	assert.equal(await link.api.utils.ping(), 'healthy');
+	await atRest(link);
+	const last = await box.api('POST', '/api/execute/code', { context_id: body.contextId, code: 'print("done")' });
+	assert.match(last.raw.toString(), /done/);
 	await unharmed();
 });
