@@ -48,6 +48,7 @@ static void end(struct silt_build *b)
     silt_network_leave(&b->turning);
     silt_loop_cancel(b->registry->loop, &b->turn);
     silt_build_leave_runs(b);
+    silt_sweep_leave(&b->sweep);
     if (b->seal != NULL)
         silt_seal_leave(b->seal);
     b->seal = NULL;

@@ -6,6 +6,7 @@
 #include "sandbox/build.h"
 #include "sandbox/exec.h"
 #include "sandbox/network.h"
+#include "sandbox/sweep.h"
 
 #include <openssl/evp.h>
 
@@ -76,6 +77,7 @@ struct silt_build {
     struct silt_waiter waiter;
     struct silt_network_change turning; /* of a RUN --network */
     struct silt_build_run run, other; /* the second feeds the first */
+    struct silt_sweep sweep;          /* of what a RUN has left */
     size_t uncredited;                /* output that a slow client has not read */
     size_t sending;                   /* of `waiting`, on their way to standard input */
     struct silt_buf said;             /* what a command has printed for us */

@@ -358,11 +358,13 @@ static void unmount(struct silt_build *b)
     silt_build_unmount(b, silt_build_seal);
 }
 
-/* An image without a shell, or one that lets nothing more run: its sandbox is started anew. */
-static void on_quiet(struct silt_build *b)
+/* Where something is left all the same the sandbox is started anew. */
+static void on_swept(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
 {
+    struct silt_build *b = silt_container_of(w, struct silt_build, sweep);
     struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(b->work.id));
-    if (b->run.code == 0) {
+    (void)e;
+    if (swept != NULL && swept->left == 0) {
         unmount(b);
         return;
     }
@@ -371,13 +373,21 @@ static void on_quiet(struct silt_build *b)
     silt_build_need(b, &b->work, b->image, silt_build_network(b), unmount);
 }
 
-/* What the command has left running: it would run in the next step, too, and write while files are sealed. */
+static void on_found(struct silt_sweep *w, const struct silt_found *f)
+{
+    (void)w;
+    (void)f;
+}
+
+/* What the command has left running: it would run in the next step, too, and write while files are sealed. No program of the image is
+ * asked to end it: the command may have put another in its place. */
 static void end_leftovers(struct silt_build *b)
 {
-    static const silt_slice argv[] = {{"/bin/sh", 7}, {"-c", 2}, {"kill -9 -1 2>/dev/null; :", 25}};
-    struct silt_build_command c = {.box = &b->work, .argv = argv, .argc = SILT_COUNT(argv), .to_text = true};
-    b->next = on_quiet;
-    (void)silt_build_execute(b, &b->run, &c);
+    const struct silt_agent_sweep all = {.signal = SIGKILL};
+    struct silt_sandbox *s = silt_registry_find(b->registry, silt_slice_of(b->work.id));
+    b->sweep = (struct silt_sweep){.on_found = on_found, .on_done = on_swept};
+    if (s == NULL || !silt_sweep_start(s, &all, &b->sweep))
+        on_swept(&b->sweep, NULL, NULL);
 }
 
 static void on_run(struct silt_build *b)
