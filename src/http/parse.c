@@ -345,6 +345,8 @@ bool silt_http_is_own(const struct silt_http_head *h)
 {
     static const silt_slice schemes[] = {{"http://", 7}, {"https://", 8}};
     silt_slice origin = silt_http_field(h, SILT_LIT("origin"));
+    if (h->host.len == 0 || count_fields(h, SILT_LIT("origin")) != 1)
+        return false; /* two who look at it would see two, or none */
     for (size_t i = 0; i < SILT_COUNT(schemes); i++)
         if (silt_slice_starts(origin, schemes[i]))
             return silt_slice_ieq((silt_slice){origin.data + schemes[i].len, origin.len - schemes[i].len}, h->host);

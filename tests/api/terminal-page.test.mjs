@@ -90,6 +90,9 @@ test('the cookie opens pages and WebSockets of our own pages, and nothing else',
 		for (const headers of [{ Cookie: cookie }, { Cookie: cookie, Origin: 'http://evil.example' }, { Cookie: cookie, Origin: 'null' }, { Cookie: cookie, Origin: `http://${daemon.address}0` }, { Origin: `http://${daemon.address}` }])
 			await assert.rejects(open(path, headers), error => error.status === 401, JSON.stringify(headers));
 	}
+	const origin = `http://${daemon.address}`;
+	for (const [Origin, Host] of [[`${origin}\r\nOrigin: http://evil.example`], [`http://evil.example\r\nOrigin: ${origin}`], ['http://', ''], [`${origin}/`], [`${origin}@evil.example`], [`${origin} http://evil.example`], [`${origin}, http://evil.example`], [daemon.address], [`ftp://${daemon.address}`]])
+		await assert.rejects(open('/ws', { Cookie: cookie, Origin, Host: Host ?? daemon.address }), error => [400, 401].includes(error.status), JSON.stringify(Origin));
 	for (const headers of [{ cookie }, { cookie, ...own() }]) {
 		assert.equal((await daemon.api('GET', '/v1/sandboxes', undefined, { token: false, headers })).status, 401);
 		assert.equal((await box.api('POST', '/api/execute', { command: 'true' }, { token: false, headers })).status, 401);
