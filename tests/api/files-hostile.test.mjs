@@ -4,12 +4,17 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { SESSIONLESS } from '../lib/box.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { envelope, refused } from '../lib/expect.mjs';
 import { children, descriptors, processInfo } from '../lib/host.mjs';
+import { silt } from '../lib/silt.mjs';
+import { tar } from '../lib/tar.mjs';
 import { milliseconds, until, within } from '../lib/wait.mjs';
+import { Watcher } from '../lib/watcher.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
@@ -129,6 +134,52 @@ test('ten thousand swaps of a folder with a link mislead nobody', async t => {
 	const gone = await daemon.api('DELETE', url(box, '/workspace/d', '&recursive=true'));
 	assert.equal(gone.status, 200, gone.raw.toString());
 	assert.equal(await box.out('cat /victim/keep /victim/deep/keep; stat -c %a /victim/deep /victim/keep'), 'keep\nkeep\n755\n644\n', 'what the link led to was never touched');
+});
+
+test('folders that are exchanged for links while they are packed, unpacked, watched, moved and copied out lead nowhere', async t => {
+	const box = await daemon.box(t);
+	const program = await box.install('swap');
+	const pid = daemon.siltd();
+	const home = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-swap-'));
+	t.after(() => fs.rmSync(home, { recursive: true, force: true }));
+	await box.out('mkdir -p /workspace/d/real /workspace/e/real /victim; echo secret > /victim/secret; echo in > /workspace/d/real/f; ln -s /victim /workspace/d/link; ln -s /proc/1/root/etc /workspace/e/link; echo own > /workspace/e/real/hostname; cp /etc/hostname /tmp/before');
+	const swaps = ['d', 'e'].map(name => box.out(`${program} /workspace/${name}/real /workspace/${name}/link 2000 /tmp/stop`, { sessionId: name }));
+	const rounds = async (count, run) => {
+		for (let i = 0; i < count; i++)
+			await run(i);
+	};
+	const seen = new Set();
+	const files = action => (from, to) => box.api('POST', `/api/${action}`, { ...(action === 'move' ? { sourcePath: from, destinationPath: to } : { oldPath: from, newPath: to }), sessionId: SESSIONLESS });
+	const [move, rename] = [files('move'), files('rename')];
+	await Promise.all([
+		rounds(40, async () => { // a file that goes while it is packed breaks the answer off
+			const answer = await daemon.api('GET', url(box, '/workspace/d', '&format=tar')).catch(error => error);
+			assert.ok(answer instanceof Error || !answer.raw.includes('secret'), 'a link is packed as a link');
+		}),
+		rounds(40, async i => envelope5(await daemon.api('PUT', url(box, '/workspace/d/real/in'), tar([{ name: `x${i}`, data: 'y' }]), { headers: { 'content-type': 'application/x-tar' } }))),
+		rounds(60, async () => {
+			await rename('/workspace/d/real/f', '/workspace/d/real/g');
+			await rename('/workspace/d/real/g', '/workspace/d/real/f');
+			await move('/workspace/e/real/hostname', '/workspace/moved');
+			await move('/workspace/moved', '/workspace/e/real/hostname');
+		}),
+		rounds(8, async () => {
+			const watcher = await Watcher.open(undefined, box, { path: '/workspace/d', recursive: true });
+			await box.out('sleep 0.05', { sessionId: SESSIONLESS });
+			watcher.leave();
+			watcher.all.forEach(event => event.path && seen.add(event.path));
+		}),
+		rounds(6, async i => {
+			await silt(daemon, ['cp', `${box.id}:/workspace/d`, path.join(home, `${i}`)]);
+			assert.ok(!fs.existsSync(path.join(home, `${i}`)) || !fs.readdirSync(path.join(home, `${i}`), { recursive: true }).some(name => name.endsWith('secret')));
+		}),
+	]);
+	await box.out('touch /tmp/stop', { sessionId: 'stop' });
+	for (const swap of swaps)
+		assert.ok(Number(await swap) >= 2000);
+	assert.deepEqual([...seen].filter(name => !name.startsWith('/workspace/d') || name.includes('secret')), []);
+	assert.equal(await box.out('cat /victim/secret; cmp /etc/hostname /tmp/before && echo same'), 'secret\nsame\n');
+	assert.equal(daemon.siltd(), pid);
 });
 
 function envelope5(answer) {

@@ -24,7 +24,7 @@ after(async () => {
 });
 
 const label = (port, id, token) => `${port}-${id}-${token}.${preview.host.split('.').slice(1).join('.')}`;
-const visit = host => preview.get('/', { headers: { host } });
+const visit = (host, headers) => preview.get('/', { headers: { host, ...headers } });
 
 test('a port is written in one way only', async () => {
 	for (const port of ['08000', '+8000', '8000%00', '0x1f40', '8e3', '73536', '0', '', '-8000', '８０００']) {
@@ -120,5 +120,19 @@ test('who guesses without end is slowed down, and those who know the way are not
 		assert.ok([...last].every(status => [404, 429, 503].includes(status)), [...last].join());
 		return last.has(429) || last.has(503);
 	}, 120_000);
+	assert.equal((await preview.get('/')).status, 200);
+});
+
+test('other words about who it is, other ports and other sandboxes make nobody who guesses another visitor', async () => {
+	const ways = {
+		fields: i => visit(label(8000, box.id, `field${i}`), { 'x-forwarded-for': `198.51.100.${i}`, forwarded: `for=198.51.100.${i}`, 'x-real-ip': `198.51.100.${i}` }),
+		ports: i => visit(label(8001 + i, box.id, `port${i}x`)),
+		sandboxes: i => visit(label(8000, `nobody-${i}`, `other${i}`)),
+	};
+	for (const [name, guess] of Object.entries(ways))
+		await until(`${name}: it is slowed down`, async () => {
+			const many = await Promise.all(Array.from({ length: 60 }, (_, i) => guess(i)));
+			return many.filter(answer => answer.status === 429).length > 30;
+		});
 	assert.equal((await preview.get('/')).status, 200);
 });
