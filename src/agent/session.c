@@ -322,6 +322,7 @@ static void fail(struct silt_session *s, const struct silt_error *e)
     s->exec = NULL;
     if (x != NULL)
         silt_exec_fail(x, e);
+    fail_next(s);
     leave(s);
     silt_agent_say_failed(s->agent, s->id, e);
 }
@@ -538,7 +539,7 @@ void silt_session_exec(struct silt_session *s, struct silt_exec *x)
         s->next = x; /* it would be taken for one of those that are ended */
         return;
     }
-    if (s->state != SILT_SESSION_IDLE || s->dead || silt_gates_are_open(&s->gates)) {
+    if (s->state != SILT_SESSION_IDLE || s->purge.running || s->dead || silt_gates_are_open(&s->gates)) {
         (void)silt_fail(&e, SILT_CONFLICT, "the session is busy");
         silt_exec_fail(x, &e);
     } else if (x->start.head.mode == SILT_EXEC_FOREGROUND) {

@@ -152,13 +152,20 @@ static void add_part(void *arg, const struct silt_group *g)
     purge(p, w);
 }
 
+/* siltd tells those that it has records of before it asks for a sweep: they hear a signal once. */
+static bool is_told(const struct sweep *w, const struct silt_exec *x)
+{
+    return x->purge.running && x->purge.gentle && x->purge.since_ms <= w->kill_ms;
+}
+
 static void kill_commands(const struct sweep *w)
 {
     silt_list_each(it, &w->agent->execs)
     {
         struct silt_exec *x = silt_container_of(it, struct silt_exec, link);
         bool sharp = w->how.signal == SIGKILL || w->how.grace_ms == 0;
-        if (x->start.head.mode != SILT_EXEC_FOREGROUND && !silt_exec_is_lasting(x))
+        if (x->start.head.mode != SILT_EXEC_FOREGROUND && !silt_exec_is_lasting(x)
+            && (sharp || !is_told(w, x)))
             silt_run_kill(x, sharp ? SIGKILL : (int)w->how.signal, w->how.grace_ms);
     }
 }

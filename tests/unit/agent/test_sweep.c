@@ -183,3 +183,49 @@ TEST(close_of_a_session_ends_what_its_background_commands_left)
         rig_stop(r);
     }
 }
+
+/* siltd tells a command that it has a record of first: a second SIGTERM means "at once" to many programs. */
+TEST(sweep_does_not_signal_again_what_was_told_to_end)
+{
+    struct silt_agent_kill gently = {.signal = SIGTERM, .grace_ms = RIG_PATIENCE_MS};
+    struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = RIG_PATIENCE_MS};
+    RIG();
+    struct rig_exec x = {.command = "n=0; trap 'n=$((n+1)); echo term$n' TERM; trap 'echo end$n; exit' URG; echo up; "
+                                    "while :; do sleep 0.01; done",
+                         .mode = SILT_EXEC_PLAIN, .cwd = "/tmp", .env = "PATH=/usr/bin:/bin"};
+    struct silt_agent_kill last = {.signal = SIGURG, .target = SILT_KILL_LEADER};
+    rig_send(r, &x);
+    rig_until_out(r, &x, "up");
+    rig_say(r, SILT_AGENT_KILL, x.id, &gently, sizeof(gently));
+    rig_until_out(r, &x, "term1");
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &all, sizeof(all));
+    rig_say(r, SILT_AGENT_KILL, x.id, &last, sizeof(last)); /* behind the sweep; the shell deals with it behind SIGTERM */
+    rig_until_ended(r, &x);
+    assert_non_null(strstr(x.out, "end1\n"));
+    rig_free(&x);
+    rig_stop(r);
+}
+
+/* A new siltd does not know of the one that waits. */
+TEST(second_command_that_comes_while_a_session_is_swept_is_refused)
+{
+    struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = 500};
+    RIG();
+    uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
+    (void)rig_check(r, session, "(trap '' TERM; setsid sleep 1000 >/dev/null 2>&1 &)", "", "");
+    rig_until_count(r, 2);
+    struct rig_exec first = {.command = "echo first", .mode = SILT_EXEC_FOREGROUND, .session = session};
+    struct rig_exec second = {.command = "echo second", .mode = SILT_EXEC_FOREGROUND, .session = session};
+    struct rig_frame f;
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &all, sizeof(all));
+    rig_expect(r, SILT_AGENT_FOUND, SWEEP, &f);
+    rig_send(r, &first);
+    rig_send(r, &second);
+    rig_until_ended(r, &second);
+    assert_true(second.failed && second.error.code == SILT_CONFLICT);
+    rig_until_ended(r, &first);
+    assert_string_equal(first.out, "first\n");
+    rig_free(&first);
+    rig_free(&second);
+    rig_stop(r);
+}
