@@ -21,6 +21,7 @@ int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, st
 
 int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms, struct silt_error *e)
 {
+    enum { LATER_MS = 86400000 }; /* each millisecond has only so many numbers, and how many were given out is not known */
     sqlite3_stmt *st = s->statements[SILT_DB_GET_META];
     int64_t before_ms = 0;
     char text[24];
@@ -28,7 +29,7 @@ int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms
     if (sqlite3_step(st) == SQLITE_ROW)
         before_ms = sqlite3_column_int64(st, 0);
     (void)sqlite3_reset(st);
-    *ret_ms = wall_ms > before_ms ? wall_ms : before_ms + 1;
+    *ret_ms = wall_ms > before_ms ? wall_ms : before_ms + LATER_MS;
     (void)snprintf(text, sizeof(text), "%lld", (long long)*ret_ms);
     st = s->statements[SILT_DB_PUT_META];
     (void)sqlite3_bind_text(st, 1, "started_ms", -1, SQLITE_STATIC);

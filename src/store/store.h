@@ -257,7 +257,7 @@ int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *row
 /* The machine's boot when we last ran; true when it is another one now. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);
 
-/* When this siltd started: wall_ms, but always later than every start before, also after the clock was set back. */
+/* When this siltd started: wall_ms, but after the clock was set back a day later than the latest start before. */
 int silt_store_start_time(struct silt_store *s, int64_t wall_ms, int64_t *ret_ms, struct silt_error *e);
 
 /* How the recovery records (store/recovery.h) and this database stand to each other; the numbers are in it. */

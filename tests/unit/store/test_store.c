@@ -553,7 +553,7 @@ static void each_start_is_later_than_the_one_before_also_when_the_clock_is_set_b
     assert_int_equal(silt_store_start_time(s, 401, &third, &e), 0);
     silt_store_close(s);
     assert_int_equal(first, 1000);
-    assert_true(first < second && second < third);
+    assert_true(second - first > 3600000 && third - second > 3600000); /* what ran meanwhile has numbers, too */
 }
 
 static void a_store_that_cannot_be_opened_names_its_path(void **state)
