@@ -83,8 +83,14 @@ static void on_found(struct silt_sweep *w, const struct silt_found *f)
 
 static void on_done(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
 {
-    (void)e; /* the sandbox has ended, and it with it */
-    answer(silt_container_of(w, struct ending, sweep), swept == NULL || swept->left == 0);
+    struct ending *x = silt_container_of(w, struct ending, sweep);
+    if (swept == NULL && e->code != SILT_GONE) { /* else the sandbox has ended, and it with it */
+        x->call->request->on_gone = NULL;
+        silt_api_refuse_error(x->call->request, e);
+        free_ending(x);
+        return;
+    }
+    answer(x, swept == NULL || swept->left == 0);
 }
 
 static void begin(struct silt_call *c, const struct silt_agent_sweep *how, bool only_signal)

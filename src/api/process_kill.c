@@ -30,6 +30,7 @@ struct kill {
     struct silt_buf ended;    /* the same: what was to end, as JSON */
     size_t told;              /* in it */
     uint32_t unended;         /* by the sweep */
+    struct silt_error refused; /* why there was none; SILT_OK: nothing to tell */
     size_t count, left;
     struct victim victims[];
 };
@@ -108,7 +109,9 @@ static void answer(struct kill *k)
 {
     struct silt_http_request *r = k->request;
     r->on_gone = NULL;
-    if (k->process == NULL && k->native)
+    if (k->refused.code != SILT_OK)
+        silt_api_refuse_error(r, &k->refused);
+    else if (k->process == NULL && k->native)
         answer_ended(r, k->told, k->left + k->unended, silt_buf_slice(&k->ended));
     else if (k->process == NULL)
         answer_count(r, k->count - k->left);
@@ -304,8 +307,9 @@ static void on_swept_one(struct silt_sweep *w, const struct silt_found *f)
 static void on_swept(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
 {
     struct kill *k = silt_container_of(w, struct kill, sweep);
-    (void)e; /* the sandbox has ended, and all with it */
     k->unended = swept != NULL ? swept->left : 0;
+    if (swept == NULL && e->code != SILT_GONE) /* else the sandbox has ended, and all with it */
+        k->refused = *e;
     if (--k->left == 0)
         answer(k);
 }

@@ -3,6 +3,8 @@
 #include "sandbox/context.h"
 #include "sandbox/process.h"
 
+static const int64_t STARTED_MS_MAX = 253402300799999; /* the last of the year 9999: it is written with four digits */
+
 static void finish(struct silt_sweep *w, const struct silt_agent_swept *swept, const struct silt_error *e)
 {
     silt_sweep_leave(w);
@@ -26,6 +28,7 @@ bool silt_sweep_start(struct silt_sandbox *s, const struct silt_agent_sweep *how
         return false;
     w->sandbox = s;
     w->number = f.id = silt_registry_number(s->registry);
+    w->pid = how->pid;
     w->told = 0;
     silt_list_append(&s->sweeps, &w->link);
     silt_sandbox_hold(s);
@@ -59,11 +62,12 @@ static const char *session_of(struct silt_sandbox *s, uint64_t number)
 static void tell_of_exec(struct silt_sweep *w, const struct silt_agent_found *a, struct silt_found *f)
 {
     const struct silt_process *p = process_of(w->sandbox, a->owner);
-    if (p != NULL && !silt_process_is_terminal(p))
+    bool is_terminal = p != NULL && silt_process_is_terminal(p);
+    if (p != NULL && !is_terminal && w->pid == 0)
         return; /* its record stands for all that it started */
-    f->kind = p != NULL                                       ? "terminal"
-              : silt_exec_is_lasting(w->sandbox, a->owner) ? "context"
-                                                              : "command";
+    f->kind = is_terminal                                                       ? "terminal"
+              : p == NULL && silt_exec_is_lasting(w->sandbox, a->owner) ? "context"
+                                                                        : "command";
     f->session = p != NULL ? p->row.session : NULL;
     w->on_found(w, f);
 }
@@ -86,7 +90,8 @@ static void on_found(struct silt_sweep *w, const struct silt_frame *f, size_t bo
     for (size_t at = 0; body_len - at >= sizeof(a) && w->told < SILT_FOUND_MAX; at += a.text_len) {
         memcpy(&a, f->body + at, sizeof(a));
         at += sizeof(a);
-        if (a.text_len > SILT_FOUND_TEXT_MAX || a.text_len > body_len - at || a.pid <= 0)
+        if (a.text_len > SILT_FOUND_TEXT_MAX || a.text_len > body_len - at || a.pid <= 0
+            || a.started_ms < 0 || a.started_ms > STARTED_MS_MAX)
             return;
         w->told++;
         tell(w, &a, (silt_slice){f->body + at, a.text_len});

@@ -18,6 +18,7 @@ struct silt_sweep { /* the caller's; it may leave before */
     struct silt_link link;
     struct silt_sandbox *sandbox; /* borrowed, held; NULL: it is over */
     uint64_t number;
+    int32_t pid; /* the only one; 0: all */
     uint32_t told;
     void (*on_found)(struct silt_sweep *w, const struct silt_found *f);
     /* Once, last. `swept` is NULL when it could not be done; `e` tells why. */

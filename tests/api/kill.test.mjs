@@ -75,6 +75,12 @@ test('one of them can be ended by its id, or given a signal', async t => {
 	for (const pid of [1, shell, 999_999])
 		assert.equal((await daemon.api('DELETE', `/v1/sandboxes/${box.id}/processes/pid:${pid}`)).status, 404, `${pid} is not one of them`);
 	assert.equal((await box.out('echo $$')).trim(), shell);
+	const record = await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, { command: 'sleep 1000.713 & wait' });
+	await runs(['1000.713']);
+	const child = (await box.out('pgrep -f "^sleep 1000.713$"')).trim();
+	const part = await daemon.api('DELETE', `/v1/sandboxes/${box.id}/processes/pid:${child}`);
+	assert.deepEqual([part.status, part.body.kind, part.body.command], [200, 'command', 'sleep 1000.713'], 'a child of one that has a record');
+	gone(['1000.713'], `what ${record.body.id} started`);
 });
 
 test('kill --all ends records and commands that run, and leaves idle shells, contexts and terminals as they are', async t => {
