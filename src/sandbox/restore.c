@@ -68,15 +68,17 @@ static int read_all(int fd, size_t max, char **ret, size_t *ret_len, struct silt
     return 0;
 }
 
+/* 1: it is damaged, and `ret_why` says how. */
 static int read_record(struct restoring *g, const struct silt_priv_recovery *what, char **ret, size_t *ret_len,
-                       struct silt_error *e)
+                       struct silt_error *ret_why, struct silt_error *e)
 {
+    size_t max = what->kind == SILT_RECOVERY_IMAGE ? SILT_RECOVERY_IMAGE_MAX : SILT_RECOVERY_MAX;
     struct silt_priv_request q = {.op = SILT_PRIV_READ_RECORD, .slot = what->slot};
     silt_auto_fd fd = -1;
     q.body.recovery = *what;
     if (ask(g, &q, &fd, e) < 0)
         return -1;
-    return read_all(fd, what->kind == SILT_RECOVERY_IMAGE ? SILT_RECOVERY_IMAGE_MAX : SILT_RECOVERY_MAX, ret, ret_len, e);
+    return read_all(fd, max, ret, ret_len, ret_why) < 0 ? 1 : 0;
 }
 
 /* ---- images ---- */
@@ -102,10 +104,11 @@ static int restore_image(struct restoring *g, const struct silt_priv_recovery *w
     struct silt_recovery_image image = {0};
     struct silt_error why;
     silt_auto_free char *bytes = NULL;
-    size_t len;
-    if (read_record(g, what, &bytes, &len, e) < 0)
+    size_t len = 0;
+    int got = read_record(g, what, &bytes, &len, &why, e);
+    if (got < 0)
         return -1;
-    bool good = silt_recovery_read_image((silt_slice){bytes, len}, &image, &why) == 0;
+    bool good = got == 0 && silt_recovery_read_image((silt_slice){bytes, len}, &image, &why) == 0;
     bool has_files = what->files || (!image.row.layered && memcmp(image.row.parent, (uint8_t[SILT_DIGEST_SIZE]){0}, SILT_DIGEST_SIZE) != 0);
     int done = 0;
     if (good && has_files)
@@ -178,13 +181,14 @@ static int restore_sandbox(struct restoring *g, const struct silt_priv_recovery 
     struct silt_recovery_sandbox s = {0};
     struct silt_error why;
     silt_auto_free char *bytes = NULL;
-    size_t len;
+    size_t len = 0;
     int done;
     if (!what->record)
         return put_unknown(g, what->slot, "it has files and no record", e);
-    if (read_record(g, what, &bytes, &len, e) < 0)
+    int got = read_record(g, what, &bytes, &len, &why, e);
+    if (got < 0)
         return -1;
-    bool good = silt_recovery_read_sandbox((silt_slice){bytes, len}, &s, &why) == 0;
+    bool good = got == 0 && silt_recovery_read_sandbox((silt_slice){bytes, len}, &s, &why) == 0;
     if (!good || s.row.id[0] == 0)
         done = put_unknown(g, what->slot, good ? "its record has no id" : why.text, e);
     else if (is_taken(g, s.row.id))

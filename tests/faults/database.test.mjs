@@ -110,11 +110,12 @@ test('a database that is lost under a running instance: a new siltd has the runn
 	}
 });
 
-test('a record that is damaged, missing, doubled or without files has a defined outcome', async () => {
+test('a record that is damaged, too long, missing, doubled or without files has a defined outcome', async () => {
 	const slots = {};
 	await twice(async daemon => {
 		const records = `/proc/${daemon.pid}/root${path.join(daemon.state, 'pool/r')}`;
-		for (const id of ['good', 'damaged', 'missing', 'double', 'empty']) {
+		await until('silt-priv has opened the pool', () => fs.existsSync(records));
+		for (const id of ['good', 'damaged', 'swollen', 'missing', 'double', 'empty']) {
 			const known = new Set(fs.readdirSync(records).filter(name => fs.readFileSync(path.join(records, name), 'latin1').includes('\nid ')));
 			await new Box(daemon, id).out(`echo ${id} > /workspace/file`);
 			slots[id] = fs.readdirSync(records).find(name => !known.has(name) && fs.readFileSync(path.join(records, name), 'latin1').includes(`\n${id}\n`));
@@ -123,6 +124,7 @@ test('a record that is damaged, missing, doubled or without files has a defined 
 		const bytes = fs.readFileSync(at('damaged'));
 		bytes[bytes.length - 3] ^= 1;
 		fs.writeFileSync(at('damaged'), bytes);
+		fs.truncateSync(at('swollen'), 1 << 30); // longer than any that we write
 		fs.rmSync(at('missing'));
 		fs.copyFileSync(at('good'), at('double'));
 		fs.copyFileSync(at('empty'), path.join(records, '200'));
@@ -130,9 +132,9 @@ test('a record that is damaged, missing, doubled or without files has a defined 
 		fs.copyFileSync(path.join(records, '200'), at('empty'));
 	}, remove, async daemon => {
 		const ids = (await daemon.api('GET', '/v1/sandboxes')).body.sandboxes.map(s => s.id);
-		assert.equal(ids.length, 5);
+		assert.equal(ids.length, 6);
 		assert.ok(ids.includes('empty') && ids.includes('good'));
-		for (const id of ['damaged', 'missing'])
+		for (const id of ['damaged', 'swollen', 'missing'])
 			assert.equal(await new Box(daemon, `recovered-${slots[id]}`).out('cat /workspace/file'), `${id}\n`);
 		const doubled = ids.find(id => [`recovered-${slots.good}`, `recovered-${slots.double}`].includes(id));
 		const files = await Promise.all(['good', doubled].map(id => new Box(daemon, id).out('cat /workspace/file')));
