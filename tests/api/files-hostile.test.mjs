@@ -331,7 +331,7 @@ test('a full disk is told as such, and nothing half written is there', async t =
 	const large = randomBytes(100 << 20);
 	const up = await daemon.api('PUT', url(box, '/workspace/f'), large, { headers: { 'content-type': 'application/octet-stream' }, deadline: 60_000 }).catch(error => error);
 	if (!(up instanceof Error)) // else the connection was closed while we still sent
-		assert.equal(refused(up, 507, 'NO_SPACE').cause, 'disk');
+		assert.equal(refused(up, 507, 'DISK_FULL').cause, 'disk');
 	const answer = await box.api('POST', '/api/write', { path: '/workspace/f', content: large.subarray(0, 90 << 20).toString('base64'), encoding: 'base64' }, { deadline: 60_000 });
 	assert.deepEqual(refused(answer, 507, 'NO_SPACE'), { path: '/workspace/f', operation: 'file.write', cause: 'disk' });
 	assert.equal((await good(read(box, '/workspace/f'))).content, 'old');

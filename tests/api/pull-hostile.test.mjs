@@ -92,7 +92,7 @@ test('sizes that are lies, a layer that never ends and one that is cut off are r
 	for (const body of [Buffer.alloc(1 << 20), gzipSync(randomBytes(1 << 20))]) {
 		await registries.lie(withLayer({ status: 200, body: base64(body), endless: true }));
 		const { code, message } = await notPulled(daemon, x);
-		assert.ok(['NO_SPACE', 'LIMIT_REACHED'].includes(code), message);
+		assert.ok(['DISK_FULL', 'LIMIT_REACHED'].includes(code), message);
 	}
 	await nothingLeft();
 });
