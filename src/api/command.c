@@ -80,6 +80,23 @@ void silt_command_cause(struct silt_buf *b, const struct silt_sandbox *s, const 
     }
 }
 
+void silt_command_notice(struct silt_buf *b, struct silt_sandbox *s, const struct silt_command *m)
+{
+    struct silt_session *session = m->choice.plain ? NULL : silt_session_find(s, m->choice.name);
+    if (session == NULL || !silt_session_take_restart(session))
+        return;
+    silt_json_key(b, SILT_LIT("notice"));
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "code", "SESSION_RESTARTED");
+    silt_json_add_text(b, "cause", s->row.death.cause);
+    silt_json_add_text(b, "message",
+                       "The sandbox ended unexpectedly and was started again: files are kept; this session's directory, variables and "
+                       "functions are gone");
+    silt_json_key(b, SILT_LIT("at"));
+    silt_api_time(b, s->row.death.at_ms);
+    silt_json_close(b, '}');
+}
+
 void silt_command_refuse_shell(struct silt_http_request *r, const struct silt_command *m,
                                const struct silt_sandbox *s, const struct silt_agent_end *end)
 {

@@ -23,6 +23,8 @@ bool silt_command_place(struct silt_call *c, struct silt_command *m, struct silt
 void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text);
 /* cause, limit and peak of an end that was not the command's own doing; nothing for an ordinary one. */
 void silt_command_cause(struct silt_buf *b, const struct silt_sandbox *s, const struct silt_agent_end *end);
+/* "notice" for the first answer of a shell that is new because its sandbox crashed; nothing for others. */
+void silt_command_notice(struct silt_buf *b, struct silt_sandbox *s, const struct silt_command *m);
 /* 410 when the shell ended, with its cause. */
 void silt_command_refuse_shell(struct silt_http_request *r, const struct silt_command *m,
                                const struct silt_sandbox *s, const struct silt_agent_end *end);

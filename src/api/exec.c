@@ -122,6 +122,7 @@ static void add_suffix(struct collect *k, struct silt_buf *b)
         silt_json_key(b, SILT_LIT("sessionId"));
         silt_json_string(b, k->command.choice.name);
     }
+    silt_command_notice(b, k->sandbox, &k->command);
     if (k->end.flags & (SILT_END_OOM | SILT_END_TIMEOUT | SILT_END_PIDS)) {
         silt_json_key(b, SILT_LIT("death"));
         silt_json_open(b, '{');

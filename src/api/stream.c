@@ -62,6 +62,7 @@ static void send_start(struct stream *t)
     }
     silt_json_key(&b, SILT_LIT("processId"));
     silt_json_string(&b, silt_slice_of(t->process->row.id));
+    silt_command_notice(&b, t->sandbox, &t->command);
     send_event(t, &b, silt_clock_wall_ms());
 }
 

@@ -45,6 +45,11 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
         silt_slice why = silt_cli_text(event, "error");
         return silt_fail(e, SILT_GONE, "%.*s", (int)why.len, why.data);
     }
+    const struct silt_json *notice = silt_json_get(event, SILT_LIT("notice"));
+    if (notice != NULL) {
+        silt_slice text = silt_cli_text(notice, "message");
+        (void)fprintf(stderr, "silt: %.*s\n", (int)text.len, text.data);
+    }
     if (!silt_slice_eq(type, SILT_LIT("complete")))
         return 0;
     *(int *)to = silt_cli_status(event);

@@ -74,6 +74,8 @@ struct silt_sandbox {
     struct silt_channel channel;
     struct silt_link sessions; /* in creation order */
     size_t session_count;
+    struct silt_link lost_sessions; /* whose shells a crash took along, until their next ones have said so */
+    size_t lost_count;
     struct silt_link execs;
     uint32_t exec_count;
     struct silt_link processes; /* struct silt_process, in the order of their numbers */

@@ -28,6 +28,62 @@ static void remove_session(struct silt_session *s)
     silt_loop_bury(s->sandbox->registry->loop, &s->grave);
 }
 
+/* ---- shells that a crash took along ---- */
+
+struct lost {
+    struct silt_link link;
+    char name[SILT_SESSION_NAME_MAX + 1];
+};
+
+static void forget_lost(struct silt_sandbox *sandbox, struct lost *l)
+{
+    silt_list_remove(&l->link);
+    sandbox->lost_count--;
+    free(l);
+}
+
+void silt_session_forget_lost(struct silt_sandbox *sandbox)
+{
+    struct lost *l;
+    while ((l = silt_list_first(&sandbox->lost_sessions, struct lost, link)) != NULL)
+        forget_lost(sandbox, l);
+}
+
+/* True: there was one of that name, which is forgotten now. */
+static bool take_lost(struct silt_sandbox *sandbox, const char *name)
+{
+    silt_list_each(it, &sandbox->lost_sessions) {
+        struct lost *l = silt_container_of(it, struct lost, link);
+        if (strcmp(l->name, name) != 0)
+            continue;
+        forget_lost(sandbox, l);
+        return true;
+    }
+    return false;
+}
+
+static void remember_lost(const struct silt_session *s)
+{
+    struct silt_sandbox *sandbox = s->sandbox;
+    (void)take_lost(sandbox, s->name);
+    if (sandbox->lost_count == SILT_SESSIONS_MAX) /* the oldest makes room */
+        forget_lost(sandbox, silt_container_of(sandbox->lost_sessions.next, struct lost, link));
+    struct lost *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        abort();
+    memcpy(l->name, s->name, sizeof(l->name));
+    silt_list_init(&l->link);
+    silt_list_append(&sandbox->lost_sessions, &l->link);
+    sandbox->lost_count++;
+}
+
+bool silt_session_take_restart(struct silt_session *s)
+{
+    bool restarted = s->restarted;
+    s->restarted = false;
+    return restarted;
+}
+
 static struct silt_session *add_session(struct silt_sandbox *sandbox, silt_slice name)
 {
     struct silt_session *s = calloc(1, sizeof(*s));
@@ -111,6 +167,7 @@ int silt_session_new(struct silt_sandbox *sandbox, silt_slice name, const struct
         remove_session(s);
         return -1;
     }
+    s->restarted = take_lost(sandbox, s->name);
     *ret = s;
     return 0;
 }
@@ -306,9 +363,12 @@ void silt_session_on_frame(struct silt_sandbox *sandbox, const struct silt_frame
 
 void silt_session_drop_all(struct silt_sandbox *sandbox, const struct silt_error *e)
 {
+    bool crashed = strcmp(sandbox->row.death.cause, "crash") == 0;
     silt_list_each(it, &sandbox->sessions) {
         struct silt_session *s = silt_container_of(it, struct silt_session, link);
         struct silt_turn *closer = s->closing ? s->holder : NULL;
+        if (crashed && closer == NULL)
+            remember_lost(s);
         fail_turns(s, e);
         remove_session(s);
         if (closer != NULL)

@@ -30,6 +30,7 @@ struct silt_session {
     uint32_t timeout_ms;         /* default of its commands; 0: none */
     int32_t exit_code;           /* DEAD: the shell's status, -1 unknown */
     bool closing;                /* the holder waits for CLOSED */
+    bool restarted;              /* a crash of the sandbox took its former shell along, and no answer has said so yet */
     bool advancing;              /* turns are being given: whoever leaves meanwhile need not do that too */
     int32_t pid;                 /* of the shell, as silt-init told; 0: not known, or it has another now */
     struct silt_grave grave;
@@ -54,6 +55,10 @@ void silt_session_leave(struct silt_session *s, struct silt_turn *t); /* also wh
 void silt_session_close(struct silt_session *s, struct silt_turn *t);
 void silt_session_drop_all(struct silt_sandbox *s, const struct silt_error *e);
 void silt_session_forget_all(struct silt_sandbox *s); /* the daemon ends: nobody is told */
+void silt_session_forget_lost(struct silt_sandbox *s);
+/* True once for a shell that is new because its sandbox crashed (how: the sandbox's row.death): directory, variables and functions of the
+ * one before are gone. */
+bool silt_session_take_restart(struct silt_session *s);
 /* The shell ended with the command that ran in it (which tells its caller): whoever waits gets a new
  * shell, else the session is gone. The holder has left already. */
 void silt_session_shell_ended(struct silt_session *s);

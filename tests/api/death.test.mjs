@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { SESSIONLESS } from '../lib/box.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { envelope, refused, TIME } from '../lib/expect.mjs';
+import { silt } from '../lib/silt.mjs';
 import { until } from '../lib/wait.mjs';
 
 const MIB = 2 ** 20;
@@ -126,6 +127,28 @@ test('a silt-init killed from outside in the middle of a command is explained an
 	assert.equal(lastDeath.signal, 9);
 	assert.equal(await box.out('cat /workspace/file; echo [$X]'), 'kept\n[]\n');
 	assert.notEqual((await box.info()).incarnation, before.incarnation);
+});
+
+test('a shell that is new because its sandbox crashed says so, once', async t => {
+	const box = await daemon.box(t);
+	for (const sessionId of ['one', 'two', 'three'])
+		await box.out('X=1', { sessionId });
+	const before = (await box.info()).incarnation;
+	process.kill(await box.init(), 'SIGKILL');
+	await until('it has ended', async () => (await box.info()).lastDeath?.cause === 'crash');
+	const { stdout, notice } = await box.run('echo [$X]', { sessionId: 'one' });
+	assert.equal(stdout, '[]\n');
+	assert.deepEqual({ ...notice, message: '', at: '' }, { code: 'SESSION_RESTARTED', cause: 'crash', message: '', at: '' });
+	assert.match(notice.message, /started again.*variables/);
+	assert.ok(Date.parse(notice.at) <= Date.now());
+	assert.notEqual((await box.info()).incarnation, before);
+	assert.equal((await box.run('true', { sessionId: 'one' })).notice, undefined, 'once');
+	assert.equal((await box.run('true', { sessionId: 'new' })).notice, undefined, 'it had no shell before');
+	assert.equal((await box.run('true', { sessionId: SESSIONLESS })).notice, undefined, 'it never has one');
+	for await (const { data } of box.stream('true', { sessionId: 'two' }))
+		assert.equal(data.notice?.code, data.type === 'start' ? 'SESSION_RESTARTED' : undefined);
+	const said = await silt(daemon, ['exec', box.id, '--session', 'three', '--', 'true']);
+	assert.match(said.stderr, /^silt: The sandbox ended unexpectedly.*variables.*\n$/);
 });
 
 test('a silt-init killed while nobody looks does not fail the next call for good', async t => {
