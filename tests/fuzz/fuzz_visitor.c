@@ -136,9 +136,10 @@ static void come(int *fd)
     struct linger now = {.l_onoff = 1}; /* a port is not kept for a minute behind each of them */
     silt_close_fd(fd);
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    demand(connect(*fd, (struct sockaddr *)&address, sizeof(address)) == 0
-           && setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
+    demand(setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
     has_heard[fd - visitors] = false;
+    if (connect(*fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        silt_close_fd(fd); /* others have all ports of this machine now */
 }
 
 static void act(uint8_t what, silt_slice bytes)
