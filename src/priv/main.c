@@ -340,9 +340,9 @@ static void end_workers(struct priv *p)
 static int sweep(struct priv *p, struct silt_error *e)
 {
     end_workers(p);
-    if (p->keeper > 0)
-        end_child(p->keeper, 0);
     int done = silt_cgroups_clear(&p->unit.cgroups, e); /* the nursery reaps what ends */
+    if (p->keeper > 0) /* only now: on a dead disk it may be long in coming */
+        end_child(p->keeper, 0);
     silt_close_fd(&p->unit.nursery);
     silt_close_fd(&p->nursery_end);
     if (p->nursery > 0)
