@@ -216,24 +216,33 @@ struct silt_recovery *silt_recovery_new(struct silt_registry *r)
     return v;
 }
 
+static void add_images(struct silt_recovery *v)
+{
+    silt_list_each(it, &v->registry->images)
+    {
+        struct silt_priv_recovery what = {.kind = SILT_RECOVERY_IMAGE};
+        memcpy(what.digest, silt_container_of(it, struct silt_image, link)->row.digest, SILT_DIGEST_SIZE);
+        add(v, &what, false);
+    }
+}
+
+static void add_sandboxes(struct silt_recovery *v)
+{
+    for (uint32_t i = 0; i < v->registry->settings.slots; i++)
+        if (v->registry->by_slot[i] != NULL)
+            add(v, &(struct silt_priv_recovery){.kind = SILT_RECOVERY_SANDBOX, .slot = i}, false);
+    add(v, &(struct silt_priv_recovery){0}, true);
+}
+
 int silt_recovery_begin(struct silt_registry *r, struct silt_error *e)
 {
     struct silt_recovery *v = r->recovery;
     enum silt_store_records state;
     if (silt_store_records(r->store, &state, e) < 0)
         return -1;
-    if (state == SILT_RECORDS_KEPT)
-        return 0;
-    silt_list_each(it, &r->images)
-    {
-        struct silt_priv_recovery what = {.kind = SILT_RECOVERY_IMAGE};
-        memcpy(what.digest, silt_container_of(it, struct silt_image, link)->row.digest, SILT_DIGEST_SIZE);
-        add(v, &what, false);
-    }
-    for (uint32_t i = 0; i < r->settings.slots; i++)
-        if (r->by_slot[i] != NULL)
-            add(v, &(struct silt_priv_recovery){.kind = SILT_RECOVERY_SANDBOX, .slot = i}, false);
-    add(v, &(struct silt_priv_recovery){0}, true);
+    add_images(v); /* every time: they are few, and the pool may be another one than the database was with before */
+    if (state != SILT_RECORDS_KEPT)
+        add_sandboxes(v);
     ask_next(v);
     return 0;
 }

@@ -825,6 +825,15 @@ void rig_until_count(struct rig *r, unsigned count)
     assert_int_equal(rig_count_all(r), count);
 }
 
+void rig_until_crowd(struct rig *r, unsigned least)
+{
+    int64_t until = rig_now_us() + RIG_PATIENCE_MS * 1000LL;
+    unsigned count;
+    while ((count = rig_count_all(r)) < least && rig_now_us() < until)
+        (void)poll(NULL, 0, 1);
+    assert_true(count >= least);
+}
+
 size_t rig_folder_files(struct rig *r, char *names, size_t size)
 {
     char path[64];

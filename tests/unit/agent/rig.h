@@ -97,6 +97,7 @@ unsigned rig_count_all(struct rig *r);
 /* Waits until there are so many in all handles: a shell that waits for background commands comes and goes
  * by itself. */
 void rig_until_count(struct rig *r, unsigned count);
+void rig_until_crowd(struct rig *r, unsigned least); /* that many, of whom some may be gone again */
 bool rig_alive(struct rig *r);
 pid_t rig_pid(struct rig *r); /* silt-init, as we see it */
 void rig_cut(struct rig *r);  /* closes siltd's end */

@@ -73,7 +73,7 @@ TEST(sweep_kills_what_forks_as_fast_as_it_is_killed)
         RIG(.mode = mode, .pids = mode == 1 ? 64 : 0);
         uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
         (void)rig_check(r, session, "f() { trap '' TERM; while :; do (trap '' TERM; sleep 0.02) & sleep 0.001; done; }; for i in 1 2 3 4; do f & done 2>/dev/null", "", "");
-        rig_until_count(r, 8);
+        rig_until_crowd(r, 8);
         struct swept s = sweep(r, 0, SIGTERM, 50);
         assert_int_equal(s.end.left, 0);
         assert_int_equal(rig_count_all(r), 1);
@@ -209,7 +209,7 @@ TEST(sweep_does_not_signal_again_what_was_told_to_end)
 /* A new siltd does not know of the one that waits. */
 TEST(second_command_that_comes_while_a_session_is_swept_is_refused)
 {
-    struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = 500};
+    struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = 5000};
     RIG();
     uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
     (void)rig_check(r, session, "(trap '' TERM; setsid sleep 1000 >/dev/null 2>&1 &)", "", "");
