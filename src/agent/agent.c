@@ -63,8 +63,8 @@ static void on_reaped(struct silt_children *all)
 /* Nothing of the guest may look into us, and nothing of ours may leak into the guest. */
 static int close_doors(struct silt_error *e)
 {
-    unsigned last = silt_agent_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
-    if (!silt_agent_without("proc_exe") && prctl(PR_SET_DUMPABLE, 0) < 0)
+    unsigned last = silt_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
+    if (!silt_without("proc_exe") && prctl(PR_SET_DUMPABLE, 0) < 0)
         return silt_fail_errno(e, "become undumpable");
     if (syscall(SYS_close_range, 3U, last, CLOSE_RANGE_CLOEXEC) < 0)
         return silt_fail_errno(e, "mark descriptors close-on-exec");

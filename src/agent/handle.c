@@ -237,7 +237,7 @@ static bool visit_kill(void *arg, pid_t id)
 
 void silt_handle_signal(struct silt_handle *h, int signal)
 {
-    if (signal == SIGKILL && h->mode == 2 && !silt_agent_without("kill_tree")
+    if (signal == SIGKILL && h->mode == 2 && !silt_without("kill_tree")
         && write(h->fds[V2_KILL], "1", 1) == 1) {
         h->killed = true;
         return;

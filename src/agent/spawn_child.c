@@ -65,7 +65,7 @@ static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_
 {
     const int from[REPORT_FD] = {s->in,       s->out,      s->err,     s->extra[0],
                                  s->extra[1], s->extra[2], s->extra[3]};
-    unsigned last = silt_agent_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
+    unsigned last = silt_without("close_fds") ? SILT_UNSAFE_FD - 1 : ~0U;
     for (int i = 0; i < REPORT_FD; i++) {
         if (from[i] >= 0 && dup2(from[i], i) < 0)
             return silt_fail_errno(e, "hand over descriptor %d", i);
@@ -85,7 +85,7 @@ static int set_descriptors(const struct silt_spawn *s, int *report, struct silt_
 static bool is_inside(void)
 {
     char path[PATH_MAX] = "/";
-    if (silt_agent_without("close_fds"))
+    if (silt_without("close_fds"))
         return true;
     return syscall(SYS_getcwd, path, sizeof(path)) < 0 ? errno == ENOENT : path[0] == '/';
 }

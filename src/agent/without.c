@@ -3,25 +3,10 @@
 
 #ifdef SILT_UNSAFE_TESTS
 #include "agent/proc.h"
-#include "base/slice.h"
-
-#include <stdlib.h>
-
-/* Also asked after fork: it reads the environment and allocates nothing. */
-bool silt_agent_without(const char *protection)
-{
-    const char *list = getenv("SILT_WITHOUT");
-    silt_slice rest = silt_slice_of(list != NULL ? list : "");
-    silt_slice name;
-    while (silt_slice_split(&rest, ',', &name))
-        if (silt_slice_eq(name, silt_slice_of(protection)))
-            return true;
-    return false;
-}
 
 bool silt_agent_spares(pid_t id)
 {
-    return silt_agent_without("kill_tree") && silt_proc_status(id, "PPid:", 10) == 1;
+    return silt_without("kill_tree") && silt_proc_status(id, "PPid:", 10) == 1;
 }
 #else
 /* ISO C forbids an empty translation unit. */
