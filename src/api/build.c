@@ -222,6 +222,43 @@ static bool read_args(struct silt_http_request *r, struct silt_build_options *o)
     return true;
 }
 
+static bool read_labels(struct silt_http_request *r, struct silt_build_options *o)
+{
+    silt_slice raw = silt_query(r, SILT_LIT("labels")), text;
+    const struct silt_json *object;
+    struct silt_error e;
+    if (raw.data == NULL || raw.len == 0)
+        return true;
+    bool good = silt_query_decode(r, raw, &text) && silt_json_read(r->arena, text, &object, &e) == 0
+                && object->type == SILT_JSON_OBJECT && object->items.count <= SILT_BUILD_LABELS_MAX;
+    for (const struct silt_json *i = good ? object->items.first : NULL; i != NULL; i = i->next) {
+        good = good && i->type == SILT_JSON_STRING && i->key.len > 0 && !silt_slice_has_byte(i->string, 0) && !silt_slice_has_byte(i->key, 0);
+        if (good)
+            o->labels[o->label_count++] = (struct silt_docker_pair){i->key, i->string};
+    }
+    if (!good)
+        silt_api_refuse_field(r, "labels", "is no JSON object of at most 64 texts");
+    return good;
+}
+
+static bool read_size(struct silt_http_request *r, struct silt_build_options *o)
+{
+    enum { INSTANCES_MAX = 1000000 };
+    uint64_t count;
+    struct silt_error e;
+    if (!read_text(r, "type", &o->type) || !read_text(r, "max_instances", &o->max_instances))
+        return false;
+    if (o->type.len > 0 && silt_type_find(o->type) == NULL) {
+        silt_api_refuse_field(r, "type", "must be one of lite, basic, standard-1, standard-2, standard-3, standard-4");
+        return false;
+    }
+    if (o->max_instances.len > 0 && silt_slice_to_u64(o->max_instances, 1, INSTANCES_MAX, &count, &e) < 0) {
+        silt_api_refuse_field(r, "max_instances", "must be a number of containers");
+        return false;
+    }
+    return true;
+}
+
 static bool read_options(struct silt_http_request *r, struct silt_build_options *o)
 {
     silt_slice network = {NULL, 0}, cache = {NULL, 0};
@@ -236,7 +273,7 @@ static bool read_options(struct silt_http_request *r, struct silt_build_options 
                                                                : SILT_NET_PUBLIC;
     o->no_cache = silt_slice_eq(cache, SILT_LIT("1")) || silt_slice_eq(cache, SILT_LIT("true"));
     return read_text(r, "dockerfile", &o->dockerfile) && read_text(r, "target", &o->target) && read_names(r, o)
-           && read_args(r, o);
+           && read_args(r, o) && read_labels(r, o) && read_size(r, o);
 }
 
 SILT_HANDLER(silt_api_image_build)

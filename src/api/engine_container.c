@@ -402,6 +402,7 @@ SILT_HANDLER(silt_engine_container_create)
 SILT_HANDLER(silt_engine_container_start)
 {
     struct silt_container *c = silt_engine_container(r, args[0]);
+    struct silt_error e;
     if (c == NULL)
         return;
     if (silt_container_runs(c)) {
@@ -410,6 +411,10 @@ SILT_HANDLER(silt_engine_container_start)
     }
     if (c->state == SILT_CONTAINER_IS_REMOVING || c->condemned || c->clearing) {
         silt_engine_refuse(r, 409, "container %s is being %s", c->row.id, c->clearing ? "made" : "removed");
+        return;
+    }
+    if (silt_container_check_place(c, &e) < 0) {
+        silt_engine_refuse(r, 503, "%s", e.text);
         return;
     }
     silt_container_start(c, &new_deed(r, on_deed)->ask);

@@ -51,7 +51,10 @@ static void add_limits(struct silt_buf *b, const struct silt_priv_limits *l)
     silt_json_key(b, SILT_LIT("limits"));
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("cpu"));
-    silt_json_double(b, l->cpu_milli == 62 ? 0.0625 : l->cpu_milli / 1000.0);
+    if (l->cpu_milli == 0)
+        silt_json_null(b); /* no ceiling */
+    else
+        silt_json_double(b, l->cpu_milli == 62 ? 0.0625 : l->cpu_milli / 1000.0);
     silt_json_add_u64(b, "memoryMiB", l->memory_bytes / MIB);
     silt_json_add_u64(b, "pids", l->pids);
     silt_json_add_u64(b, "diskMiB", l->disk_bytes / MIB);

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/context.h"
 #include "cli/sse.h"
+#include "cli/wrangler.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,11 +14,12 @@
 enum { QUERY_MAX = 64 << 10, DOCKERFILE_MAX = 1 << 20, BUILD_TIMEOUT_MS = 60 * 60 * 1000 };
 
 struct build {
-    struct silt_words tags, args, plain, rest;
+    struct silt_words tags, args, labels, plain, rest;
     const char *file, *target, *network;
     bool no_cache, quiet;
     char in_context[PATH_MAX]; /* where the Dockerfile lies in the context */
     struct silt_buf text;      /* of one that does not lie there */
+    struct silt_wrangler_size size;
 };
 
 static void add_escaped(struct silt_buf *b, silt_slice text)
@@ -50,10 +52,33 @@ static void write_args(const struct build *x, struct silt_buf *b)
     silt_json_close(b, '}');
 }
 
+/* NAME=value, or NAME: an empty one. */
+static void write_labels(const struct build *x, struct silt_buf *b)
+{
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < x->labels.count; i++) {
+        const char *equals = strchrnul(x->labels.items[i], '=');
+        silt_json_key(b, (silt_slice){x->labels.items[i], (size_t)(equals - x->labels.items[i])});
+        silt_json_string(b, silt_slice_of(*equals != 0 ? equals + 1 : ""));
+    }
+    silt_json_close(b, '}');
+}
+
+static void add_size(const struct build *x, struct silt_buf *b)
+{
+    char count[24];
+    (void)snprintf(count, sizeof(count), "%llu", (unsigned long long)x->size.max_instances);
+    if (x->size.type != NULL)
+        add_parameter(b, "type", silt_slice_of(x->size.type));
+    if (x->size.max_instances > 0)
+        add_parameter(b, "max_instances", silt_slice_of(count));
+}
+
 static int write_path(const struct build *x, struct silt_buf *b, struct silt_error *e)
 {
-    silt_auto_buf args;
+    silt_auto_buf args, labels;
     silt_buf_init(&args, QUERY_MAX);
+    silt_buf_init(&labels, QUERY_MAX);
     silt_buf_add(b, SILT_LIT("/v1/images/build"));
     for (size_t i = 0; i < x->tags.count; i++)
         add_parameter(b, "t", silt_slice_of(x->tags.items[i]));
@@ -68,8 +93,13 @@ static int write_path(const struct build *x, struct silt_buf *b, struct silt_err
         write_args(x, &args);
         add_parameter(b, "buildargs", silt_buf_slice(&args));
     }
+    if (x->labels.count > 0) {
+        write_labels(x, &labels);
+        add_parameter(b, "labels", silt_buf_slice(&labels));
+    }
+    add_size(x, b);
     silt_buf_add_byte(b, 0);
-    return b->broken || args.broken ? silt_fail(e, SILT_LIMIT, "names and arguments are too long") : 0;
+    return b->broken || args.broken || labels.broken ? silt_fail(e, SILT_LIMIT, "names and arguments are too long") : 0;
 }
 
 /* The Dockerfile */
@@ -174,6 +204,7 @@ static int parse(struct build *x, int argc, char **argv, struct silt_error *e)
         {.name = "tag", .letter = 't', .words = &x->tags},
         {.name = "file", .letter = 'f', .value = &x->file},
         {.name = "build-arg", .words = &x->args},
+        {.name = "label", .words = &x->labels},
         {.name = "target", .value = &x->target},
         {.name = "network", .value = &x->network},
         {.name = "no-cache", .flag = &x->no_cache},
@@ -198,10 +229,16 @@ int silt_docker_build(struct silt_client *c, int argc, char **argv, struct silt_
     static struct build x;
     static struct silt_context context = {.fd = -1};
     silt_auto_buf path;
+    silt_auto_arena arena = {0};
     struct silt_error ignored;
     silt_buf_init(&path, QUERY_MAX);
     silt_buf_init(&x.text, DOCKERFILE_MAX);
-    if (parse(&x, argc, argv, e) < 0 || find_dockerfile(&x, x.plain.items[0], e) < 0 || write_path(&x, &path, e) < 0)
+    silt_arena_init(&arena, SILT_CLI_ARENA_MAX);
+    if (parse(&x, argc, argv, e) < 0)
+        return -1;
+    if (silt_wrangler_size(&arena, x.tags.count > 0 ? x.tags.items[0] : "", &x.size, &ignored) < 0)
+        (void)fprintf(stderr, "instance_type and max_instances are not known: %s\n", ignored.text);
+    if (find_dockerfile(&x, x.plain.items[0], e) < 0 || write_path(&x, &path, e) < 0)
         return -1;
     struct silt_context_options o = {
         .folder = x.plain.items[0], .dockerfile = silt_buf_slice(&x.text), .dockerfile_path = x.in_context};

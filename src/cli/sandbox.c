@@ -183,8 +183,12 @@ static void print_limits(const struct silt_json *s)
     const struct silt_json *limits = silt_json_get(s, SILT_LIT("limits"));
     const struct silt_json *usage = silt_json_get(s, SILT_LIT("usage"));
     char peak[SILT_CLI_SIZE_TEXT];
-    (void)printf("%-13s %.4g cores, %.3f s used\n", "cpu", silt_cli_real(limits, "cpu"),
-                 (double)silt_cli_number(usage, "cpuMs") / 1000);
+    const struct silt_json *cpu = silt_json_get(limits, SILT_LIT("cpu"));
+    if (cpu != NULL && cpu->type == SILT_JSON_NULL)
+        (void)printf("%-13s no ceiling", "cpu");
+    else
+        (void)printf("%-13s %.4g cores", "cpu", silt_cli_real(limits, "cpu"));
+    (void)printf(", %.3f s used\n", (double)silt_cli_number(usage, "cpuMs") / 1000);
     print_usage("memory", silt_cli_number(usage, "memoryBytes"),
                 silt_cli_number(limits, "memoryMiB") << 20);
     (void)printf("%-13s %s\n", "memory peak",

@@ -90,6 +90,7 @@ struct silt_config {
     uint32_t engine_exit_delay_ms;
     uint32_t engine_keep_s;
     uint32_t engine_hold_ms;
+    char engine_max_instances[4];
 
     bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
     bool help;      /* --help: the program prints silt_config_help and ends */

@@ -192,6 +192,8 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "the same name and image. 0: they go with it."},
     {"engine.hold_ms", SILT_ROW_NUMBER, "1500", 0, 60000, NULL, FIELD(engine_hold_ms),
      "How long a connection to a port of a container that was started less than that ago waits for the port to open."},
+    {"engine.max_instances", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(engine_max_instances),
+     "Whether no more containers of one class run at once than its image says (label `silt.max_instances`). Those that sleep do not count."},
 #undef FIELD
 };
 

@@ -255,6 +255,7 @@ static int set_engine(struct daemon *d, struct silt_error *e)
     r->containers->exit_delay_ms = d->config.engine_exit_delay_ms;
     r->containers->keep_s = d->config.engine_keep_s;
     r->containers->hold_ms = d->config.engine_hold_ms;
+    r->containers->max_instances = is_on(d->config.engine_max_instances);
     silt_engine_init(&d->engine, &d->api, r->containers);
     return silt_diag_open(&r->containers->diag, e);
 }

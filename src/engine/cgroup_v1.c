@@ -152,11 +152,23 @@ static int limit_tcp(const struct silt_cgroups *c, const char *name, uint64_t by
     return e->sys == ENOENT ? 0 : -1; /* a kernel without it */
 }
 
+static int limit_cpu(const struct silt_cgroups *c, const char *name, uint32_t milli, struct silt_error *e)
+{
+    struct silt_cgroup_at at = silt_cgroup_at(c->dirs[CPU], name);
+    uint64_t quota = (uint64_t)milli * (PERIOD_US / 1000);
+    struct silt_error ignored;
+    if (milli == 0) {
+        (void)silt_cgroup_put_number(c, at, "cpu.cfs_burst_us", 0, &ignored);
+        return silt_cgroup_put(c, at, "cpu.cfs_quota_us", "-1", e);
+    }
+    return silt_cgroup_put_quota(c, at, "cpu.cfs_quota_us", "cpu.cfs_burst_us",
+                                 quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, "", e);
+}
+
 static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_priv_limits *l,
                  struct silt_error *e)
 {
     char name[SILT_CGROUP_NAME_SIZE];
-    uint64_t quota = (uint64_t)l->cpu_milli * (PERIOD_US / 1000);
     silt_cgroup_name(slot, name);
     if (!silt_without("memory_limit")
         && (limit_memory(c, name, l->memory_bytes, e) < 0 || limit_tcp(c, name, l->memory_bytes, e) < 0))
@@ -165,11 +177,7 @@ static int limit(const struct silt_cgroups *c, uint32_t slot, const struct silt_
         && silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[PIDS], name), "pids.max", l->pids, e)
                < 0)
         return -1;
-    if (silt_without("cpu_limit"))
-        return 0;
-    return silt_cgroup_put_quota(c, silt_cgroup_at(c->dirs[CPU], name), "cpu.cfs_quota_us",
-                                 "cpu.cfs_burst_us",
-                                 quota < QUOTA_LEAST_US ? QUOTA_LEAST_US : quota, "", e);
+    return silt_without("cpu_limit") ? 0 : limit_cpu(c, name, l->cpu_milli, e);
 }
 
 static int birth(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup_birth *ret,

@@ -114,6 +114,11 @@ static int limit_cpu(const struct silt_cgroups *c, const char *group, uint32_t m
                      struct silt_error *e)
 {
     char period[16];
+    struct silt_error ignored;
+    if (milli == 0) {
+        (void)silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[0], group), "cpu.max.burst", 0, &ignored);
+        return silt_cgroup_put(c, silt_cgroup_at(c->dirs[0], group), "cpu.max", "max", e);
+    }
     uint64_t quota = (uint64_t)milli * (PERIOD_US / 1000);
     if (quota < QUOTA_LEAST_US)
         quota = QUOTA_LEAST_US;

@@ -27,7 +27,7 @@ int silt_priv_check_limits(const struct silt_priv_limits *l, struct silt_error *
     if (l->disk_bytes < disk_least || l->disk_bytes > disk_most)
         return silt_fail(e, SILT_INVALID, "disk limit of %llu bytes",
                          (unsigned long long)l->disk_bytes);
-    if (l->cpu_milli < 10 || l->cpu_milli > 1024 * 1000)
+    if (l->cpu_milli != 0 && (l->cpu_milli < 10 || l->cpu_milli > 1024 * 1000))
         return silt_fail(e, SILT_INVALID, "cpu limit of %u thousandths", l->cpu_milli);
     if (l->pids < 4 || l->pids > 1U << 22)
         return silt_fail(e, SILT_INVALID, "limit of %u processes", l->pids);

@@ -214,7 +214,7 @@ static int check_config(const char *config, struct silt_error *e)
 /* What the last steps said may differ from what was sealed. */
 static void finish_stage(struct silt_build *b)
 {
-    const char *config = silt_build_config_text(b);
+    const char *config = silt_build_add_labels(b) ? silt_build_config_text(b) : NULL;
     struct silt_image *i = NULL;
     struct silt_error e;
     if (config == NULL)
@@ -315,6 +315,7 @@ static void start_stage(struct silt_build *b)
         silt_build_fail(b, &e);
         return;
     }
+    silt_build_drop_sizes(b);
     if (!mapped || silt_build_take_version(b, name))
         silt_build_next_step(b);
 }
@@ -511,6 +512,12 @@ static void copy_options(struct silt_build *b, const struct silt_build_options *
         b->options.args[i].name = copy(b, o->args[i].name);
         b->options.args[i].value = copy(b, o->args[i].value);
     }
+    for (size_t i = 0; i < o->label_count; i++) {
+        b->options.labels[i].name = copy(b, o->labels[i].name);
+        b->options.labels[i].value = copy(b, o->labels[i].value);
+    }
+    b->options.type = copy(b, o->type);
+    b->options.max_instances = copy(b, o->max_instances);
 }
 
 int silt_build_start(struct silt_registry *r, const struct silt_build_options *o, struct silt_build_sink *sink,

@@ -11,7 +11,7 @@
 #include "sandbox/dockerfile.h"
 #include "sandbox/image.h"
 
-enum { SILT_BUILDS_MAX = 8, SILT_BUILD_NAMES_MAX = 16, SILT_BUILD_ARGS_MAX = 256 };
+enum { SILT_BUILDS_MAX = 8, SILT_BUILD_NAMES_MAX = 16, SILT_BUILD_ARGS_MAX = 256, SILT_BUILD_LABELS_MAX = 64 };
 
 struct silt_build;
 
@@ -40,6 +40,9 @@ struct silt_build_options { /* nothing is borrowed afterwards */
     size_t name_count;
     struct silt_docker_pair args[SILT_BUILD_ARGS_MAX];
     size_t arg_count;
+    struct silt_docker_pair labels[SILT_BUILD_LABELS_MAX]; /* whatever the Dockerfile says */
+    size_t label_count;
+    silt_slice type, max_instances; /* labels silt.…, unless the Dockerfile has them; empty: not said */
     enum silt_net_mode network; /* of commands; SILT_NET_DEFAULT: public, where there is a network */
     bool no_cache;
 };

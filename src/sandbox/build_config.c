@@ -251,6 +251,45 @@ static bool set_label(struct silt_build *b, silt_slice name, silt_slice value)
     return true;
 }
 
+/* What is inherited is no word of this Dockerfile. */
+void silt_build_drop_sizes(struct silt_build *b)
+{
+    struct silt_image_config *c = &b->config;
+    size_t kept = 0;
+    if (b->stage != b->target)
+        return;
+    for (size_t i = 0; i < c->label_count; i++) {
+        bool type = b->options.type.len > 0 && silt_slice_eq(c->labels[i].name, SILT_LIT("silt.type"));
+        bool count = b->options.max_instances.len > 0 && silt_slice_eq(c->labels[i].name, SILT_LIT("silt.max_instances"));
+        if (!type && !count)
+            c->labels[kept++] = c->labels[i];
+    }
+    c->label_count = kept;
+}
+
+static bool set_missing_label(struct silt_build *b, silt_slice name, silt_slice value)
+{
+    return value.len == 0 || silt_image_config_label(&b->config, name).data != NULL || set_label(b, name, value);
+}
+
+bool silt_build_add_labels(struct silt_build *b)
+{
+    const struct silt_build_options *o = &b->options;
+    struct silt_error e;
+    if (b->stage != b->target)
+        return true;
+    if (b->config.label_count + o->label_count + 2 > SILT_IMAGE_WORDS_MAX) {
+        (void)silt_fail(&e, SILT_LIMIT, "too many labels");
+        silt_build_fail(b, &e);
+        return false;
+    }
+    for (size_t i = 0; i < o->label_count; i++)
+        if (!set_label(b, o->labels[i].name, o->labels[i].value))
+            return false;
+    return set_missing_label(b, SILT_LIT("silt.type"), o->type)
+           && set_missing_label(b, SILT_LIT("silt.max_instances"), o->max_instances);
+}
+
 bool silt_build_be_builtin(struct silt_build *b)
 {
     return set_label(b, SILT_LIT("silt.control"), SILT_LIT("builtin"));

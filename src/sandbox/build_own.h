@@ -128,6 +128,9 @@ silt_slice silt_build_expand_global(struct silt_build *b, silt_slice word); /* f
 bool silt_build_declare(struct silt_build *b, const struct silt_docker_step *s, bool global); /* ARG */
 /* SANDBOX_VERSION, as the official image of this name has it: clients look at it. */
 bool silt_build_take_version(struct silt_build *b, silt_slice name);
+/* Labels that the caller wants: before the steps of the last stage, and after them. */
+void silt_build_drop_sizes(struct silt_build *b);
+bool silt_build_add_labels(struct silt_build *b);
 bool silt_build_be_builtin(struct silt_build *b); /* port 3000 of its containers is served by us */
 silt_slice silt_build_without_digest(silt_slice name); /* "name:tag@sha256:…": that is a registry's */
 /* A path of the image, absolute, without . and ..; in the arena. */

@@ -250,7 +250,8 @@ static int check(struct silt_container *c, struct silt_container_image *image, s
 {
     if (c->spec.kind != SILT_CONTAINER_APP)
         return 0; /* its image is never used */
-    if (find_image(c, image, e) < 0)
+    struct silt_sandbox_options ignored;
+    if (find_image(c, image, e) < 0 || silt_container_size(c->all->registry, image, &ignored, e) < 0)
         return -1;
     if (c->spec.sidecar.len > 0) {
         struct silt_container *sidecar = silt_container_find(c->all, c->spec.sidecar);

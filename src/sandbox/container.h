@@ -92,6 +92,7 @@ struct silt_containers {
     size_t volume_count;
     int diag; /* base/diag.h; -1: none */
     uint32_t exit_delay_ms, keep_s, hold_ms;
+    bool max_instances; /* what images say about it counts */
     struct silt_timer upkeep;
 };
 
@@ -109,6 +110,8 @@ int silt_container_create(struct silt_containers *all, silt_slice name, silt_sli
                           struct silt_container **ret, struct silt_error *e);
 /* Whether it can be started. Not yet: what an earlier one left has to go first; `a` is told. */
 bool silt_container_is_made(struct silt_container *c, struct silt_container_ask *a);
+/* SILT_LIMIT: as many of its kind run as its image allows. */
+int silt_container_check_place(struct silt_container *c, struct silt_error *e);
 /* It is made, and does not run. */
 void silt_container_start(struct silt_container *c, struct silt_container_ask *a);
 /* SILT_CONFLICT: it does not run. */
@@ -147,6 +150,7 @@ struct silt_container_image {
     bool builtin;
     struct silt_words entrypoint, cmd;
     silt_slice env, workdir, user;
+    silt_slice type, max_instances; /* labels; data NULL: not said */
 };
 int silt_container_image(struct silt_registry *r, silt_slice reference, struct silt_container_image *ret,
                          struct silt_error *e);

@@ -29,7 +29,9 @@ int silt_container_image(struct silt_registry *r, silt_slice reference, struct s
                                          .cmd = words_of(&c->cmd),
                                          .env = c->env,
                                          .workdir = c->workdir,
-                                         .user = c->user};
+                                         .user = c->user,
+                                         .type = silt_image_config_label(c, SILT_LIT("silt.type")),
+                                         .max_instances = silt_image_config_label(c, SILT_LIT("silt.max_instances"))};
     memcpy(ret->digest, image->row.digest, sizeof(ret->digest));
     memcpy(ret->name, "sha256:", 8);
     for (size_t i = 0; i < SILT_DIGEST_SIZE; i++)

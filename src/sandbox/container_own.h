@@ -29,6 +29,11 @@ void silt_container_be_running(struct silt_container *c);
 void silt_container_watch(struct silt_container *c);
 struct silt_process *silt_container_program(struct silt_sandbox *s); /* NULL: none runs */
 
+/* container_size.c: what its image says about that. SILT_INVALID: nonsense. */
+int silt_container_size(const struct silt_registry *r, const struct silt_container_image *image, struct silt_sandbox_options *o,
+                        struct silt_error *e);
+silt_slice silt_container_class(const struct silt_container *c); /* of the Worker that has made it; data NULL: none */
+
 /* container_remove.c: its removal, and files that wait for the next of its name. */
 void silt_container_remove_now(struct silt_container *c);
 void silt_container_clear(struct silt_container *c, struct silt_sandbox *s);

@@ -78,13 +78,13 @@ int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_
 /* Shown by `silt ls`: the name, and what workerd made it of. */
 static void write_labels(const struct silt_container *c, struct silt_buf *b)
 {
-    silt_slice name = silt_slice_of(c->row.name), prefix = SILT_LIT("workerd-");
+    silt_slice name = silt_slice_of(c->row.name), class = silt_container_class(c);
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("silt.container"));
     silt_json_string(b, name);
-    if (silt_slice_starts(name, prefix) && name.len > prefix.len + 65 && name.data[name.len - 65] == '-') {
+    if (class.data != NULL) {
         silt_json_key(b, SILT_LIT("silt.class"));
-        silt_json_string(b, (silt_slice){name.data + prefix.len, name.len - prefix.len - 65});
+        silt_json_string(b, class);
         silt_json_key(b, SILT_LIT("silt.object"));
         silt_json_string(b, (silt_slice){name.data + name.len - 64, 64});
     }
@@ -123,6 +123,19 @@ static void follow_image(struct silt_container *c, const struct silt_container_i
     silt_container_save(c);
 }
 
+/* Files that were kept are of the same image; what the operator allows may have changed. */
+static void give_limits(const struct silt_container *c, struct silt_sandbox *s)
+{
+    struct silt_container_image image;
+    struct silt_sandbox_options o = {0};
+    struct silt_error ignored;
+    if (s->state != SILT_SANDBOX_STOPPED || silt_container_image(c->all->registry, c->spec.image, &image, &ignored) < 0
+        || silt_container_size(c->all->registry, &image, &o, &ignored) < 0)
+        return;
+    s->row.limits = o.limits;
+    memcpy(s->row.type, o.type, sizeof(s->row.type));
+}
+
 int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct silt_error *e)
 {
     struct silt_registry *r = c->all->registry;
@@ -132,6 +145,7 @@ int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct s
         if (c->state <= SILT_CONTAINER_IS_STARTING && silt_container_is_of_another_image(c, s))
             return silt_fail(e, SILT_CONFLICT, "files of an earlier container, of another image, could not be removed");
         if (c->state <= SILT_CONTAINER_IS_STARTING) {
+            give_limits(c, s);
             give_env(s, c->spec.env);
             silt_container_give_network(c, s);
         }
@@ -145,11 +159,10 @@ int silt_container_use(struct silt_container *c, struct silt_waiter *w, struct s
         return -1;
     follow_image(c, &image);
     write_labels(c, &labels);
-    struct silt_sandbox_options o = {.image = silt_slice_of(image.name),
-                                     .limits = r->default_limits,
-                                     .env = c->spec.env,
-                                     .labels = silt_buf_slice(&labels)};
-    memcpy(o.type, r->settings.type, sizeof(o.type));
+    struct silt_sandbox_options o = {
+        .image = silt_slice_of(image.name), .env = c->spec.env, .labels = silt_buf_slice(&labels)};
+    if (silt_container_size(r, &image, &o, e) < 0)
+        return -1;
     silt_container_choose_network(c, &o);
     return silt_registry_create(r, silt_slice_of(c->sandbox), &o, w, e);
 }

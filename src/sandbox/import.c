@@ -218,12 +218,12 @@ static void fail(struct silt_import *i, struct silt_error *e)
     finish(i, NULL, e);
 }
 
-/* Only what we have built, or what a caller vouches for, is served without a server in it. */
-static void drop_control(struct silt_image_config *c)
+/* Only what we have built, or what a caller vouches for, is served without a server in it, or says how much of the machine it gets. */
+static void drop_own_labels(struct silt_image_config *c)
 {
     size_t kept = 0;
     for (size_t n = 0; n < c->label_count; n++)
-        if (!silt_slice_eq(c->labels[n].name, SILT_LIT("silt.control")))
+        if (!silt_slice_starts(c->labels[n].name, SILT_LIT("silt.")))
             c->labels[kept++] = c->labels[n];
     c->label_count = kept;
 }
@@ -239,7 +239,7 @@ static int take_config(struct silt_import *i, struct silt_error *e)
     silt_buf_init(&b, SILT_IMAGE_CONFIG_MAX);
     if (silt_image_config_read(&a, (silt_slice){i->said.data, i->answer.config_size}, &c, e) < 0)
         return -1;
-    drop_control(&c);
+    drop_own_labels(&c);
     silt_image_config_write(&b, &c);
     silt_buf_add_byte(&b, 0);
     if (b.broken)

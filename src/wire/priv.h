@@ -97,7 +97,7 @@ enum {
 struct silt_priv_limits {
     uint64_t memory_bytes;
     uint64_t disk_bytes;
-    uint32_t cpu_milli; /* 1000: one core */
+    uint32_t cpu_milli; /* 1000: one core; 0: no ceiling, only its share among the others */
     uint32_t pids;
 };
 
