@@ -8,7 +8,7 @@
  *   any --failure, nobody waits any more--> OVER                                              */
 #pragma once
 
-#include "sandbox/dockerfile.h"
+#include "dockerfile/dockerfile.h"
 #include "sandbox/image.h"
 
 enum { SILT_BUILDS_MAX = 8, SILT_BUILD_NAMES_MAX = 16, SILT_BUILD_ARGS_MAX = 256, SILT_BUILD_LABELS_MAX = 64 };

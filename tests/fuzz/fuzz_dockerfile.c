@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Dockerfile: whatever it is, stages and steps keep their promises, and every word can be expanded or is refused. */
 #include "fuzz/fuzz.h"
-#include "sandbox/dockerfile.h"
+#include "dockerfile/dockerfile.h"
 
 static silt_slice find(void *context, silt_slice name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words of a Dockerfile: quotes, escapes, variables, and name=value. */
 #include "base/id.h"
-#include "sandbox/dockerfile.h"
+#include "dockerfile/dockerfile.h"
 
 #include <string.h>
 

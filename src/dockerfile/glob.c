@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of COPY --exclude, which are those of a .dockerignore, as regular expressions: what finds files in a sandbox knows those. */
-#include "sandbox/dockerfile.h"
+#include "dockerfile/dockerfile.h"
 
 #include <stdint.h>
 #include <string.h>

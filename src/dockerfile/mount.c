@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RUN --mount=type=bind,source=…: names and values between commas. */
-#include "sandbox/dockerfile.h"
+#include "dockerfile/dockerfile.h"
 
 static int unclear(silt_slice text, const char *why, struct silt_error *e)
 {

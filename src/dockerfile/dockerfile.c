@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/dockerfile.h"
+#include "dockerfile/dockerfile.h"
 #include "base/own.h"
 #include "json/json.h"
 
