@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/context.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "cli/ignore.h"
 #include "cli/wait.h"
@@ -15,7 +16,7 @@
 
 #define FILE_TOO_LARGE (1ULL << 33) /* eleven octal digits */
 
-enum { BLOCK = 512, NAME = 100, IGNORE_FILE_MAX = 1 << 20, DEPTH_MAX = 256 };
+enum { BLOCK = 512, NAME = 100, IGNORE_FILE_MAX = 1 << 20, DEPTH_MAX = 256, DOCKERFILE_ARENA_MAX = 64 << 20, EXPLAIN_US = 1000 * 1000 };
 
 /* In the child. */
 
@@ -23,6 +24,7 @@ struct packer {
     int out;
     const char *dockerfile_path;
     struct silt_ignore ignore;
+    struct silt_wanted wanted; /* in the folder itself */
     char path[PATH_MAX]; /* of what is packed, below the folder */
 };
 
@@ -130,27 +132,40 @@ static int put_link(struct packer *p, int folder, const char *name, const struct
     return put_entry(p, &x, e);
 }
 
-static int pack_folder(struct packer *p, int fd, int depth, struct silt_error *e);
+struct folder {
+    int fd, depth;
+    const struct silt_wanted *wanted;
+};
+
+static int pack_folder(struct packer *p, const struct folder *f, struct silt_error *e);
+
+static int pack_inner(struct packer *p, const struct folder *f, const char *name, struct silt_error *e)
+{
+    silt_auto_fd fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct folder inner = {.fd = fd, .depth = f->depth + 1, .wanted = f->wanted};
+    return fd < 0 ? silt_fail_errno(e, "open %s", p->path) : pack_folder(p, &inner, e);
+}
 
 /* What is ignored may hold something that is taken back. */
-static int pack_one(struct packer *p, int folder, const char *name, int depth, struct silt_error *e)
+static int pack_one(struct packer *p, const struct folder *f, const char *name, struct silt_error *e)
 {
     struct stat st;
-    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    struct silt_wanted below;
+    if (!silt_wanted_enter(f->wanted, name, &below))
+        return 0;
+    if (fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : silt_fail_errno(e, "stat %s", p->path);
     bool ignored = silt_ignore_fits(&p->ignore, silt_slice_of(p->path)) && strcmp(p->path, p->dockerfile_path) != 0;
     if (S_ISDIR(st.st_mode)) {
-        silt_auto_fd fd = ignored && !p->ignore.takes_back ? -1 : openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         struct entry x = {.name = p->path, .target = "", .type = '5', .mode = st.st_mode, .mtime_s = st.st_mtim.tv_sec};
+        struct folder around = {.fd = f->fd, .depth = f->depth, .wanted = &below};
         if (ignored && !p->ignore.takes_back)
             return 0;
-        if (fd < 0)
-            return silt_fail_errno(e, "open %s", p->path);
-        return !ignored && put_entry(p, &x, e) < 0 ? -1 : pack_folder(p, fd, depth + 1, e);
+        return !ignored && put_entry(p, &x, e) < 0 ? -1 : pack_inner(p, &around, name, e);
     }
-    if (ignored)
+    if (ignored || !below.all)
         return 0;
-    return S_ISREG(st.st_mode) ? put_file(p, folder, name, &st, e) : S_ISLNK(st.st_mode) ? put_link(p, folder, name, &st, e) : 0;
+    return S_ISREG(st.st_mode) ? put_file(p, f->fd, name, &st, e) : S_ISLNK(st.st_mode) ? put_link(p, f->fd, name, &st, e) : 0;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -158,11 +173,11 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int pack_folder(struct packer *p, int fd, int depth, struct silt_error *e)
+static int pack_folder(struct packer *p, const struct folder *f, struct silt_error *e)
 {
     struct dirent **names;
     size_t len = strlen(p->path);
-    int count = depth < DEPTH_MAX ? scandirat(fd, ".", &names, NULL, by_name) : -1, done = 0;
+    int count = f->depth < DEPTH_MAX ? scandirat(f->fd, ".", &names, NULL, by_name) : -1, done = 0;
     if (count < 0)
         return silt_fail_errno(e, "read the folder %s", len > 0 ? p->path : ".");
     for (int i = 0; i < count; i++) {
@@ -170,7 +185,7 @@ static int pack_folder(struct packer *p, int fd, int depth, struct silt_error *e
         bool own = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
         int n = snprintf(p->path + len, sizeof(p->path) - len, "%s%s", len > 0 ? "/" : "", name);
         if (!own && done == 0)
-            done = n < 0 || (size_t)n >= sizeof(p->path) - len ? silt_fail(e, SILT_LIMIT, "%s is too long", p->path) : pack_one(p, fd, name, depth, e);
+            done = n < 0 || (size_t)n >= sizeof(p->path) - len ? silt_fail(e, SILT_LIMIT, "%s is too long", p->path) : pack_one(p, f, name, e);
         p->path[len] = 0;
         free(names[i]);
     }
@@ -191,7 +206,7 @@ static int read_rules(struct packer *p, int folder, char **ret_text, struct silt
     return 0;
 }
 
-static int pack(const struct silt_context_options *o, int out, struct silt_error *e)
+static int pack(const struct silt_context_options *o, const struct silt_docker_sources *sources, int out, struct silt_error *e)
 {
     static struct packer p;
     static const char end[2 * BLOCK];
@@ -203,15 +218,68 @@ static int pack(const struct silt_context_options *o, int out, struct silt_error
         return silt_fail_errno(e, "open %s", o->folder);
     if (read_rules(&p, folder, &rules, e) < 0)
         return -1;
+    silt_wanted_begin(&p.wanted, sources, o->dockerfile_path);
+    struct folder top = {.fd = folder, .wanted = &p.wanted};
     struct entry first = {
         .name = SILT_CONTEXT_DOCKERFILE, .target = "", .type = '0', .mode = 0644, .size = o->dockerfile.len};
     if (o->dockerfile.data != NULL
         && (put_entry(&p, &first, e) < 0 || put(&p, o->dockerfile.data, o->dockerfile.len, e) < 0 || pad(&p, first.size, e) < 0))
         return -1;
-    return pack_folder(&p, folder, 0, e) < 0 ? -1 : put(&p, end, sizeof(end), e);
+    return pack_folder(&p, &top, e) < 0 ? -1 : put(&p, end, sizeof(end), e);
 }
 
 /* In the parent. */
+
+static void use_all(struct silt_context *c, const char *reason)
+{
+    c->sources = (struct silt_docker_sources){.all = true, .reason = reason};
+}
+
+static void read_sources(struct silt_context *c, silt_slice text)
+{
+    struct silt_dockerfile file;
+    struct silt_error ignored; /* the daemon will say it */
+    silt_arena_init(&c->arena, DOCKERFILE_ARENA_MAX);
+    if (silt_dockerfile_read(&c->arena, text, &file, &ignored) < 0)
+        use_all(c, "cannot be read");
+    else
+        silt_docker_sources_read(&c->arena, &file, &c->sources);
+}
+
+/* What the Dockerfile can use. Whatever goes wrong here is said when the folder is packed, or by the daemon. */
+static void choose(struct silt_context *c, const struct silt_context_options *o)
+{
+    static struct silt_wanted wanted;
+    struct silt_error ignored;
+    char *text = NULL;
+    size_t len = 0;
+    silt_auto_fd folder = open(o->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (o->dockerfile.data != NULL)
+        read_sources(c, o->dockerfile);
+    else if (folder >= 0 && silt_fd_read_file(folder, o->dockerfile_path, SILT_DOCKERFILE_MAX, &text, &len, &ignored) == 0)
+        read_sources(c, (silt_slice){text, len});
+    else
+        use_all(c, "cannot be read");
+    silt_wanted_begin(&wanted, &c->sources, o->dockerfile_path);
+    if (!c->sources.all && (folder < 0 || silt_wanted_has_links(&wanted, folder)))
+        use_all(c, "uses a symbolic link");
+    free(text);
+}
+
+/* After a second: that the context is on its way, and why it is as large. */
+static void explain(struct silt_context *c)
+{
+    if (c->quiet || c->explained || silt_clock_us() - c->progress.start_us < EXPLAIN_US)
+        return;
+    c->explained = true;
+    if (!c->sources.all)
+        (void)fprintf(stderr, "sending the build context\n");
+    else if (c->sources.line > 0)
+        (void)fprintf(stderr, "sending the whole folder: line %u of the Dockerfile %s; a .dockerignore leaves out what is not needed\n", c->sources.line,
+                      c->sources.reason);
+    else
+        (void)fprintf(stderr, "sending the whole folder: the Dockerfile %s; a .dockerignore leaves out what is not needed\n", c->sources.reason);
+}
 
 static int next(struct silt_client_source *s, silt_slice *ret, struct silt_error *e)
 {
@@ -223,6 +291,7 @@ static int next(struct silt_client_source *s, silt_slice *ret, struct silt_error
         if (n < 0)
             return silt_fail_errno(e, "read the context");
         *ret = (silt_slice){c->piece, (size_t)n};
+        explain(c);
         if (n > 0)
             return 1;
         return silt_context_close(c, e);
@@ -232,6 +301,7 @@ static int next(struct silt_client_source *s, silt_slice *ret, struct silt_error
 int silt_context_open(struct silt_context *c, const struct silt_context_options *o, struct silt_error *e)
 {
     int ends[2];
+    choose(c, o);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return silt_fail_errno(e, "make a pipe");
     silt_auto_fd ours = ends[0], theirs = ends[1];
@@ -243,12 +313,15 @@ int silt_context_open(struct silt_context *c, const struct silt_context_options 
         silt_close_fd(&ours); /* else nobody who stops reading could stop us */
         silt_wait_leave_interrupt();
         (void)signal(SIGPIPE, SIG_DFL);
-        int done = pack(o, theirs, e);
+        int done = pack(o, &c->sources, theirs, e);
         if (done < 0)
             (void)dprintf(STDERR_FILENO, "silt: %s\n", e->text);
         _exit(done < 0);
     }
     c->source = (struct silt_client_source){.next = next, .length = -1};
+    c->quiet = o->quiet;
+    silt_progress_start(&c->progress, "build context", 0);
+    c->progress.live = c->progress.live && !o->quiet;
     c->pid = pid;
     c->fd = silt_take_fd(&ours);
     return 0;
@@ -258,6 +331,8 @@ int silt_context_close(struct silt_context *c, struct silt_error *e)
 {
     int status = 0;
     silt_close_fd(&c->fd);
+    silt_arena_fini(&c->arena);
+    silt_progress_end(&c->progress);
     if (c->pid <= 0)
         return 0;
     while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context: the folder that an image is built from as a stream of tar bytes, without what its .dockerignore names, and with the Dockerfile as its
- * first entry when that does not lie in the folder. A child packs it. */
+/* context: the folder that an image is built from as a stream of tar bytes: what its Dockerfile can use, without what its .dockerignore names, and
+ * with the Dockerfile as the first entry when that does not lie in the folder. A child packs it. */
 #pragma once
 
 #include "cli/client.h"
+#include "cli/progress.h"
+#include "cli/wanted.h"
 
 #include <sys/types.h>
 
@@ -13,6 +15,10 @@ struct silt_context {
     struct silt_client_source source; /* of the request */
     pid_t pid;
     int fd;
+    struct silt_progress progress; /* of the request */
+    struct silt_arena arena;
+    struct silt_docker_sources sources; /* in the arena */
+    bool quiet, explained;
     char piece[64 << 10];
 };
 
@@ -20,6 +26,7 @@ struct silt_context_options {
     const char *folder;
     silt_slice dockerfile;    /* its text, or a slice whose data is NULL: it lies in the folder */
     const char *dockerfile_path; /* in the folder: it is sent, whatever is ignored */
+    bool quiet;                  /* nothing is said about a long transfer */
 };
 
 int silt_context_open(struct silt_context *c, const struct silt_context_options *o, struct silt_error *e);

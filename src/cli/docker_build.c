@@ -241,11 +241,11 @@ int silt_docker_build(struct silt_client *c, int argc, char **argv, struct silt_
     if (find_dockerfile(&x, x.plain.items[0], e) < 0 || write_path(&x, &path, e) < 0)
         return -1;
     struct silt_context_options o = {
-        .folder = x.plain.items[0], .dockerfile = silt_buf_slice(&x.text), .dockerfile_path = x.in_context};
+        .folder = x.plain.items[0], .dockerfile = silt_buf_slice(&x.text), .dockerfile_path = x.in_context, .quiet = x.quiet};
     if (silt_context_open(&context, &o, e) < 0)
         return -1;
     struct silt_client_request q = {
-        .method = "POST", .path = path.data, .content_type = "application/x-tar", .file = -1, .source = &context.source};
+        .method = "POST", .path = path.data, .content_type = "application/x-tar", .file = -1, .source = &context.source, .progress = &context.progress};
     c->timeout_ms = BUILD_TIMEOUT_MS;
     int done = silt_client_ask(c, &q, e);
     (void)silt_context_close(&context, &ignored);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Dockerfile: whatever it is, stages and steps keep their promises, and every word can be expanded or is refused. */
+/* A Dockerfile: whatever it is, stages and steps keep their promises, and every word can be expanded or is refused,
+ * and no source leads out of the context. */
 #include "fuzz/fuzz.h"
-#include "dockerfile/dockerfile.h"
+#include "dockerfile/sources.h"
 
 static silt_slice find(void *context, silt_slice name)
 {
@@ -37,6 +38,18 @@ static void check_step(const struct silt_docker_step *s, char escape, struct sil
         (void)silt_docker_pairs(a, s, escape, &pairs, &count, &e);
 }
 
+static void check_sources(const struct silt_dockerfile *f, struct silt_arena *a)
+{
+    static struct silt_docker_sources s;
+    silt_docker_sources_read(a, f, &s);
+    demand(s.count <= SILT_DOCKER_SOURCES_MAX && (!s.all || (s.reason != NULL && s.line >= 1)));
+    for (size_t i = 0; i < s.count; i++) {
+        silt_slice rest = s.patterns[i], name;
+        while (silt_slice_split(&rest, '/', &name))
+            demand(name.len > 0 && !silt_slice_eq(name, SILT_LIT(".")) && !silt_slice_eq(name, SILT_LIT("..")));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct silt_dockerfile f;
@@ -52,5 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t i = 0; i < f.step_count; i++)
         check_step(&f.steps[i], f.escape, &a);
+    check_sources(&f, &a);
     return 0;
 }
