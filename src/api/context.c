@@ -23,18 +23,28 @@ void silt_context_refuse_unknown(struct silt_http_request *r, silt_slice id)
                     (int)(id.len < 256 ? id.len : 256), id.data);
 }
 
+#define NO_PYTHON                                                                                                      \
+    "Python interpreter not available. Use the cloudflare/sandbox:<version>-python image variant for Python code "     \
+    "execution. See https://developers.cloudflare.com/sandbox/configuration/dockerfile/"
+#define NO_JAVASCRIPT                                                                                                  \
+    "Failed to create code context: JavaScript runtime not available. JavaScript/TypeScript code execution requires "  \
+    "Node.js or Bun to be installed in the container."
+
 static void refuse_missing(struct silt_http_request *r, enum silt_language l, const struct silt_error *e)
 {
     bool python = l == SILT_PYTHON;
     silt_auto_buf b;
     silt_buf_init(&b, 8192);
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("originalError"));
-    silt_json_string(&b, silt_slice_of(e->text));
+    silt_json_add_text(&b, "originalError", e->text);
     silt_json_close(&b, '}');
-    silt_api_refuse(r, python ? SILT_API_PYTHON_NOT_AVAILABLE : SILT_API_JAVASCRIPT_NOT_AVAILABLE,
-                    silt_buf_slice(&b), "%s interpreter not available: %s", python ? "Python" : "JavaScript",
-                    e->text);
+    if (!silt_api_is_native(r))
+        silt_api_refuse(r, python ? SILT_API_NO_PYTHON : SILT_API_INTERNAL, silt_buf_slice(&b), "%s",
+                        python ? NO_PYTHON : NO_JAVASCRIPT);
+    else
+        silt_api_refuse(r, python ? SILT_API_PYTHON_NOT_AVAILABLE : SILT_API_JAVASCRIPT_NOT_AVAILABLE,
+                        silt_buf_slice(&b), "%s interpreter not available: %s", python ? "Python" : "JavaScript",
+                        e->text);
 }
 
 void silt_context_refuse(struct silt_http_request *r, enum silt_language l, const struct silt_error *e)

@@ -97,10 +97,14 @@ static void add_full(const struct silt_file *f, struct silt_buf *b)
 void silt_file_message(const struct silt_file *f, enum silt_api_code code, const struct silt_error *e,
                        struct silt_buf *b)
 {
+    if (code == SILT_API_IS_DIRECTORY && f->kind->op == SILT_WORKER_DELETE && !f->kind->is_native) {
+        silt_buf_add(b, SILT_LIT("Cannot delete directory with deleteFile() at '"));
+        silt_buf_add(b, f->path);
+        silt_buf_add(b, SILT_LIT("'. Use exec('rm -rf <path>') instead."));
+        return;
+    }
     if (code == SILT_API_FILE_NOT_FOUND)
         silt_buf_add(b, SILT_LIT("File not found: "));
-    else if (code == SILT_API_IS_DIRECTORY && f->kind->op == SILT_WORKER_DELETE)
-        silt_buf_add(b, SILT_LIT("Directories cannot be deleted with deleteFile(): "));
     else if (code == SILT_API_IS_DIRECTORY)
         silt_buf_add(b, SILT_LIT("Is a directory: "));
     else if (code == SILT_API_NOT_DIRECTORY)

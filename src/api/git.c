@@ -21,6 +21,8 @@ enum {
     ANSWER_MAX = 6 * (2 * SILT_GIT_STDERR_MAX + 3 * SILT_GIT_URL_MAX + 4 * PATH_MAX),
     TIMED_OUT = 124,
     PROGRESS_MS = 100,
+    SHOWN_MAX = 600, /* of git's words in a message, which has room for 1 KiB */
+    URL_SHOWN_MAX = 300,
 };
 
 struct clone {
@@ -135,7 +137,7 @@ static void add_context(struct clone *k, struct silt_buf *b, int code, silt_slic
     silt_json_open(b, '{');
     silt_json_add_slice(b, "repository", silt_buf_slice(&k->ask.url.shown));
     silt_json_add_slice(b, "targetDir", k->ask.target);
-    if (k->ask.branch.len > 0)
+    if (k->native && k->ask.branch.len > 0)
         silt_json_add_slice(b, "branch", k->ask.branch);
     silt_json_key(b, SILT_LIT("exitCode"));
     silt_json_i64(b, code);
@@ -188,21 +190,42 @@ static void tell_failure(struct clone *k, enum silt_api_code code, int exit_code
         silt_api_refuse(let_go(k), code, told, "%s", message);
 }
 
+/* The official server repeats all that git said; of much, the reason is enough. */
+static silt_slice shown(struct clone *k)
+{
+    silt_slice said = silt_trim_blank(silt_buf_slice(&k->report.lines));
+    return k->native || said.len > SHOWN_MAX ? reason(said) : said;
+}
+
+static void add_message(struct clone *k, struct silt_buf *b, int code)
+{
+    silt_auto_buf text;
+    silt_slice url = silt_buf_slice(&k->ask.url.shown);
+    silt_buf_init(&text, SILT_GIT_STDERR_MAX * 4);
+    silt_git_redact(&text, &k->ask.url, shown(k));
+    silt_buf_add(b, SILT_LIT("Failed to clone repository"));
+    if (!k->native)
+        silt_buf_addf(b, " '%.*s'", url.len < URL_SHOWN_MAX ? (int)url.len : URL_SHOWN_MAX,
+                      url.data);
+    if (code == TIMED_OUT)
+        silt_buf_addf(b, ": not done within %u ms", k->ask.timeout_ms);
+    else if (text.len > 0)
+        silt_buf_addf(b, ": %.*s", text.len < SHOWN_MAX ? (int)text.len : SHOWN_MAX, text.data);
+    else
+        silt_buf_addf(b, ": exit code %d", code);
+    silt_buf_add_byte(b, 0);
+}
+
 static void tell_ended(struct clone *k, const struct silt_agent_end *end)
 {
     int code = k->timed_out || (end->flags & SILT_END_TIMEOUT) != 0 ? TIMED_OUT : end->code;
-    silt_auto_buf message, text;
+    silt_slice said = silt_buf_slice(&k->report.lines);
+    silt_auto_buf message;
     silt_buf_init(&message, 1024);
-    silt_buf_init(&text, SILT_GIT_STDERR_MAX * 4);
-    silt_git_redact(&text, &k->ask.url, reason(silt_buf_slice(&k->report.lines)));
-    if (code == TIMED_OUT)
-        silt_buf_addf(&message, "Failed to clone repository: not done within %u ms",
-                      k->ask.timeout_ms);
-    else
-        silt_buf_addf(&message, "Failed to clone repository: %.*s",
-                      text.len < 900 ? (int)text.len : 900, text.len > 0 ? text.data : "");
-    silt_buf_add_byte(&message, 0);
-    tell_failure(k, silt_git_classify(code, silt_buf_slice(&k->report.lines)), code, message.data);
+    add_message(k, &message, code);
+    tell_failure(k,
+                 k->native ? silt_git_classify(code, said) : silt_git_classify_official(code, said),
+                 code, message.data);
 }
 
 static void add_result(struct clone *k, struct silt_buf *b)

@@ -205,3 +205,32 @@ enum silt_api_code silt_git_classify(int exit_code, silt_slice text)
         add_unquoted(&b, line);
     return find_cause(silt_buf_slice(&b), exit_code);
 }
+
+/* Nearly all that git says of itself ends with 128, so the rows below it are for its helpers. */
+enum silt_api_code silt_git_classify_official(int exit_code, silt_slice text)
+{
+    static const struct {
+        const char *text;
+        enum silt_api_code code;
+    } rows[] = {
+        {"permission denied", SILT_API_GIT_AUTH_FAILED},
+        {"access denied", SILT_API_GIT_AUTH_FAILED},
+        {"not found", SILT_API_GIT_REPOSITORY_NOT_FOUND},
+        {"does not exist", SILT_API_GIT_REPOSITORY_NOT_FOUND},
+        {"already exists", SILT_API_GIT_CLONE_FAILED},
+        {"did not match", SILT_API_GIT_BRANCH_NOT_FOUND},
+        {"pathspec", SILT_API_GIT_BRANCH_NOT_FOUND},
+        {"authentication", SILT_API_GIT_AUTH_FAILED},
+        {"credentials", SILT_API_GIT_AUTH_FAILED},
+    };
+    if (exit_code == 124)
+        return SILT_API_GIT_NETWORK_ERROR;
+    if (exit_code == 128)
+        return !has(text, "not a git repository") && has(text, "repository not found")
+                   ? SILT_API_GIT_REPOSITORY_NOT_FOUND
+                   : SILT_API_GIT_OPERATION_FAILED;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (has(text, rows[i].text))
+            return rows[i].code;
+    return SILT_API_GIT_CLONE_FAILED;
+}

@@ -30,5 +30,7 @@ void silt_git_report_end(struct silt_git_report *r);
 
 /* `Receiving objects:  42% (21/50), 1.2 MiB` */
 bool silt_git_progress_read(silt_slice line, struct silt_git_progress *ret);
-/* One of SILT_API_GIT_…: */
+/* One of SILT_API_GIT_…, by the cause, as /v1 tells it. */
 enum silt_api_code silt_git_classify(int exit_code, silt_slice text);
+/* The coarser choice of the official server, for the routes and calls that are compatible with it. */
+enum silt_api_code silt_git_classify_official(int exit_code, silt_slice text);

@@ -6,23 +6,44 @@
 
 enum { TIMEOUT_MS = 600000, BRANCH_MAX = 1024, DEPTH_MAX = 2147483647 };
 
+static const struct number {
+    const char *name, *code;
+    const char *called, *like; /* by the official client */
+} depth = {"depth", "INVALID_DEPTH", "depth", "(e.g., 1, 5, 10)"},
+  timeout = {"timeoutMs", "INVALID_TIMEOUT", "timeout", "number of milliseconds"};
+
 static bool refuse(struct silt_call *c, const char *field, const char *why, const char *code)
 {
     silt_api_refuse_value(c->request, field, why, code);
     return false;
 }
 
-/* A positive whole number; false: refused. */
-static bool read_positive(struct silt_call *c, const char *name, const char *code, uint32_t *ret)
+/* The words of the official client, which lets such a number pass by rpc only; /v1 has its own. */
+static bool refuse_number(struct silt_call *c, const struct number *n, const struct silt_json *v)
 {
-    const struct silt_json *v = silt_json_get(c->body, silt_slice_of(name));
+    char why[256];
+    silt_auto_buf b;
+    if (c->own != NULL)
+        return refuse(c, n->name, "must be a positive whole number", n->code);
+    silt_buf_init(&b, 64);
+    silt_json_value(&b, v);
+    (void)snprintf(why, sizeof(why), "Invalid %s value: %.*s. Must be a positive integer %s.", n->called,
+                   b.broken ? 0 : (int)b.len, b.broken ? "" : b.data, n->like);
+    silt_api_refuse_value_saying(c->request, n->name, why, n->code);
+    return false;
+}
+
+/* A positive whole number; false: refused. */
+static bool read_positive(struct silt_call *c, const struct number *what, uint32_t *ret)
+{
+    const struct silt_json *v = silt_json_get(c->body, silt_slice_of(what->name));
     if (v == NULL)
         return true;
     double n = v->type == SILT_JSON_INT      ? (double)v->integer
                : v->type == SILT_JSON_DOUBLE ? v->number
                                              : 0;
     if (!(n >= 1) || n > DEPTH_MAX || n != (double)(uint32_t)n)
-        return refuse(c, name, "must be a positive whole number", code);
+        return refuse_number(c, what, v);
     *ret = (uint32_t)n;
     return true;
 }
@@ -87,8 +108,7 @@ bool silt_git_request_read(struct silt_call *c, struct silt_git_request *q)
     *q = (struct silt_git_request){.timeout_ms = TIMEOUT_MS};
     silt_git_url_init(&q->url);
     if (read_url(c, q) && read_branch(c, q) && read_target(c, q)
-        && read_positive(c, "depth", "INVALID_DEPTH", &q->depth)
-        && read_positive(c, "timeoutMs", "INVALID_TIMEOUT", &q->timeout_ms)
+        && read_positive(c, &depth, &q->depth) && read_positive(c, &timeout, &q->timeout_ms)
         && silt_choice_read(c, &q->choice))
         return true;
     silt_git_url_fini(&q->url);

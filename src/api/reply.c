@@ -74,6 +74,7 @@ static const struct {
                                     "Contexts end with the sandbox's processes; create a new one."},
     [SILT_API_CODE_EXECUTION] = {"CODE_EXECUTION_ERROR", 500, NULL},
     [SILT_API_PYTHON_NOT_AVAILABLE] = {"PYTHON_NOT_AVAILABLE", 501, "Use an image with python3 and IPython, or install them."},
+    [SILT_API_NO_PYTHON] = {"PYTHON_NOT_AVAILABLE", 500, "Use an image with python3 and IPython, or install them."},
     [SILT_API_JAVASCRIPT_NOT_AVAILABLE] = {"JAVASCRIPT_NOT_AVAILABLE", 501, "Use an image with node, or install it."},
     [SILT_API_NO_QUESTION] = {"RESOURCE_BUSY", 409, "Run the code with stdin: true, and answer its input events."},
     [SILT_API_UPGRADE_REQUIRED] = {"UPGRADE_REQUIRED", 426, "Open it with a WebSocket client."},
@@ -171,7 +172,7 @@ void silt_api_answer(struct silt_http_request *r, int status, const struct silt_
     silt_http_reply(r, status, SILT_LIT("application/json"), (silt_slice){NULL, 0}, silt_buf_slice(b));
 }
 
-static bool is_native(const struct silt_http_request *r)
+bool silt_api_is_native(const struct silt_http_request *r)
 {
     return silt_slice_starts(r->head->path, SILT_LIT("/v1/"));
 }
@@ -180,7 +181,7 @@ void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_
                      const char *format, ...)
 {
     char message[1024];
-    code = code == SILT_API_NO_SPACE && is_native(r) ? SILT_API_DISK_FULL : code;
+    code = code == SILT_API_NO_SPACE && silt_api_is_native(r) ? SILT_API_DISK_FULL : code;
     va_list args;
     va_start(args, format);
     (void)vsnprintf(message, sizeof(message), format, args);
@@ -205,25 +206,35 @@ void silt_api_refuse_field(struct silt_http_request *r, const char *field, const
     silt_api_refuse_value(r, field, why, "INVALID_VALUE");
 }
 
+static void add_wrong(struct silt_buf *b, const char *field, const char *why, const char *code)
+{
+    silt_json_open(b, '{');
+    silt_json_key(b, SILT_LIT("validationErrors"));
+    silt_json_open(b, '[');
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "field", field);
+    silt_json_add_text(b, "message", why);
+    silt_json_add_text(b, "code", code);
+    silt_json_close(b, '}');
+    silt_json_close(b, ']');
+    silt_json_close(b, '}');
+}
+
 void silt_api_refuse_value_as(struct silt_http_request *r, enum silt_api_code as, const char *field,
                               const char *why, const char *code)
 {
     silt_auto_buf b;
     silt_buf_init(&b, 4096);
-    silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("validationErrors"));
-    silt_json_open(&b, '[');
-    silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("field"));
-    silt_json_string(&b, silt_slice_of(field));
-    silt_json_key(&b, SILT_LIT("message"));
-    silt_json_string(&b, silt_slice_of(why));
-    silt_json_key(&b, SILT_LIT("code"));
-    silt_json_string(&b, silt_slice_of(code));
-    silt_json_close(&b, '}');
-    silt_json_close(&b, ']');
-    silt_json_close(&b, '}');
+    add_wrong(&b, field, why, code);
     silt_api_refuse(r, as, silt_buf_slice(&b), "%s: %s", field, why);
+}
+
+void silt_api_refuse_value_saying(struct silt_http_request *r, const char *field, const char *why, const char *code)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 4096);
+    add_wrong(&b, field, why, code);
+    silt_api_refuse(r, SILT_API_VALIDATION_FAILED, silt_buf_slice(&b), "%s", why);
 }
 
 void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code)

@@ -67,6 +67,7 @@ enum silt_api_code {
     SILT_API_CONTEXT_NOT_FOUND,
     SILT_API_CODE_EXECUTION,
     SILT_API_PYTHON_NOT_AVAILABLE,
+    SILT_API_NO_PYTHON, /* the same with the official server's status */
     SILT_API_JAVASCRIPT_NOT_AVAILABLE,
     SILT_API_NO_QUESTION,
     SILT_API_UPGRADE_REQUIRED,
@@ -90,6 +91,8 @@ void silt_api_refuse(struct silt_http_request *r, enum silt_api_code code, silt_
 void silt_api_refuse_error(struct silt_http_request *r, const struct silt_error *e);
 enum silt_api_code silt_api_code_of(const struct silt_error *e);
 const char *silt_api_code_name(enum silt_api_code code);
+/* It asks below /v1; else it is a route, or a call by rpc, that is compatible with the official server. */
+bool silt_api_is_native(const struct silt_http_request *r);
 /* 400 with validationErrors. */
 void silt_api_refuse_field(struct silt_http_request *r, const char *field, const char *why);
 /* With a code of the envelope and one of the field: INVALID_PATH, … */
@@ -97,6 +100,8 @@ void silt_api_refuse_value_as(struct silt_http_request *r, enum silt_api_code as
                               const char *why, const char *code);
 /* The same with a code of the catalogue: INVALID_PATH, INVALID_BASE64… */
 void silt_api_refuse_value(struct silt_http_request *r, const char *field, const char *why, const char *code);
+/* The same, when why is a sentence that names the field itself. */
+void silt_api_refuse_value_saying(struct silt_http_request *r, const char *field, const char *why, const char *code);
 
 void silt_api_answer(struct silt_http_request *r, int status, const struct silt_buf *b);
 void silt_api_timestamp(struct silt_buf *b); /* "timestamp":"…" */

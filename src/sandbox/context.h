@@ -73,6 +73,7 @@ struct silt_context {
     enum silt_context_origin origin;
     bool cold;                  /* it has to be started: a warm one was of no use */
     bool doomed;                /* it is killed as soon as it is known */
+    bool lacks_interpreter;     /* its process said so before it ended */
     struct silt_grave grave;
 };
 

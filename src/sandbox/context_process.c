@@ -116,7 +116,7 @@ int silt_context_start(struct silt_context *c, struct silt_error *e)
 void silt_context_start_again(struct silt_context *c)
 {
     struct silt_error e;
-    c->restarting = c->silent = c->interrupted = c->cold = false;
+    c->restarting = c->silent = c->interrupted = c->cold = c->lacks_interpreter = false;
     c->death = (struct silt_death){.exit_code = -1};
     c->row.count = 0;
     c->row.deadline_ms = 0;
@@ -180,7 +180,7 @@ static void die_of(struct silt_context *c, const struct silt_agent_end *end)
 {
     struct silt_error e;
     explain(c, end);
-    (void)silt_fail(&e, SILT_INTERNAL, "%s", c->death.message);
+    (void)silt_fail(&e, c->lacks_interpreter ? SILT_NOT_FOUND : SILT_INTERNAL, "%s", c->death.message);
     silt_context_die(c, &e);
 }
 

@@ -77,6 +77,7 @@ static void could_not_start(struct silt_context *c, const struct silt_kernel_sai
                                                                            : SILT_INTERNAL;
     (void)silt_fail(&e, code, "%.*s", (int)said->value.len, said->value.data);
     silt_context_tell(&c->starters, NULL, &e);
+    c->lacks_interpreter = code == SILT_NOT_FOUND;
     silt_context_kill(c, "exit", e.text);
 }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { cell, context, run } from '../lib/code.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
-import { envelope } from '../lib/expect.mjs';
+import { refused } from '../lib/expect.mjs';
 import { until } from '../lib/wait.mjs';
 
 let daemon;
@@ -77,19 +77,23 @@ test('an image without the interpreter says so', async t => {
 	const box = await daemon.box(t);
 	await box.out('rm -f /usr/bin/python3 /usr/bin/python3.11 $(readlink -f "$(command -v node)"); hash -r; rm -f "$(command -v node)"');
 	const python = await box.api('POST', '/api/contexts', { language: 'python' });
-	envelope(python, 501, 'PYTHON_NOT_AVAILABLE');
-	assert.match(python.body.message, /Python interpreter not available/);
-	envelope(await box.api('POST', '/api/contexts', { language: 'ts' }), 501, 'JAVASCRIPT_NOT_AVAILABLE');
-	envelope(await box.api('POST', '/api/execute/code', { code: '1' }), 501, 'PYTHON_NOT_AVAILABLE');
+	refused(python, 500, 'PYTHON_NOT_AVAILABLE');
+	assert.match(python.body.message, /^Python interpreter not available\. Use the cloudflare\/sandbox:\S+-python image variant for Python code execution\. See https:/);
+	const script = await box.api('POST', '/api/contexts', { language: 'ts' });
+	refused(script, 500, 'INTERNAL_ERROR');
+	assert.match(script.body.message, /^Failed to create code context: JavaScript runtime not available\./);
+	refused(await box.api('POST', '/api/execute/code', { code: '1' }), 500, 'PYTHON_NOT_AVAILABLE');
+	const own = language => daemon.api('POST', `/v1/sandboxes/${box.id}/contexts`, { language });
+	refused(await own('python'), 501, 'PYTHON_NOT_AVAILABLE');
+	refused(await own('typescript'), 501, 'JAVASCRIPT_NOT_AVAILABLE');
 });
 
 test('an image whose Python has no IPython says so, and what is missing', async t => {
 	const box = await daemon.box(t);
 	await box.out('mv /usr/lib/python3/dist-packages/IPython /root/');
-	const refused = await box.api('POST', '/api/contexts', {}, { deadline: 60_000 });
-	envelope(refused, 501, 'PYTHON_NOT_AVAILABLE');
-	assert.match(refused.body.message, /Python interpreter not available: .*IPython/);
-	envelope(await box.api('POST', '/api/execute/code', { code: '1' }, { deadline: 60_000 }), 501, 'PYTHON_NOT_AVAILABLE');
+	const answer = await box.api('POST', '/api/contexts', {}, { deadline: 60_000 });
+	assert.match(refused(answer, 500, 'PYTHON_NOT_AVAILABLE').originalError, /IPython/);
+	refused(await box.api('POST', '/api/execute/code', { code: '1' }, { deadline: 60_000 }), 500, 'PYTHON_NOT_AVAILABLE');
 	assert.deepEqual((await box.api('GET', '/api/contexts')).body.contexts, []);
 	await box.out('mv /root/IPython /usr/lib/python3/dist-packages/');
 	assert.equal((await run(box, null, '1 + 1')).results[0].text, '2');

@@ -210,7 +210,7 @@ test('delete removes files, links and pipes, not directories', async () => {
 		assert.deepEqual(Object.keys(await good('delete', { path: `${dir}/${name}` })), ['success', 'path', 'timestamp']);
 	const answer = await post('delete', { path: `${dir}/d` });
 	assert.deepEqual(refused(answer, 400, 'IS_DIRECTORY'), { path: `${dir}/d`, operation: 'file.delete' });
-	assert.match(answer.body.message, /deleteFile\(\)/);
+	assert.equal(answer.body.message, `Cannot delete directory with deleteFile() at '${dir}/d'. Use exec('rm -rf <path>') instead.`);
 	assert.deepEqual(refused(await post('delete', { path: `${dir}/f` }), 404, 'FILE_NOT_FOUND'), { path: `${dir}/f`, operation: 'file.delete' });
 	refused(await post('delete', { path: `${dir}/dangling` }), 404, 'FILE_NOT_FOUND');
 });

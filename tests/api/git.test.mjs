@@ -25,6 +25,12 @@ let count = 0;
 const fresh = () => `/tmp/clone-${++count}`;
 const quote = text => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** The last event of the native route. */
+async function native(body) {
+	const response = await daemon.client.open('POST', `/v1/sandboxes/${box.id}/git/clone`, body);
+	return (await collect(events(response))).all.at(-1).data;
+}
+
 /** A checkout that must work: the answer's body. */
 async function clone(body) {
 	const answer = await checkout(body);
@@ -90,14 +96,14 @@ test('the session keeps its directory, options and state', async () => {
 test('a private repository needs the right credentials', async () => {
 	const target = fresh();
 	const wrong = await checkout({ repoUrl: withCredentials('repo.git', USER, 'not-the-password'), targetDir: target });
-	const context = refused(wrong, 401, 'GIT_AUTH_FAILED');
+	const context = refused(wrong, 500, 'GIT_OPERATION_FAILED');
 	assert.deepEqual(Object.keys(context), ['repository', 'targetDir', 'exitCode', 'stderr']);
 	assert.equal(context.repository, `http://******@127.0.0.1:${PORT}/private/repo.git`);
 	assert.equal(context.targetDir, target);
 	assert.equal(context.exitCode, 128);
 	assert.ok(!wrong.raw.includes('not-the-password') && !wrong.raw.includes('bob'), wrong.raw.toString());
 	await nothingAt(target);
-	refused(await checkout({ repoUrl: `http://127.0.0.1:${PORT}/private/repo.git`, targetDir: target }), 401, 'GIT_AUTH_FAILED');
+	refused(await checkout({ repoUrl: `http://127.0.0.1:${PORT}/private/repo.git`, targetDir: target }), 500, 'GIT_OPERATION_FAILED');
 	assert.equal((await clone({ repoUrl: withCredentials('repo.git'), targetDir: target })).branch, 'main');
 });
 
@@ -148,33 +154,45 @@ test('traces that a session asks git for do not show the credentials', async () 
 	const sessionId = 'traces';
 	await box.out('export GIT_TRACE_CURL=2 GIT_TRACE_REDACT=0 GIT_CURL_VERBOSE=1 GIT_TRACE2_EVENT=/tmp/trace2 GIT_TRACE_PACKET=/tmp/packets', { sessionId });
 	const answer = await checkout({ repoUrl: withCredentials('missing.git'), targetDir: fresh(), sessionId });
-	refused(answer, 404, 'GIT_REPOSITORY_NOT_FOUND');
+	refused(answer, 500, 'GIT_OPERATION_FAILED');
 	assert.doesNotMatch(answer.raw.toString(), /authorization|trace/i);
 	assert.equal((await box.run('ls /tmp/trace2 /tmp/packets')).stdout, '');
 });
 
 test('a redirect to another server does not get the credentials', async () => {
 	const answer = await checkout({ repoUrl: `http://${encodeURIComponent(USER)}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${PORT}/away/repo.git`, targetDir: fresh() });
-	refused(answer, 401, 'GIT_AUTH_FAILED');
+	refused(answer, 500, 'GIT_OPERATION_FAILED');
 	assert.deepEqual([...new Set((await box.out('cat /srv/stolen')).trim().split('\n'))], ['-']);
 });
 
-test('what fails has its own code, and leaves no half folder', async () => {
-	const rows = [
-		[{ repoUrl: open('nowhere.git') }, 404, 'GIT_REPOSITORY_NOT_FOUND'],
-		[{ repoUrl: open('repo.git'), branch: 'nowhere' }, 404, 'GIT_BRANCH_NOT_FOUND'],
-		[{ repoUrl: `http://127.0.0.1:${PORT}/forbidden/x.git` }, 401, 'GIT_AUTH_FAILED'],
-		[{ repoUrl: 'http://127.0.0.1:9/x.git' }, 502, 'GIT_NETWORK_ERROR'],
-		[{ repoUrl: 'http://no-such-host.invalid/x.git' }, 502, 'GIT_NETWORK_ERROR'],
-		[{ repoUrl: 'git://127.0.0.1:9/x.git' }, 502, 'GIT_NETWORK_ERROR'],
-		[{ repoUrl: open('repo.git'), targetDir: '/proc/version/x' }, 500, 'GIT_CLONE_FAILED'],
-	];
-	for (const [body, status, code] of rows) {
+const FAILURES = [
+	[{ repoUrl: open('nowhere.git') }, 404, 'GIT_REPOSITORY_NOT_FOUND'],
+	[{ repoUrl: open('repo.git'), branch: 'nowhere' }, 404, 'GIT_BRANCH_NOT_FOUND'],
+	[{ repoUrl: `http://127.0.0.1:${PORT}/forbidden/x.git` }, 401, 'GIT_AUTH_FAILED'],
+	[{ repoUrl: 'http://127.0.0.1:9/x.git' }, 502, 'GIT_NETWORK_ERROR'],
+	[{ repoUrl: 'http://no-such-host.invalid/x.git' }, 502, 'GIT_NETWORK_ERROR'],
+	[{ repoUrl: 'git://127.0.0.1:9/x.git' }, 502, 'GIT_NETWORK_ERROR'],
+	[{ repoUrl: open('repo.git'), targetDir: '/proc/version/x' }, 500, 'GIT_CLONE_FAILED'],
+	[{ repoUrl: `http://127.0.0.1:${PORT}/hub/x.git` }, 404, 'GIT_REPOSITORY_NOT_FOUND', true],
+];
+
+test('what fails has its own code on the native route, and leaves no half folder', async () => {
+	for (const [body, status, code] of FAILURES) {
 		const target = body.targetDir ?? fresh();
-		const context = refused(await checkout({ targetDir: target, ...body }), status, code);
-		assert.equal(context.repository, body.repoUrl);
-		assert.equal(context.targetDir, target);
-		assert.ok(context.exitCode > 0 && context.stderr.length > 0, JSON.stringify(context));
+		const said = await native({ targetDir: target, ...body });
+		assert.deepEqual([said.type, said.httpStatus, said.code, said.context.repository, said.context.targetDir], ['error', status, code, body.repoUrl, target]);
+		await nothingAt(target);
+	}
+});
+
+test('on the compatible route nearly all that fails is one code, as in the official server', async () => {
+	for (const [body, status, code, isOfficial] of FAILURES) {
+		const target = body.targetDir ?? fresh();
+		const answer = await checkout({ targetDir: target, ...body });
+		const context = refused(answer, ...(isOfficial ? [status, code] : [500, 'GIT_OPERATION_FAILED']));
+		assert.deepEqual(Object.keys(context), ['repository', 'targetDir', 'exitCode', 'stderr']);
+		assert.deepEqual([context.repository, context.targetDir, context.exitCode], [body.repoUrl, target, 128]);
+		assert.equal(answer.body.message, `Failed to clone repository '${body.repoUrl}': ${context.stderr.trimEnd()}`);
 		await nothingAt(target);
 	}
 });
@@ -182,10 +200,10 @@ test('what fails has its own code, and leaves no half folder', async () => {
 test('an existing folder with files is refused and stays as it is; an empty one is used', async () => {
 	const target = fresh();
 	await box.out(`mkdir ${target} && echo mine > ${target}/file`);
-	refused(await checkout({ repoUrl: open('repo.git'), targetDir: target }), 500, 'GIT_CLONE_FAILED');
+	refused(await checkout({ repoUrl: open('repo.git'), targetDir: target }), 500, 'GIT_OPERATION_FAILED');
 	assert.equal(await box.out(`ls ${target}; cat ${target}/file`), 'file\nmine\n');
 	await box.out(`rm ${target}/file`);
-	refused(await checkout({ repoUrl: open('nowhere.git'), targetDir: target }), 404, 'GIT_REPOSITORY_NOT_FOUND');
+	refused(await checkout({ repoUrl: open('nowhere.git'), targetDir: target }), 500, 'GIT_OPERATION_FAILED');
 	assert.equal((await box.run(`test -d ${target}`)).exitCode, 0);
 	await clone({ repoUrl: open('repo.git'), targetDir: target });
 });
@@ -224,7 +242,10 @@ test('wrong fields are refused', async () => {
 		...['-b', '--upload-pack=x', 'a\nb', 5, 'x'.repeat(2000)].map(branch => [{ branch }, 'branch', 'INVALID_BRANCH']),
 	];
 	for (const [fields, field, code] of rows) {
-		const { validationErrors } = refused(await checkout({ repoUrl, ...fields }), 400, 'VALIDATION_FAILED');
+		const answer = await checkout({ repoUrl, ...fields });
+		const { validationErrors } = refused(answer, 400, 'VALIDATION_FAILED');
+		if (fields.timeoutMs === 0)
+			assert.equal(answer.body.message, 'Invalid timeout value: 0. Must be a positive integer number of milliseconds.');
 		assert.deepEqual([validationErrors[0].field, validationErrors[0].code], [field, code], JSON.stringify(fields).slice(0, 100));
 	}
 });
@@ -233,7 +254,7 @@ const NASTY = ['$(touch /tmp/pwned)', '`touch /tmp/pwned`', '; touch /tmp/pwned'
 
 test('branch names and targets of any kind are only names', async () => {
 	for (const nasty of NASTY)
-		refused(await checkout({ repoUrl: open('repo.git'), branch: nasty, targetDir: fresh() }), 404, 'GIT_BRANCH_NOT_FOUND');
+		refused(await checkout({ repoUrl: open('repo.git'), branch: nasty, targetDir: fresh() }), 500, 'GIT_OPERATION_FAILED');
 	await box.out('mkdir /tmp/nasty && cd /tmp/nasty', { sessionId: 'nasty' });
 	for (const nasty of [...NASTY, '-rf', '--', '-', 'a\nb']) {
 		const body = await clone({ repoUrl: open('repo.git'), depth: 1, targetDir: nasty, sessionId: 'nasty' });
@@ -269,7 +290,7 @@ test('a session whose shell has ended is told as such, one that cannot be is ref
 	const body = { repoUrl: 'http://127.0.0.1:9/x.git', sessionId: 'gone' };
 	await until('the end is known', async () => !(await own.api('GET', '/api/session/list')).body.data.includes('gone'));
 	const answer = await own.api('POST', '/api/git/checkout', body);
-	assert.ok([410, 502].includes(answer.status), answer.raw.toString());
+	assert.ok([410, 500].includes(answer.status), answer.raw.toString());
 	refused(await own.api('POST', '/api/git/checkout', { ...body, sessionId: '  ' }), 500, 'GIT_OPERATION_FAILED');
 });
 

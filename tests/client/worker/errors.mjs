@@ -17,7 +17,8 @@ export async function errorsOfFiles(sandbox, { transport }) {
 	await check(sandbox, ['readFile', '/workspace/huge.txt'], ['FileTooLargeError', 'FILE_TOO_LARGE', 413]);
 	await check(sandbox, ['readFile', ''], ['ValidationFailedError', 'VALIDATION_FAILED', 400]);
 	await check(sandbox, ['mkdir', '/workspace/d'], ['FileSystemError', 'FILESYSTEM_ERROR', 500]);
-	await check(sandbox, ['deleteFile', '/workspace/d'], ['FileSystemError', 'IS_DIRECTORY', 400]);
+	const directory = await check(sandbox, ['deleteFile', '/workspace/d'], ['FileSystemError', 'IS_DIRECTORY', 400]);
+	assert.equal(directory.message, "Cannot delete directory with deleteFile() at '/workspace/d'. Use exec('rm -rf <path>') instead.");
 	await check(sandbox, ['listFiles', '/workspace/f'], ['FileSystemError', 'NOT_DIRECTORY', 400]);
 	await check(sandbox, ['writeFile', `/workspace/${'n'.repeat(300)}`, 'x'], ['FileSystemError', 'NAME_TOO_LONG', 400]);
 	await check(sandbox, ['writeFile', '/sys/x', 'x'], ['FileSystemError', 'FILESYSTEM_ERROR', 500]);
@@ -37,11 +38,22 @@ export async function errorsOfCommands(sandbox) {
 
 export async function errorsOfTheRest(sandbox, { transport }) {
 	await check(sandbox, ['gitCheckout', 'no url'], ['InvalidGitUrlError', 'INVALID_GIT_URL', 400]);
-	await check(sandbox, ['gitCheckout', 'http://127.0.0.1:1/x.git'], ['GitNetworkError', 'GIT_NETWORK_ERROR', 502]);
+	const unreachable = await check(sandbox, ['gitCheckout', 'http://127.0.0.1:1/x.git'], ['GitError', 'GIT_OPERATION_FAILED', 500]);
+	assert.match(unreachable.message, /^Failed to clone repository 'http:\/\/127\.0\.0\.1:1\/x\.git': [^]*fatal: unable to access/);
+	assert.deepEqual(Object.keys(unreachable.context), ['repository', 'targetDir', 'exitCode', 'stderr']);
 	await check(sandbox, ['deleteCodeContext', 'none'], ['ContextNotFoundError', 'CONTEXT_NOT_FOUND', 404]);
 	await check(sandbox, ['exposePort', 8080, { hostname: 'x.workers.dev' }], ['CustomDomainRequiredError', 'CUSTOM_DOMAIN_REQUIRED', 400]);
 	if (transport === 'rpc') {
 		const said = await sandbox.failure('callTunnels', 'get', [8080]);
 		assert.deepEqual([said.name, said.code, said.context.port], ['SandboxError', 'CLOUDFLARED_NOT_FOUND', 8080]);
 	}
+}
+
+export async function errorsOfMissingInterpreters(sandbox, { transport }) {
+	await sandbox.exec('rm -f /usr/bin/python3* "$(readlink -f "$(command -v node)")" "$(command -v node)" "$(command -v bun)"');
+	const status = transport === 'rpc' ? 501 : 500; // by rpc the client has its own table of statuses
+	const python = await check(sandbox, ['createCodeContext', { language: 'python' }], ['SandboxError', 'PYTHON_NOT_AVAILABLE', status]);
+	assert.match(python.message, /^Python interpreter not available\. Use the cloudflare\/sandbox:\S+-python image variant for Python code execution\./);
+	const script = await check(sandbox, ['createCodeContext', { language: 'javascript' }], ['SandboxError', 'INTERNAL_ERROR', 500]);
+	assert.match(script.message, /^Failed to create code context: JavaScript runtime not available\./);
 }

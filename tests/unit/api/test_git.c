@@ -234,3 +234,30 @@ TEST(failures_have_a_cause)
         if (silt_git_classify(cases[i].code, silt_slice_of(cases[i].text)) != cases[i].want)
             fail_msg("%s", cases[i].text);
 }
+
+TEST(the_official_server_has_fewer_causes)
+{
+    static const struct {
+        int code;
+        const char *text;
+        enum silt_api_code want;
+    } cases[] = {
+        {124, "fatal: repository not found", SILT_API_GIT_NETWORK_ERROR},
+        {128, "fatal: Remote branch x not found in upstream origin", SILT_API_GIT_OPERATION_FAILED},
+        {128, "fatal: Authentication failed for 'http://h/'", SILT_API_GIT_OPERATION_FAILED},
+        {128, "fatal: repository 'http://h/x/' not found", SILT_API_GIT_OPERATION_FAILED},
+        {128, "remote: Repository not found.\nfatal: repository 'x' not found",
+         SILT_API_GIT_REPOSITORY_NOT_FOUND},
+        {128, "not a git repository, repository not found", SILT_API_GIT_OPERATION_FAILED},
+        {1, "ssh: Permission denied, not found", SILT_API_GIT_AUTH_FAILED},
+        {127, "bash: git: command not found", SILT_API_GIT_REPOSITORY_NOT_FOUND},
+        {1, "it already exists", SILT_API_GIT_CLONE_FAILED},
+        {1, "pathspec 'x' did not match", SILT_API_GIT_BRANCH_NOT_FOUND},
+        {1, "bad credentials", SILT_API_GIT_AUTH_FAILED},
+        {1, "", SILT_API_GIT_CLONE_FAILED},
+    };
+    for (size_t i = 0; i < SILT_COUNT(cases); i++)
+        if (silt_git_classify_official(cases[i].code, silt_slice_of(cases[i].text))
+            != cases[i].want)
+            fail_msg("%s", cases[i].text);
+}
