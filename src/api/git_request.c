@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/git_request.h"
+#include "api/quote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,18 +116,6 @@ bool silt_git_request_read(struct silt_call *c, struct silt_git_request *q)
     return false;
 }
 
-static void quote(struct silt_buf *b, silt_slice word)
-{
-    silt_buf_add_byte(b, '\'');
-    for (size_t i = 0; i < word.len; i++) {
-        if (word.data[i] == '\'')
-            silt_buf_add(b, SILT_LIT("'\\''"));
-        else
-            silt_buf_add_byte(b, word.data[i]);
-    }
-    silt_buf_add_byte(b, '\'');
-}
-
 /* Only the server that the caller named is told: git asks again for every host it is sent on to. A
  * memory file that is opened anew is read from its beginning, as often as git asks. */
 static void add_helper(const struct silt_git_request *q, struct silt_buf *b)
@@ -142,7 +131,7 @@ static void add_helper(const struct silt_git_request *q, struct silt_buf *b)
         &option,
         SILT_LIT(".helper=!f() { if test \"$1\" = get; then cat /proc/self/fd/3; fi; }; f"));
     silt_buf_add(b, SILT_LIT(" -c "));
-    quote(b, silt_buf_slice(&option));
+    silt_shell_quote(b, silt_buf_slice(&option));
 }
 
 static void add_clone(const struct silt_git_request *q, bool progress, struct silt_buf *b)
@@ -160,12 +149,12 @@ static void add_clone(const struct silt_git_request *q, bool progress, struct si
         silt_buf_add(b, SILT_LIT(" --filter=blob:none"));
     if (q->branch.len > 0) {
         silt_buf_add(b, SILT_LIT(" --branch "));
-        quote(b, q->branch);
+        silt_shell_quote(b, q->branch);
     }
     if (q->depth > 0)
         silt_buf_addf(b, " --depth %u", q->depth);
     silt_buf_add(b, SILT_LIT(" -- "));
-    quote(b, silt_buf_slice(&q->url.plain));
+    silt_shell_quote(b, silt_buf_slice(&q->url.plain));
     silt_buf_add(b, SILT_LIT(" \"$__silt_dir\" >&2 || __silt_end=$?\n"));
 }
 
@@ -178,7 +167,7 @@ void silt_git_request_script(const struct silt_git_request *q, bool progress, st
                              "\\command unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE "
                              "GIT_OBJECT_DIRECTORY GIT_NAMESPACE GIT_CURL_VERBOSE \"${!GIT_TRACE@}\"\n"
                              "__silt_end=0 __silt_old=1\n__silt_dir="));
-    quote(b, q->target);
+    silt_shell_quote(b, q->target);
     silt_buf_add(b, SILT_LIT("\n[[ -e $__silt_dir || -L $__silt_dir ]] || __silt_old=0\n"));
     add_clone(q, progress, b);
     silt_buf_add(

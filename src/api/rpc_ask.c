@@ -127,7 +127,7 @@ static void refuse_tunnel(struct silt_rpc_call *c, const struct silt_rpc_request
     }
     silt_buf_add_byte(&details, '}');
     write_envelope(&envelope, c->method->fields,
-                   missing ? SILT_LIT("Tunnels are not available: cloudflared is not configured") : SILT_LIT("There is no such tunnel"),
+                   missing ? SILT_LIT("Tunnels are not available here: use exposePort, which gives the port a preview URL") : SILT_LIT("There is no such tunnel"),
                    silt_buf_slice(&details));
     silt_rpc_error(&b, c->method->fields, silt_buf_slice(&envelope), silt_buf_slice(&details));
     silt_rpc_call_settle(c, false, silt_buf_slice(&b));

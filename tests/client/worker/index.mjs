@@ -3,6 +3,7 @@
 // POST /run/TRANSPORT/NAME runs one: 200, or 500 with the reason. GET /terminal/ID[/SESSION] is a terminal, for a WebSocket.
 
 import { Sandbox as Client, CodeInterpreter, getSandbox, proxyToSandbox } from '@cloudflare/sandbox';
+import * as backups from './backups.mjs';
 import * as code from './code.mjs';
 import * as commands from './commands.mjs';
 import * as egress from './egress.mjs';
@@ -13,6 +14,7 @@ import * as life from './life.mjs';
 import * as ports from './ports.mjs';
 import * as processes from './processes.mjs';
 import * as sessions from './sessions.mjs';
+import * as storage from './storage.mjs';
 
 export { ContainerProxy } from '@cloudflare/sandbox';
 
@@ -111,7 +113,18 @@ Guarded.outboundByHost = {
 };
 Guarded.outboundHandlers = { tagged: (_, __, { className, params }) => new Response(`tagged ${params.tag} ${className}`) };
 
-const scenarios = { ...commands, ...processes, ...files, ...sessions, ...code, ...ports, ...life, ...egress, ...errors };
+/** Its backups go to a storage of the tests; what it sends there passes a handler. */
+export class Stored extends Client {
+	interceptHttps = true;
+
+	constructor(ctx, env) {
+		super(ctx, { ...env, ...storage.settings });
+	}
+}
+
+Stored.outboundByHost = { [storage.HOST]: request => storage.answer(request, 'sandbox') };
+
+const scenarios = { ...commands, ...processes, ...files, ...sessions, ...code, ...ports, ...life, ...egress, ...errors, ...backups };
 
 async function run(env, transport, name, url) {
 	const id = `${transport}-${crypto.randomUUID().slice(0, 13)}`;
