@@ -88,6 +88,7 @@ struct silt_config {
     char engine_mode[8];
     char engine_group[64];
     uint32_t engine_exit_delay_ms;
+    uint32_t engine_stop_after_ms;
     uint32_t engine_keep_s;
     uint32_t engine_hold_ms;
     char engine_max_instances[4];

@@ -185,8 +185,11 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"engine.group", SILT_ROW_TEXT, "", 0, 63, NULL, FIELD(engine_group),
      "Group of the engine socket, by name or number; root's when not set."},
     {"engine.exit_delay_ms", SILT_ROW_NUMBER, "0", 0, 60000, NULL, FIELD(engine_exit_delay_ms),
-     "How long after a container's connections were cut its end is told to who waits for it. Some versions of the "
-     "npm client fail the first call after an end that they hear of at once; 1200 helps them."},
+     "How long after a container's connections were cut its end is told to who waits for it."},
+    {"engine.stop_after_ms", SILT_ROW_NUMBER, "1200", 0, 60000, NULL, FIELD(engine_stop_after_ms),
+     "A signal ends a container that Silt's control server runs in no sooner than so long after its client began to wait "
+     "for its end; until then it serves. Over rpc the npm client fails the first call after an end that came within its "
+     "first second."},
     {"engine.keep_s", SILT_ROW_NUMBER, "604800", 0, 31536000, NULL, FIELD(engine_keep_s),
      "How many seconds the files of a container that had ended before it was removed wait for the next one of "
      "the same name and image. 0: they go with it."},

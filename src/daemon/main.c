@@ -253,6 +253,7 @@ static int set_engine(struct daemon *d, struct silt_error *e)
         return 0;
     r->containers = silt_containers_new(r);
     r->containers->exit_delay_ms = d->config.engine_exit_delay_ms;
+    r->containers->stop_after_ms = d->config.engine_stop_after_ms;
     r->containers->keep_s = d->config.engine_keep_s;
     r->containers->hold_ms = d->config.engine_hold_ms;
     r->containers->max_instances = is_on(d->config.engine_max_instances);

@@ -54,7 +54,9 @@ struct silt_container {
     bool condemned;                /* its files go with it, whoever finishes that; saved */
     bool unwatched;                /* it ran when siltd began, and nobody has waited for its end since */
     bool clearing;                 /* files of an earlier one are going */
-    bool leaving;                  /* its program was told to end, and is waited for */
+    bool leaving;                  /* it was told to end, and does so with leave_code when `stop` is due */
+    int32_t leave_code;
+    int64_t waited_ms;             /* when somebody began to wait for its end; 0: nobody has */
     struct silt_waiter waiter;     /* for its sandbox */
     struct silt_process_watch watch;
     struct silt_process *process;  /* borrowed: its program, or what makes it ready; NULL: none runs */
@@ -91,7 +93,7 @@ struct silt_containers {
     struct silt_link volumes; /* struct silt_volume */
     size_t volume_count;
     int diag; /* base/diag.h; -1: none */
-    uint32_t exit_delay_ms, keep_s, hold_ms;
+    uint32_t exit_delay_ms, stop_after_ms, keep_s, hold_ms;
     bool max_instances; /* what images say about it counts */
     struct silt_timer upkeep;
 };

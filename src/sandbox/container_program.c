@@ -13,7 +13,7 @@
 
 #define PROGRAM_ID "/program" /* of the process: nobody can choose it, and no list shows it */
 
-enum { FAREWELL_MS = 70 }; /* for a program beside our control server: all has to be over within a tenth of a second */
+enum { FAREWELL_MS = 70 }; /* the official control server takes 50 to 100 to end */
 
 /* Signals */
 
@@ -23,23 +23,32 @@ static bool is_deadly(int signal)
            && signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU;
 }
 
-/* The program is told, and has a moment to put its things in order. */
-static void take_leave(struct silt_container *c, int signal)
+/* The npm client sets an alarm for one second after it has started a container or found one, and begins to wait for its end at the same time. Only
+ * from that alarm on does an end reach its hooks at once; one that comes before is handled within the next call, which then fails over rpc. */
+static int64_t farewell_ms(const struct silt_container *c, bool told)
 {
-    silt_exec_signal(c->process->exec, signal);
-    if (!c->leaving)
-        silt_loop_after(silt_container_loop(c), &c->stop, FAREWELL_MS);
-    c->leaving = true;
+    if (c->waited_ms == 0)
+        return told ? FAREWELL_MS : 0;
+    int64_t left_ms = c->waited_ms + c->all->stop_after_ms - silt_clock_ms();
+    return left_ms > FAREWELL_MS ? left_ms : FAREWELL_MS;
 }
 
-/* Our own control server has no process: it ends as the official one does, and passes on what that passes on. */
+/* Our own control server has no process: it ends as the official one does, and passes on what that passes on. It serves until it ends. */
 static void signal_builtin(struct silt_container *c, int signal)
 {
     bool polite = signal == SIGTERM || signal == SIGINT;
-    if (polite && c->process != NULL && c->process->exec != NULL)
-        take_leave(c, signal);
-    else if (is_deadly(signal))
-        silt_container_end(c, polite ? 0 : 128 + signal);
+    bool told = polite && c->process != NULL && c->process->exec != NULL;
+    if (told)
+        silt_exec_signal(c->process->exec, signal);
+    if (!is_deadly(signal) || c->leaving)
+        return;
+    c->leaving = true;
+    c->leave_code = polite ? 0 : 128 + signal;
+    int64_t ms = farewell_ms(c, told);
+    if (ms > 0)
+        silt_loop_after(silt_container_loop(c), &c->stop, ms);
+    else
+        silt_container_end(c, c->leave_code);
 }
 
 int silt_container_kill(struct silt_container *c, int signal, struct silt_error *e)
@@ -61,7 +70,7 @@ void silt_container_on_stop(struct silt_timer *t)
     if (c->state == SILT_CONTAINER_IS_STARTING)
         silt_container_was_not_answered(c);
     else
-        silt_container_end(c, c->leaving ? 0 : SILT_CONTAINER_KILLED_CODE);
+        silt_container_end(c, c->leaving ? c->leave_code : SILT_CONTAINER_KILLED_CODE);
 }
 
 int silt_container_stop(struct silt_container *c, uint32_t after_s, struct silt_error *e)
@@ -184,8 +193,8 @@ static void on_program_ended(struct silt_container *c, const struct silt_process
 {
     int32_t code = p->row.exit_code >= 0 ? p->row.exit_code : SILT_CONTAINER_KILLED_CODE;
     c->process = NULL;
-    if (!c->builtin || code != 0 || c->leaving)
-        silt_container_end(c, c->leaving ? 0 : code);
+    if (!c->leaving && (!c->builtin || code != 0))
+        silt_container_end(c, code);
 }
 
 static void on_program(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
@@ -325,6 +334,7 @@ void silt_container_start(struct silt_container *c, struct silt_container_ask *a
     if (c->state == SILT_CONTAINER_IS_STARTING)
         return;
     assert(c->state == SILT_CONTAINER_IS_CREATED || c->state == SILT_CONTAINER_IS_EXITED);
+    c->waited_ms = 0;
     silt_container_enter(c, SILT_CONTAINER_IS_STARTING);
     switch (c->spec.kind) {
     case SILT_CONTAINER_SIDECAR:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/container_own.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/sandbox.h"
@@ -96,6 +97,8 @@ bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w
         return true;
     }
     c->unwatched = c->unwatched && w->removed;
+    if (!w->removed)
+        c->waited_ms = silt_clock_ms();
     silt_list_append(&c->waits, &w->link);
     return false;
 }

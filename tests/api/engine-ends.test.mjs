@@ -16,7 +16,7 @@ const DELAY_MS = 8_000; // enough to look in between
 
 let daemon, engine;
 before(async () => {
-	daemon = await startDaemon({ flags: { 'engine.mode': '0660', 'engine.group': GROUP } });
+	daemon = await startDaemon({ flags: { 'engine.mode': '0660', 'engine.group': GROUP, 'engine.stop_after_ms': 0 } });
 	engine = new Engine(daemon);
 });
 after(() => daemon.stop());
@@ -176,6 +176,30 @@ test('connections are cut first, then who waits is told, and then the state is s
 	assert.equal(await files(), 1);
 	await its.expect(204, 'DELETE', `/containers/${app.id}`);
 	await until('its files are gone', async () => await files() === 0, 60_000);
+});
+
+test('a container whose end somebody waits for serves for a while after a signal, whatever its program does', async t => {
+	const AFTER_MS = 3_000;
+	const other = await startDaemon({ flags: { 'engine.stop_after_ms': AFTER_MS } });
+	t.after(() => other.stop());
+	const its = new Engine(other);
+	for (const [signal, expected, cmd] of [['SIGTERM', 0], ['SIGKILL', 137], ['SIGTERM', 0, ['sleep', '1000']]]) {
+		const app = await its.app(undefined, { cmd });
+		const { socket } = await connect(app.port);
+		const begin = performance.now();
+		const ended = its.wait(app.name);
+		await its.expect(200, 'GET', `/containers/${app.id}/json`); // served after the wait
+		await its.expect(204, 'POST', `/containers/${app.id}/kill?signal=${signal}`);
+		assert.equal((await talk(socket, 'POST', '/api/execute', { command: 'echo still' })).json.stdout, 'still\n', 'on a connection that was open');
+		assert.equal(await execute(app.port, 'echo there'), 'there\n', 'on a new one');
+		assert.equal((await its.expect(200, 'GET', `/containers/${app.id}/json`)).State.Status, 'running');
+		assert.equal((await ended).json.StatusCode, expected);
+		assert.ok(performance.now() - begin >= AFTER_MS - 50);
+		const begun = performance.now();
+		await its.expect(204, 'POST', `/containers/${app.id}/start`, '');
+		await its.expect(204, 'DELETE', `/containers/${app.id}?force=true`);
+		assert.ok(performance.now() - begun < AFTER_MS, 'a removal waits for nothing');
+	}
 });
 
 test('without a time to keep them, files go with their container', async t => {

@@ -51,5 +51,5 @@ export async function bytes(stream) {
 	return new Uint8Array(await within('the stream', new Response(stream).arrayBuffer()));
 }
 
-/** The first calls after an end that the client has not noticed yet fail in the client itself. */
-export const awake = sandbox => until('a sandbox that answers', () => sandbox.exec('true').then(() => true, () => false));
+/** It has ended and the client's hooks have run: until then its state is `stopped_with_code`. */
+export const stopped = (sandbox, ms) => until('stopped', async () => (await sandbox.getState()).status === 'stopped', ms);

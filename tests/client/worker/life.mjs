@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { asyncIterableToSSEStream, getSandbox, isDurableObjectCodeUpdateReset, isExecResult, isPlatformTransientError, isProcess, isProcessStatus, parseSSEStream, responseToAsyncIterable } from '@cloudflare/sandbox';
-import { awake, rejects, until } from './lib.mjs';
+import { rejects, stopped, until } from './lib.mjs';
 
 export async function destroy(sandbox, { transport }) {
 	await sandbox.writeFile('/workspace/file', 'x');
@@ -17,20 +17,37 @@ export async function stopAndState(sandbox) {
 	await sandbox.exec('true');
 	assert.ok(['running', 'healthy'].includes((await sandbox.getState()).status));
 	await sandbox.stop();
-	await until('stopped', async () => (await sandbox.getState()).status.startsWith('stopped'));
-	await awake(sandbox);
+	await stopped(sandbox);
 	assert.equal((await sandbox.exec('echo again')).stdout, 'again\n');
+}
+
+/** Both while the stop is under way and after the client's hooks have run. These must follow the end at once: until they have, the client fails calls over rpc. */
+async function callAfterStop(sandbox, signal) {
+	await sandbox.exec('true');
+	await sandbox.stop(signal);
+	assert.equal((await sandbox.exec('echo at once')).stdout, 'at once\n', signal);
+	await until('the end', async () => (await sandbox.getState()).status.startsWith('stopped'));
+	await stopped(sandbox, 500);
+	assert.equal((await sandbox.exec('echo afterwards')).stdout, 'afterwards\n', signal);
+}
+
+export async function firstCallAfterAStop(_, { env, id, transport }) {
+	await Promise.all(['SIGTERM', 'SIGKILL'].map(async signal => {
+		const sandbox = getSandbox(env.Sandbox, `${id}-${signal.toLowerCase()}`, { transport });
+		try {
+			await callAfterStop(sandbox, signal);
+		} finally {
+			await sandbox.destroy();
+		}
+	}));
 }
 
 export async function filesSurviveAStop(sandbox) {
 	await sandbox.writeFile('/workspace/kept', 'still here');
 	await sandbox.stop();
-	await until('stopped', async () => (await sandbox.getState()).status.startsWith('stopped'));
-	await awake(sandbox);
+	await stopped(sandbox);
 	assert.equal((await sandbox.readFile('/workspace/kept')).content, 'still here');
 }
-
-const stopped = sandbox => until('stopped', async () => (await sandbox.getState()).status.startsWith('stopped'), 60_000);
 
 export async function idleOnesSleep(_, { env, id, transport }) {
 	const sleepy = getSandbox(env.Sandbox, `${id}-a`, { transport, sleepAfter: 1 });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { switchPort } from '@cloudflare/containers';
 import { proxyTerminal, proxyToSandbox } from '@cloudflare/sandbox';
-import { awake, rejects, until, within } from './lib.mjs';
+import { rejects, stopped, until, within } from './lib.mjs';
 
 /** Says back what it is sent, by HTTP and by WebSocket. */
 const ECHO = `const http = require('http'), { createHash } = require('crypto');
@@ -98,12 +98,11 @@ export async function previewsOfAnEarlierRun(sandbox, { env, host }) {
 	await serve(sandbox);
 	const { url } = await sandbox.exposePort(8080, { hostname: host });
 	await sandbox.stop();
-	await until('stopped', async () => (await sandbox.getState()).status.startsWith('stopped'));
+	await stopped(sandbox);
 	const stale = await proxyToSandbox(new Request(url), env);
 	assert.deepEqual([stale.status, (await stale.json()).code], [410, 'STALE_PREVIEW_URL']);
 	assert.ok((await sandbox.getState()).status.startsWith('stopped')); // it was not woken
 	assert.equal(await sandbox.isPortExposed(8080), false);
-	await awake(sandbox);
 	await serve(sandbox);
 	assert.equal((await sandbox.exposePort(8080, { hostname: host })).url, url);
 	assert.equal((await proxyToSandbox(new Request(url), env)).status, 200);
