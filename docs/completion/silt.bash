@@ -125,6 +125,7 @@ _silt() {
     expose) words+=" --name --token --private --json $(_silt_ids)" ;;
     info | ports | unexpose | open) words+=" --json $(_silt_ids)" ;;
     rm) words+=" $(_silt_ids)" ;;
+    wrangler-env) words+=" --no-account" ;;
     tls)
         [ "$COMP_CWORD" -ne 2 ] && words="--folder --print-ca" || words=dev
         ;;

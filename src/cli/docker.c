@@ -386,9 +386,9 @@ static int run_pull(struct docker *d, struct silt_error *e)
         return 0;
     }
     d->client.timeout_ms = PULL_TIMEOUT_MS;
-    if (CALL(d, "POST", NULL, e, "/images/create?fromImage=", d->plain.items[0]) < 0)
-        return -1;
-    return follow_pull(d, e);
+    if (CALL(d, "POST", NULL, e, "/images/create?fromImage=", d->plain.items[0]) < 0 || follow_pull(d, e) < 0)
+        return silt_because(e, "Failed to pull container image %s", d->plain.items[0]); /* wrangler shows this, and no reason of its own */
+    return 0;
 }
 
 static int run_save(struct docker *d, struct silt_error *e)
@@ -615,37 +615,4 @@ int silt_docker_main(int argc, char **argv)
     silt_client_fini(&d.client);
     (void)fflush(stdout);
     return done < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-/* Beside us, also where nothing is installed. */
-static void find_program(char ret[PATH_MAX])
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[n > 0 ? n : 0] = 0;
-    char *name = strrchr(self, '/');
-    int len = name == NULL ? -1 : snprintf(ret, PATH_MAX, "%.*s/silt-docker", (int)(name - self), self);
-    if (len < 0 || len >= PATH_MAX || strchr(ret, '\'') != NULL || access(ret, X_OK) < 0)
-        (void)snprintf(ret, PATH_MAX, "silt-docker");
-}
-
-int silt_cli_wrangler_env(int argc, char **argv)
-{
-    static struct silt_cli cli;
-    char program[PATH_MAX];
-    char socket[SILT_CLIENT_ADDRESS_SIZE];
-    struct silt_error e;
-    if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0 || silt_docker_find_socket(NULL, socket, &e) < 0)
-        return silt_cli_fail(&e);
-    if (strchr(socket, '\'') != NULL) { /* a shell reads what is printed */
-        (void)silt_fail(&e, SILT_INVALID, "the socket %s has a quote in its path", socket);
-        return silt_cli_fail(&e);
-    }
-    find_program(program);
-    (void)printf("export WRANGLER_DOCKER_BIN='%s'\nexport WRANGLER_DOCKER_HOST='unix://%s'\nexport DOCKER_HOST='unix://%s'\n", program, socket, socket);
-    if (access(socket, R_OK | W_OK) < 0)
-        (void)fprintf(stderr, "silt: %s %s\n", socket,
-                      errno == EACCES || errno == EPERM ? "cannot be opened by this user; see the settings engine.mode and engine.group"
-                                                        : "is not there: is the daemon running?");
-    return EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { FILE_MAX = 1 << 20 };
 
@@ -136,4 +137,22 @@ int silt_wrangler_size(struct silt_arena *a, const char *tag, struct silt_wrangl
     ret->type = find_type(silt_json_get(container, SILT_LIT("instance_type")));
     ret->max_instances = count >= 1 && count <= 1000000 ? (uint64_t)count : 0;
     return 0;
+}
+
+bool silt_wrangler_pulls(struct silt_arena *a, silt_slice *ret_image)
+{
+    const struct silt_json *config = NULL, *list;
+    struct silt_error ignored;
+    char path[PATH_MAX];
+    if (read_config(a, &config, &ignored) < 0 || config == NULL)
+        return false;
+    list = silt_json_get(config, SILT_LIT("containers"));
+    if (list == NULL || list->type != SILT_JSON_ARRAY)
+        return false;
+    for (const struct silt_json *i = list->items.first; i != NULL; i = i->next) {
+        *ret_image = text_of(i, "image");
+        if (ret_image->len > 0 && silt_slice_to_path(*ret_image, path, &ignored) == 0 && access(path, F_OK) < 0)
+            return true;
+    }
+    return false;
 }

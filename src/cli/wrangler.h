@@ -13,5 +13,7 @@ struct silt_wrangler_size {
 /* `tag` is the name the image gets: cloudflare-dev/CLASS:…, where wrangler builds. Without a file nothing is said; one that cannot be
  * read is SILT_INVALID. */
 int silt_wrangler_size(struct silt_arena *a, const char *tag, struct silt_wrangler_size *ret, struct silt_error *e);
+/* Whether a container there has an image that is no file of this folder: wrangler pulls it. The slice is of the arena. */
+bool silt_wrangler_pulls(struct silt_arena *a, silt_slice *ret_image);
 /* Comments and commas before a closing bracket become spaces: JSON is left. */
 void silt_wrangler_plain(char *text, size_t len);

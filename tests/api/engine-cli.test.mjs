@@ -22,8 +22,8 @@ before(async () => {
 });
 after(() => daemon.stop());
 
-function run(words, { input = '', more = {}, program = 'silt-docker' } = {}) {
-	const child = spawn(path.join(BUILD, program), words, { env: { ...env, ...more } });
+function run(words, { input = '', more = {}, program = 'silt-docker', cwd } = {}) {
+	const child = spawn(path.join(BUILD, program), words, { cwd, env: { ...env, ...more } });
 	const out = [];
 	const err = [];
 	child.stdout.on('data', piece => out.push(piece));
@@ -161,6 +161,29 @@ test('silt wrangler-env prints what to set', async () => {
 	const odd = (await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: 'unix:///tmp/$(x);y.sock' } })).out;
 	assert.ok(odd.includes("export DOCKER_HOST='unix:///tmp/$(x);y.sock'\n"), odd);
 	assert.equal((await run(['wrangler-env'], { program: 'silt', more: { WRANGLER_DOCKER_HOST: "unix:///tmp/'.sock" } })).out, '');
+});
+
+test('silt wrangler-env tells how an image of a registry needs no account', async t => {
+	const cwd = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-app-'));
+	t.after(() => fs.rmSync(cwd, { recursive: true }));
+	const told = async (image, more) => {
+		fs.writeFileSync(path.join(cwd, 'wrangler.jsonc'), `{ "containers": [{ "class_name": "Sandbox", "image": "${image}", }] } // minimal`);
+		return (await run(['wrangler-env'], { program: 'silt', cwd, more })).err;
+	};
+	fs.writeFileSync(path.join(cwd, 'Dockerfile'), 'FROM base\n');
+	assert.equal(await told('./Dockerfile'), '');
+	assert.match(await told('docker.io/cloudflare/sandbox:0.12.10'), /docker\.io\/cloudflare\/sandbox:0\.12\.10 is a registry's[\s\S]*wrangler-env --no-account/);
+	assert.equal(await told('docker.io/cloudflare/sandbox:0.12.10', { CLOUDFLARE_API_TOKEN: 'x' }), '');
+	const without = await run(['wrangler-env', '--no-account'], { program: 'silt', cwd });
+	assert.equal(without.err, '');
+	assert.match(without.out, /^export CLOUDFLARE_API_TOKEN='none'$/m);
+});
+
+test('an image that cannot be pulled is named, with the reason', async () => {
+	const missing = await run(['pull', 'silt.invalid/nobody/nothing:1']);
+	assert.equal(missing.code, 1);
+	assert.match(missing.err, /Failed to pull container image silt\.invalid\/nobody\/nothing:1: \S/);
+	assert.match((await run(['pull', 'No:Such:Name'])).err, /Failed to pull container image No:Such:Name: \S/);
 });
 
 test('an image is built from a folder, with the Dockerfile on standard input, and a container runs it', async t => {

@@ -124,8 +124,8 @@ export async function startWorkerd(t, daemon, { entry, classes = ['Sandbox'], wo
 	return server.ready();
 }
 
-/** wrangler dev in a copy of a project, ended with the test t. vars: variables of the Worker; options: wrangler (the name of its package), date (of compatibility, in place of the project's). */
-export async function startWrangler(t, daemon, project, vars = {}, { wrangler = 'wrangler', date } = {}) {
+/** wrangler dev in a copy of a project, ended with the test t. vars: variables of the Worker; options: wrangler (the name of its package), date (of compatibility, in place of the project's), env (more variables of wrangler). */
+export async function startWrangler(t, daemon, project, vars = {}, { wrangler = 'wrangler', date, env: more = {} } = {}) {
 	const home = makeHome();
 	const folder = path.join(home, path.basename(project));
 	fs.cpSync(project, folder, { recursive: true });
@@ -134,7 +134,7 @@ export async function startWrangler(t, daemon, project, vars = {}, { wrangler = 
 	const port = await freePort();
 	const env = {
 		PATH: process.env.PATH, HOME: home, WRANGLER_DOCKER_BIN: path.join(BUILD, 'silt-docker'), DOCKER_HOST: `unix://${daemon.engine}`,
-		WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: path.join(home, 'logs'), CI: '1', NO_COLOR: '1',
+		WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: path.join(home, 'logs'), CI: '1', NO_COLOR: '1', ...more,
 	};
 	const words = [process.execPath, path.join(packages(), 'node_modules', wrangler, 'bin/wrangler.js'), 'dev', '--ip', '127.0.0.1', '--port', String(port), '--inspector-port', String(await freePort()), '--show-interactive-dev-session=false', ...(date ? ['--compatibility-date', date] : [])];
 	const server = new Server(home, port, words, env, folder);

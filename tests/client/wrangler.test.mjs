@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// wrangler dev beyond the examples: an image of a registry, without an account at Cloudflare.
+import './lib/fetched.mjs';
+import '../lib/inside.mjs';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { BUILD, startDaemon } from '../lib/daemon.mjs';
+import { Internet, NETWORK } from '../lib/internet.mjs';
+import { startWrangler } from './lib/workerd.mjs';
+
+const MINIMAL = path.join(import.meta.dirname, '../../examples/minimal');
+
+let internet, daemon;
+before(async () => {
+	internet = await Internet.start();
+	daemon = await startDaemon(NETWORK);
+});
+after(async () => {
+	await daemon?.stop();
+	internet?.stop();
+});
+
+/** A folder for this test. */
+function makeFolder(t) {
+	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-project-'));
+	t.after(() => fs.rmSync(folder, { recursive: true }));
+	return folder;
+}
+
+/** The smallest example with an image of a registry in place of its Dockerfile. */
+function withImage(t, image) {
+	const project = path.join(makeFolder(t), 'minimal');
+	fs.cpSync(MINIMAL, project, { recursive: true });
+	fs.rmSync(path.join(project, 'Dockerfile'));
+	const file = path.join(project, 'wrangler.jsonc');
+	fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace('./Dockerfile', image));
+	return project;
+}
+
+/** What a shell has set after `eval "$(silt wrangler-env --no-account)"`. */
+function withoutAccount() {
+	const lines = execFileSync(path.join(BUILD, 'silt'), ['wrangler-env', '--no-account'], { env: { WRANGLER_DOCKER_HOST: `unix://${daemon.engine}`, SILT_CONFIG: '' }, encoding: 'utf8' });
+	return Object.fromEntries([...lines.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [name, value]));
+}
+
+for (const [wrangler, date] of [['wrangler'], ['wrangler-older', '2026-06-01']])
+	test(`the image may be a name of a registry that Silt maps: ${wrangler}`, async t => {
+		const server = await startWrangler(t, daemon, withImage(t, 'docker.io/cloudflare/sandbox:0.12.10'), {}, { wrangler, date, env: withoutAccount() });
+		assert.deepEqual(await (await fetch(`${server.url}/run`)).json(), { stdout: '2 + 2 = 4\n', stderr: '', exitCode: 0, success: true });
+	});
