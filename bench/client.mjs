@@ -92,6 +92,29 @@ async function warm(spacing) {
 	print(group);
 }
 
+/** Ten reads at once beside one; the first row is the measure. */
+async function reads(spacing) {
+	for (const transport of TRANSPORTS) {
+		const id = `/${transport}/reads-${transport}`;
+		await worker(id, 'PUT');
+		print([
+			await series(`client by ${transport}, a read of 1 KB`, COUNT * 3, spacing, () => worker(`${id}/read/1`)),
+			await series(`client by ${transport}, ten of them at once`, COUNT * 3, spacing, () => worker(`${id}/read/10`)),
+		]);
+		await worker(id, 'DELETE');
+	}
+}
+
+/** New ids at once: until the last one has answered. */
+async function burst(at) {
+	const group = [];
+	for (const transport of TRANSPORTS) {
+		const ids = i => Array.from({ length: at }, (_, k) => `/${transport}/b-${transport}-${i}-${k}`);
+		group.push(await series(`client by ${transport}, ${at} new ids at once`, 5, 0, i => Promise.all(ids(i).map(id => worker(id))), i => Promise.all(ids(i).map(id => worker(id, 'DELETE')))));
+	}
+	print([await series(`silt HTTP API, ${at} new ids at once`, 5, 0, i => Promise.all(Array.from({ length: at }, (_, k) => direct(`db-${i}-${k}`))), i => Promise.all(Array.from({ length: at }, (_, k) => remove(`db-${i}-${k}`)))), ...group]);
+}
+
 fs.writeFileSync(path.join(work, 'config.capnp'), CONFIG);
 fs.mkdirSync(path.join(work, 'objects'));
 const log = fs.openSync(path.join(work, 'workerd.log'), 'w');
@@ -108,7 +131,9 @@ try {
 	for (const spacing of [0, 60]) {
 		await cold(spacing);
 		await warm(spacing);
+		await reads(spacing);
 	}
+	await burst(25);
 } finally {
 	agent.destroy();
 	workerd.kill();

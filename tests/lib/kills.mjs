@@ -37,6 +37,7 @@ class Known {
 		this.ports = new Map();
 		this.processes = new Set();
 		this.variable = undefined;
+		this.context = undefined;
 	}
 
 	file(name) {
@@ -187,6 +188,8 @@ export class Kills {
 			await this.#rename(known, random);
 		else if (doing < 76)
 			await this.#session(known, random);
+		else if (doing < 79)
+			await this.#context(known, random);
 		else if (doing < 82)
 			await this.#process(known, random);
 		else if (doing < 88)
@@ -297,6 +300,25 @@ export class Kills {
 		assert.equal(answer.body.exitCode, 0, `a shell ended with ${answer.body.exitCode}`);
 		assert.ok(former === undefined || said === former || said === '', `the session says ${said}, and may say ${former} or nothing`);
 		known.variable = value;
+	}
+
+	/** One Python context, whose variable is what was acknowledged for as long as the context is there. */
+	async #context(known, random) {
+		const url = `/v1/sandboxes/${known.id}/contexts`;
+		if (known.context === undefined) {
+			const made = await this.#ask('POST', url, { language: 'python' });
+			if (made?.status < 400)
+				known.context = { id: made.body.contextId, value: 'None' };
+			return;
+		}
+		const { id, value: former } = known.context;
+		const value = random.text();
+		known.context = undefined; // not answered, or gone: another one next time
+		const answer = await this.#ask('POST', `${url}/${id}/run`, { code: `print(globals().get('v'))\nv = '${value}'` });
+		if (answer?.status !== 200 || answer.body.error)
+			return;
+		assert.equal(answer.body.logs.stdout.join('').trim(), former, 'the variable of a context');
+		known.context = { id, value };
 	}
 
 	async #process(known, random) {
