@@ -151,7 +151,7 @@ SILT_HANDLER(silt_api_metrics)
     silt_buf_init(&b, 64 << 10);
     metric(&b, "silt_sandboxes", "gauge", "Sandboxes that exist.", g->by_id.used);
     metric(&b, "silt_sandboxes_running", "gauge", "Sandboxes with processes.", running);
-    metric(&b, "silt_sandboxes_ready", "gauge", "Prepared sandboxes that wait for a name.", g->ready_count);
+    metric(&b, "silt_sandboxes_ready", "gauge", "Prepared sandboxes that wait for a name.", g->ready.count);
     metric(&b, "silt_sessions", "gauge", "Open shell sessions.", sessions);
     metric(&b, "silt_sandboxes_created_total", "counter", "Sandboxes created.", g->counts.created);
     metric(&b, "silt_sandboxes_destroyed_total", "counter", "Sandboxes destroyed.", g->counts.destroyed);

@@ -60,7 +60,7 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "lite|basic|standard-1|standard-2|standard-3|standard-4", FIELD(type),
      "Instance type of a sandbox that does not ask for another one."},
     {"pool.sandboxes", SILT_ROW_NUMBER, "8", 0, 4096, NULL, FIELD(pool_sandboxes),
-     "How many sandboxes of the default image are kept ready."},
+     "How many sandboxes of the default image are kept ready. With 0 none of the images of containers are, either."},
     {"pool.namespaces", SILT_ROW_NUMBER, "2", 0, 64, NULL, FIELD(pool_namespaces),
      "How many network namespaces each worker keeps ready."},
     {"agent.deadline_ms", SILT_ROW_NUMBER, "30000", 1000, 3600000, NULL, FIELD(agent_deadline_ms),

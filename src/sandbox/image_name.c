@@ -90,6 +90,8 @@ int silt_image_untag(struct silt_registry *r, const char *name, bool *ret_existe
     struct silt_image *i = n->image;
     remove_name(r, n);
     silt_recovery_on_image(r, i->row.digest);
+    if (silt_list_empty(&i->names))
+        silt_ready_drop_image(r, i->row.digest);
     silt_image_forget_unused(r, i->row.digest);
     return 0;
 }

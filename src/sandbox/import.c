@@ -176,8 +176,8 @@ static void on_committed(void *context, const struct silt_priv_answer *a, int *f
         silt_image_forget_unused(i->registry, i->answer.digest); /* who gave it up meanwhile was held back by us */
         return;
     }
-    i->registry->pool_failed = false;
-    silt_registry_refill_soon(i->registry);
+    i->registry->ready.failed = false;
+    silt_ready_refill_soon(i->registry);
     finish(i, image, NULL);
 }
 

@@ -353,10 +353,18 @@ static void capture(struct silt_sandbox *s)
         hand_over(s, NULL, 0);
 }
 
+/* A ready one that is captive has no capture before it has a name. */
+static bool has_capture(const struct silt_sandbox *s)
+{
+    return s->row.network == SILT_NET_CAPTIVE && s->row.allow != NULL;
+}
+
 /* Brings about what the row says. */
 static void apply(struct silt_sandbox *s)
 {
-    if (s->row.network == SILT_NET_CAPTIVE)
+    if (s->row.network == SILT_NET_CAPTIVE && !has_capture(s))
+        done(s, NULL);
+    else if (s->row.network == SILT_NET_CAPTIVE)
         capture(s);
     else if (!s->network.linked)
         learn(s);
@@ -455,13 +463,13 @@ void silt_network_on_created(struct silt_sandbox *s, uint32_t link)
 
 void silt_network_on_claimed(struct silt_sandbox *s)
 {
-    if (s->row.network != SILT_NET_DEFAULT)
+    if (s->row.network != SILT_NET_DEFAULT && s->row.network != SILT_NET_CAPTIVE)
         s->network.in_force = born_in(s);
 }
 
 void silt_network_on_running(struct silt_sandbox *s)
 {
-    if (s->row.network == SILT_NET_ALLOW || s->row.network == SILT_NET_CAPTIVE)
+    if (s->row.network == SILT_NET_ALLOW || has_capture(s))
         s->network.stale = s->network.coming = true;
     pump(s);
 }

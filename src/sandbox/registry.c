@@ -10,6 +10,7 @@
 #include "sandbox/egress.h"
 #include "sandbox/image.h"
 #include "sandbox/preview.h"
+#include "sandbox/ready.h"
 #include "sandbox/record.h"
 #include "sandbox/recovery.h"
 #include "sandbox/spare.h"
@@ -25,9 +26,6 @@
 
 enum {
     UPKEEP_MS = 5000,
-    REFILL_AFTER_FAILURE_MS = 5000,
-    REFILL_MS = 20,
-    READY_AT_ONCE = 2, /* ready sandboxes in the making: one per worker of silt-priv */
     PID_SHARE_PERCENT = 80,
 };
 
@@ -130,7 +128,7 @@ static bool has_name(const struct silt_image *image, const char *name)
     return false;
 }
 
-static void set_image(struct silt_sandbox_row *row, const struct silt_image *image, silt_slice asked)
+void silt_registry_set_image(struct silt_sandbox_row *row, const struct silt_image *image, silt_slice asked)
 {
     struct silt_error e;
     if (silt_reference_read(asked, row->image, &e) < 0 || !has_name(image, row->image))
@@ -141,7 +139,7 @@ static void set_image(struct silt_sandbox_row *row, const struct silt_image *ima
 
 static void fill_defaults(struct silt_sandbox_row *row, const struct silt_image *image, silt_slice asked)
 {
-    set_image(row, image, asked);
+    silt_registry_set_image(row, image, asked);
     row->created_ms = silt_clock_wall_ms();
     row->used_ms = row->created_ms;
 }
@@ -158,7 +156,7 @@ static int find_image(struct silt_registry *r, silt_slice name, struct silt_imag
                      recipe ? (int)name.len : 0, name.data);
 }
 
-static int new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret, struct silt_error *e)
+int silt_registry_new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret, struct silt_error *e)
 {
     uint32_t slot = 0;
     struct silt_image *image;
@@ -175,75 +173,6 @@ static int new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sa
     return 0;
 }
 
-/* Ready sandboxes. */
-
-static void make_ready(struct silt_registry *r)
-{
-    struct silt_error e;
-    struct silt_sandbox *s;
-    if (new_sandbox(r, silt_slice_of(r->settings.image), &s, &e) < 0) {
-        r->pool_failed = true; /* no image yet, or no room: users are told when they ask */
-        return;
-    }
-    memcpy(s->row.type, r->settings.type, sizeof(s->row.type));
-    s->row.limits = r->default_limits;
-    silt_sandbox_save(s);
-    s->coming = true;
-    r->ready_coming++;
-    silt_sandbox_start(s);
-}
-
-static bool has_plenty(const struct silt_registry *r)
-{
-    return r->ready_count * 2 >= r->settings.ready;
-}
-
-static void on_refill(struct silt_timer *t)
-{
-    struct silt_registry *r = silt_container_of(t, struct silt_registry, refill);
-    if (r->contexts_starting > 0 && has_plenty(r)) {
-        silt_loop_after(r->loop, t, REFILL_MS);
-        return;
-    }
-    r->pool_failed = false;
-    while (!r->recovering && !r->pool_failed && r->cold_starts == 0
-           && r->ready_coming < READY_AT_ONCE && r->ready_count + r->ready_coming < r->settings.ready)
-        make_ready(r);
-    silt_spare_stock(r);
-    if (r->pool_failed)
-        silt_loop_after(r->loop, &r->refill, REFILL_AFTER_FAILURE_MS);
-}
-
-void silt_registry_refill_soon(struct silt_registry *r)
-{
-    if (r->pool_failed)
-        return;
-    /* Whoever took the last one is about to use it: making the next costs as much as its first command,
-     * so it waits until that is over, unless they run out. */
-    if (!has_plenty(r))
-        silt_loop_after(r->loop, &r->refill, 0);
-    else if (r->refill.place == 0)
-        silt_loop_after(r->loop, &r->refill, REFILL_MS);
-}
-
-/* One with the same files: what else an image says counts when commands start. */
-static struct silt_sandbox *take_ready(struct silt_registry *r, silt_slice asked)
-{
-    const struct silt_image *image = silt_image_find(r, asked, NULL);
-    silt_list_each(it, &r->ready) {
-        struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
-        const struct silt_image *its = silt_image_of(s);
-        if (image == NULL || its == NULL || its->row.host_usr != image->row.host_usr
-            || memcmp(silt_image_files(its), silt_image_files(image), SILT_DIGEST_SIZE) != 0)
-            continue; /* of an older build of the image: upkeep removes it */
-        silt_list_remove(&s->ready_link);
-        r->ready_count--;
-        set_image(&s->row, image, asked);
-        return s;
-    }
-    return NULL;
-}
-
 /* Use and create. */
 
 static int name_sandbox(struct silt_registry *r, silt_slice id, const struct silt_sandbox_options *o,
@@ -252,10 +181,9 @@ static int name_sandbox(struct silt_registry *r, silt_slice id, const struct sil
     silt_slice image = o->image.len > 0 ? o->image : silt_slice_of(r->settings.image);
     if (silt_network_check(r, o, e) < 0)
         return -1;
-    bool special = o->ephemeral || o->network == SILT_NET_CAPTIVE; /* none of the ready ones is like that */
-    struct silt_sandbox *s = special ? NULL : take_ready(r, image);
+    struct silt_sandbox *s = silt_ready_take(r, image, o);
     bool claimed = s != NULL;
-    if (!claimed && new_sandbox(r, image, &s, e) < 0)
+    if (!claimed && silt_registry_new_sandbox(r, image, &s, e) < 0)
         return -1;
     s->claimed = claimed;
     s->unrecorded = true;
@@ -432,7 +360,6 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
 {
     char boot_id[64];
     silt_map_init(&r->by_id);
-    silt_list_init(&r->ready);
     silt_list_init(&r->images);
     silt_map_init(&r->images_by_digest);
     silt_map_init(&r->image_names);
@@ -455,7 +382,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     r->recovery = silt_recovery_new(r);
     r->egress = silt_egress_new(r);
     r->preview = silt_preview_new(r);
-    r->refill = (struct silt_timer){.on_time = on_refill};
+    silt_ready_init(r);
     r->upkeep = (struct silt_timer){.on_time = on_upkeep};
     r->recovering = true;
     const struct silt_priv_limits *limits = silt_type_find(silt_slice_of(r->settings.type));
@@ -562,7 +489,7 @@ void silt_registry_adopted_all(struct silt_registry *r)
     for (uint32_t i = 0; i < r->settings.slots; i++)
         if (r->by_slot[i] != NULL)
             silt_sandbox_settle(r->by_slot[i]);
-    silt_registry_refill_soon(r);
+    silt_ready_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }
 
@@ -591,19 +518,6 @@ static void start_checkpoint(struct silt_registry *r)
     silt_worker_submit(r->worker, &r->checkpoint);
 }
 
-static void remove_stale_ready(struct silt_registry *r)
-{
-    const struct silt_image *now = silt_image_find(r, silt_slice_of(r->settings.image), NULL);
-    silt_list_each(it, &r->ready) {
-        struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
-        if (now != NULL && memcmp(s->row.digest, now->row.digest, SILT_DIGEST_SIZE) == 0)
-            continue;
-        silt_list_remove(&s->ready_link);
-        r->ready_count--;
-        silt_sandbox_destroy(s, NULL);
-    }
-}
-
 /* Those whose first destroy failed: nobody else would ever do it. */
 static void remove_nameless(struct silt_registry *r)
 {
@@ -618,16 +532,16 @@ static void on_upkeep(struct silt_timer *t)
 {
     struct silt_registry *r = silt_container_of(t, struct silt_registry, upkeep);
     start_checkpoint(r);
-    remove_stale_ready(r);
+    silt_ready_remove_stale(r);
     silt_spare_stock(r);
     remove_nameless(r);
-    silt_registry_refill_soon(r);
+    silt_ready_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }
 
 void silt_registry_close(struct silt_registry *r)
 {
-    silt_loop_cancel(r->loop, &r->refill);
+    silt_loop_cancel(r->loop, &r->ready.refill);
     silt_loop_cancel(r->loop, &r->upkeep);
     silt_containers_free(r->containers);
     r->containers = NULL;

@@ -11,6 +11,7 @@
 #include "event/worker.h"
 #include "priv/ask.h"
 #include "sandbox/pool.h"
+#include "sandbox/ready.h"
 #include "sandbox/lane.h"
 #include "sandbox/entrance.h"
 #include "store/store.h"
@@ -78,12 +79,9 @@ struct silt_registry {
     struct silt_sandbox **by_slot; /* settings.slots pointers; NULL: free */
     uint32_t next_slot;            /* round robin, so that a number rests before it is used again */
     uint32_t slots_used;
-    struct silt_link ready;        /* sandboxes without an id */
-    uint32_t ready_count, ready_coming;
+    struct silt_ready ready;
     uint32_t cold_starts; /* users wait for these: ready ones come later */
     uint32_t contexts_starting; /* for these, too, as long as there is plenty */
-    bool pool_failed;     /* the last ready one could not be made: try again later */
-    struct silt_timer refill;
     struct silt_timer upkeep;
     struct silt_link images; /* struct silt_image */
     uint32_t image_count;
@@ -173,7 +171,9 @@ void silt_waiter_leave(struct silt_waiter *w);
 struct silt_sandbox **silt_registry_sorted(struct silt_registry *r, struct silt_arena *a, size_t *ret_count);
 
 /* The rest is for this room. */
-void silt_registry_refill_soon(struct silt_registry *r);
+/* One without an id, not yet started. */
+int silt_registry_new_sandbox(struct silt_registry *r, silt_slice image, struct silt_sandbox **ret, struct silt_error *e);
+void silt_registry_set_image(struct silt_sandbox_row *row, const struct silt_image *image, silt_slice asked);
 void silt_registry_free_slot(struct silt_registry *r, uint32_t slot);
 uint64_t silt_registry_number(struct silt_registry *r);
 void silt_registry_tell_super(struct silt_registry *r, const struct silt_super_note *note);

@@ -7,6 +7,7 @@
 #include "sandbox/context.h"
 #include "sandbox/entrance.h"
 #include "sandbox/image.h"
+#include "sandbox/ready.h"
 #include "sandbox/record.h"
 #include "sandbox/recovery.h"
 #include "sandbox/session.h"
@@ -30,7 +31,6 @@
 enum {
     HELLO_DEADLINE_MS = 5000,   /* of an agent that runs already */
     BIRTH_DEADLINE_MS = 30000,  /* of one that has just been born, perhaps with hundreds of others */
-    REFILL_AFTER_FAILURE_MS = 5000,
     SUPER_DEADLINE_MS = 1000,
     HANDLES_AT_BIRTH = 4,
     HANDLES_AT_ONCE = 8, /* fits one message on cgroup v1 and v2 */
@@ -204,24 +204,15 @@ void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w)
 
 /* Start. */
 
-static void no_longer_coming(struct silt_sandbox *s)
-{
-    s->registry->ready_coming -= s->coming;
-    s->coming = false;
-}
-
 static void became_ready(struct silt_sandbox *s)
 {
-    struct silt_registry *r = s->registry;
-    no_longer_coming(s);
     enter(s, SILT_SANDBOX_RUNNING);
     ask_handles(s);
-    silt_list_append(&r->ready, &s->ready_link);
-    r->ready_count++;
+    silt_ready_add(s);
     silt_sandbox_save(s);
     silt_network_on_running(s);
-    silt_registry_refill_soon(r);
-    silt_spare_stock(r);
+    silt_ready_refill_soon(s->registry);
+    silt_spare_stock(s->registry);
 }
 
 static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
@@ -231,8 +222,7 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
     if (e->code == SILT_NO_SPACE)
         silt_step_cache_make_room(r);
     if (s->row.id[0] == 0) {
-        r->pool_failed = true;
-        silt_loop_after(r->loop, &r->refill, REFILL_AFTER_FAILURE_MS);
+        silt_ready_on_failed(r);
         silt_sandbox_destroy(s, NULL);
         return;
     }
@@ -313,7 +303,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
     silt_sandbox_save(s);
     is_running(s);
     if (s->registry->cold_starts == 0)
-        silt_registry_refill_soon(s->registry);
+        silt_ready_refill_soon(s->registry);
 }
 
 static void ask(struct silt_sandbox *s, const struct silt_priv_request *q, const int *fds, int nfds,
@@ -387,7 +377,7 @@ static void ask_claim(struct silt_sandbox *s)
     struct silt_priv_request q = {.op = SILT_PRIV_CLAIM, .slot = s->row.slot};
     q.body.claim.limits = s->row.limits;
     q.body.claim.keep_limits = s->keep_limits;
-    q.body.claim.network = silt_network_birth_mode(s);
+    q.body.claim.network = s->row.network == SILT_NET_CAPTIVE ? SILT_NET_DEFAULT : silt_network_birth_mode(s); /* born captive: as it is */
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
     int fd;
     int nfds = first_record(s, &fd);
@@ -400,7 +390,7 @@ void silt_sandbox_claim(struct silt_sandbox *s)
     enter(s, SILT_SANDBOX_STARTING);
     if (s->asks == 0)
         ask_claim(s);
-    silt_registry_refill_soon(s->registry);
+    silt_ready_refill_soon(s->registry);
 }
 
 /* An agent that outlived a former siltd. */
@@ -411,8 +401,8 @@ void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
     enter(s, SILT_SANDBOX_STARTING);
     s->adopted = true;
     s->greeted = false;
-    s->coming = s->row.id[0] == 0;
-    s->registry->ready_coming += s->coming;
+    if (s->row.id[0] == 0)
+        silt_ready_expect(s);
     silt_channel_open(s, channel, pidfd);
     silt_channel_hello(s);
     silt_loop_after(s->registry->loop, &s->hello, HELLO_DEADLINE_MS);
@@ -454,11 +444,7 @@ static void disconnect(struct silt_sandbox *s, const struct silt_error *e)
     silt_loop_cancel(s->registry->loop, &s->hello);
     s->adopted = false;
     s->claimed = false;
-    no_longer_coming(s);
-    if (!silt_list_empty(&s->ready_link)) {
-        silt_list_remove(&s->ready_link);
-        s->registry->ready_count--;
-    }
+    silt_ready_remove(s);
     if (s->channel.watch.fd >= 0 && s->channel.pidfd.fd >= 0)
         silt_sandbox_tell_super(s, (struct silt_super_note){.type = SILT_SUPER_DROP}, NULL, 0);
     silt_channel_close(s);
@@ -545,7 +531,7 @@ static void is_gone(struct silt_sandbox *s)
         return;
     s->registry->counts.destroyed += s->row.id[0] != 0;
     begin_anew(s);
-    silt_registry_refill_soon(s->registry);
+    silt_ready_refill_soon(s->registry);
 }
 
 void silt_sandbox_on_sealed(struct silt_sandbox *s)

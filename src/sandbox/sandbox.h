@@ -66,7 +66,7 @@ struct silt_sandbox {
     bool claimed;    /* was taken from the ready ones and is being named */
     bool keep_limits; /* a ready one that is claimed has the right limits already */
     bool indexed;    /* in registry->by_id */
-    bool coming;     /* one of registry->ready_coming */
+    bool coming;     /* one that the ready ones are waiting for */
     bool adopted;    /* of a former siltd; its agent has not told yet what it has */
     bool greeted;    /* its agent has told: waits until silt-super has told all, too */
     bool gone;       /* destroyed; the memory goes with the last request */

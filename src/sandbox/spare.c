@@ -290,7 +290,7 @@ bool silt_spare_take(struct silt_sandbox *s, enum silt_language language, silt_s
 
 static void stock(struct silt_registry *r, enum silt_language language, uint32_t wanted)
 {
-    silt_list_each(it, &r->ready)
+    silt_list_each(it, &r->ready.ordinary)
     {
         struct silt_sandbox *s = silt_container_of(it, struct silt_sandbox, ready_link);
         if (wanted-- == 0)

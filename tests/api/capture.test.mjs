@@ -98,6 +98,18 @@ test('HTTP is offered with its host, by address and by a name that exists nowher
 	assert.equal(JSON.parse(await out(box, curl(`http://[${PUBLIC[6]}]:8080/`))).target, `[${PUBLIC[6]}]:8080`);
 });
 
+const count = async name => Number((await daemon.api('GET', '/metrics')).raw.toString().match(new RegExp(`^${name} (\\d+)$`, 'm'))[1]);
+
+test('a container of an image that had one is ready before it is asked for', async t => {
+	await start(t);
+	const claims = await count('silt_sandbox_claims_total');
+	await until('one is taken that was ready', async () => {
+		const box = await start(t);
+		assert.equal(JSON.parse(await out(box, curl('http://another.nowhere/', '-4'))).hostname, 'another.nowhere', 'its own worker is asked');
+		return await count('silt_sandbox_claims_total') > claims;
+	});
+});
+
 test('HTTPS is spoken in the server\'s place, with the authority of the sidecar', async t => {
 	const box = await start(t);
 	const ca = await trust(box);

@@ -402,13 +402,13 @@ static void a_stop_waits_for_what_silt_priv_was_asked_before(void **state)
 static void make_ready(struct silt_priv_request *q)
 {
     h.registry.settings.ready = 1;
-    silt_registry_refill_soon(&h.registry);
+    silt_ready_refill_soon(&h.registry);
     assert_true(harness_asked(&h, q));
     assert_int_equal(q->op, SILT_PRIV_CREATE);
     harness_answer(&h, q, true);
     harness_welcome(&h);
-    assert_int_equal(h.registry.ready_count, 1);
-    assert_int_equal(h.registry.ready_coming, 0);
+    assert_int_equal(h.registry.ready.count, 1);
+    assert_int_equal(h.registry.ready.coming, 0);
     h.registry.settings.ready = 0;
 }
 
@@ -451,7 +451,7 @@ static void a_ready_one_that_dies_while_it_is_claimed_is_started_under_its_name(
     harness_answer(&h, &q, true);
     assert_int_equal(w.called, 1);
     assert_non_null(w.sandbox);
-    assert_int_equal(h.registry.ready_count, 0);
+    assert_int_equal(h.registry.ready.count, 0);
 }
 
 static void a_claim_that_was_cut_off_is_asked_again(void **state)
@@ -481,10 +481,10 @@ static void a_nameless_one_that_could_not_be_destroyed_is_not_kept(void **state)
     struct silt_priv_request q;
     (void)state;
     h.registry.settings.ready = 1;
-    silt_registry_refill_soon(&h.registry);
+    silt_ready_refill_soon(&h.registry);
     assert_true(harness_asked(&h, &q));
     harness_answer(&h, &q, false);
-    assert_int_equal(h.registry.ready_coming, 0);
+    assert_int_equal(h.registry.ready.coming, 0);
     assert_true(harness_asked(&h, &q));
     assert_int_equal(q.op, SILT_PRIV_DESTROY);
     harness_answer(&h, &q, false);
@@ -593,8 +593,8 @@ static void a_new_daemon_counts_the_ready_ones_it_finds(void **state)
     assert_int_equal(harness_restart(&h), 0);
     assert_false(harness_asked(&h, &q));
     harness_welcome(&h);
-    assert_int_equal(h.registry.ready_count, 1);
-    assert_int_equal(h.registry.ready_coming, 0);
+    assert_int_equal(h.registry.ready.count, 1);
+    assert_int_equal(h.registry.ready.coming, 0);
     assert_true(harness_asked(&h, &q));
     assert_int_equal(q.op, SILT_PRIV_NETSTAT); /* for its link */
     assert_false(harness_asked(&h, &q));
@@ -669,7 +669,7 @@ static void a_claim_that_a_restart_cut_off_leaves_a_ready_one(void **state)
     assert_int_equal(harness_restart(&h), 0);
     harness_welcome(&h);
     assert_null(silt_registry_find(&h.registry, SILT_LIT("box")));
-    assert_int_equal(h.registry.ready_count, 1);
+    assert_int_equal(h.registry.ready.count, 1);
 }
 
 static void what_runs_unknown_to_the_store_is_destroyed_and_dropped(void **state)
@@ -685,7 +685,7 @@ static void what_runs_unknown_to_the_store_is_destroyed_and_dropped(void **state
     assert_int_equal(q.op, SILT_PRIV_DESTROY);
     assert_int_equal(q.slot, 3);
     assert_int_equal(harness_told_super(&h), SILT_SUPER_DROP);
-    assert_int_equal(h.registry.ready_coming, 0);
+    assert_int_equal(h.registry.ready.coming, 0);
     harness_answer(&h, &q, true);
     assert_int_equal(h.registry.slots_used, 0);
 }
