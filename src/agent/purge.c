@@ -139,6 +139,7 @@ static void finish(struct silt_purge *p)
 
 static void begin_killing(struct silt_purge *p)
 {
+    p->forced = p->gentle;
     p->gentle = false;
     p->since_ms = silt_clock_ms();
     if (p->keep == NULL && p->spares == NULL)
@@ -185,7 +186,7 @@ static void on_time(struct silt_timer *t)
 static void enlist(struct silt_purge *p, struct silt_link *running)
 {
     p->running = true;
-    p->frozen = false;
+    p->frozen = p->gentle = p->forced = false;
     p->timer.on_time = on_time;
     silt_list_init(&p->link);
     silt_list_append(running, &p->link);
@@ -223,6 +224,7 @@ void silt_purge_gently(struct silt_purge *p, struct silt_link *running, int sign
     if (!p->running) {
         enlist(p, running);
         p->gentle = true;
+        p->signal = signal;
         p->since_ms = until_ms;
     }
     if (until_ms < p->since_ms)

@@ -25,6 +25,8 @@ struct silt_purge {
     struct silt_timer timer;
     int64_t since_ms; /* killing began, or is going to */
     bool gentle;      /* it has not begun yet */
+    bool forced;      /* not all heeded the signal: they were killed */
+    int signal;       /* that was sent first */
     bool frozen;
     bool running; /* also while gentle */
     void (*on_clean)(struct silt_purge *p);

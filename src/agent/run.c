@@ -72,15 +72,26 @@ static void kill_leader(struct silt_exec *x)
     }
 }
 
+/* A shell dies of the signal at once, also when what it runs does not: then the command took
+ * SIGKILL. */
+static void tell_force(struct silt_exec *x)
+{
+    bool timed_out = (x->end.flags & SILT_END_TIMEOUT) != 0;
+    if (x->exited && x->purge.forced && x->end.signal == x->purge.signal && !timed_out)
+        silt_exec_set_status(&x->end, SIGKILL);
+}
+
 static void on_clean(struct silt_purge *p)
 {
     struct silt_exec *x = silt_container_of(p, struct silt_exec, purge);
     if (!x->exited)
         kill_leader(x);
-    if (x->state == SILT_EXEC_ENDING)
+    if (x->state == SILT_EXEC_ENDING) {
         end_if_over(x);
-    else
-        close_down(x);
+        return;
+    }
+    tell_force(x);
+    close_down(x);
 }
 
 static void purge(struct silt_exec *x, int signal, uint32_t grace_ms)

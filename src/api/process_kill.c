@@ -250,7 +250,8 @@ void silt_process_refuse_finished(struct silt_call *c, const struct silt_process
     silt_json_string(&b, silt_slice_of(p->row.id));
     silt_json_close(&b, '}');
     silt_api_refuse(c->request, SILT_API_PROCESS_FINISHED, silt_buf_slice(&b),
-                    "Command '%s' not found or already completed", p->row.id);
+                    "Command '%s' not found or already completed in session '%s'", p->row.id,
+                    p->row.session != NULL ? p->row.session : "__DISABLE_SESSION__");
 }
 
 static void kill_one(struct silt_call *c)

@@ -180,11 +180,34 @@ test('a process may tidy up on SIGTERM and keeps its exit code', async t => {
 	assert.equal((await logs(box, 'p')).stdout, 'ready\nbye\n');
 });
 
+test('what took SIGKILL says 137, also when a shell around it died of SIGTERM', async t => {
+	const box = await daemon.box(t);
+	const stubborn = mark => `bash -c 'trap "" TERM; echo ready; while :; do sleep ${mark}; done'`;
+	const ids = ['session', 'alone', 'tidy', 'all'];
+	await start(box, `${stubborn('1000.51')}; true`, { processId: 'session' });
+	await start(box, `${stubborn('1000.52')}; true`, { processId: 'alone', sessionId: SESSIONLESS });
+	await start(box, `trap 'exit 5' TERM; ${stubborn('1000.53')} & wait`, { processId: 'tidy' });
+	await start(box, `${stubborn('1000.54')}; true`, { processId: 'all' });
+	for (const id of ids)
+		await until(`${id} has set its trap`, async () => (await logs(box, id)).stdout === 'ready\n');
+	const kills = ['session', 'alone', 'tidy'].map(id => kill(box, id));
+	kills.push(box.api('DELETE', '/api/process/kill-all'));
+	for (const answer of await Promise.all(kills))
+		assert.equal(answer.status, 200, answer.raw.toString());
+	const records = await Promise.all(ids.map(id => look(box, id)));
+	assert.deepEqual(records.map(p => [p.id, p.status, p.exitCode]), [['session', 'killed', 137], ['alone', 'killed', 137], ['tidy', 'killed', 5], ['all', 'killed', 137]]);
+	assert.deepEqual([51, 52, 53, 54].flatMap(n => daemon.marked(`1000.${n}`)), []);
+});
+
 test('a killed process that is killed again is 404', async t => {
 	const box = await daemon.box(t);
-	await start(box, 'sleep 1000', { processId: 'p' });
-	await kill(box, 'p');
-	assert.deepEqual(refused(await kill(box, 'p'), 404, 'COMMAND_NOT_FOUND'), { command: 'p' });
+	for (const [processId, sessionId, said] of [['p', undefined, 'default'], ['q', 's', 's'], ['r', SESSIONLESS, SESSIONLESS]]) {
+		await start(box, 'sleep 1000', { processId, sessionId });
+		await kill(box, processId);
+		const answer = await kill(box, processId);
+		assert.deepEqual(refused(answer, 404, 'COMMAND_NOT_FOUND'), { command: processId });
+		assert.equal(answer.body.message, `Command '${processId}' not found or already completed in session '${said}'`);
+	}
 });
 
 test('any signal is honoured, from the query or the body', async t => {

@@ -65,6 +65,28 @@ export async function killProcess(sandbox) {
 	assert.equal((await sandbox.exec('pgrep -fc "^sleep 4711"')).stdout, '0\n');
 }
 
+/** A shell stands around each of them, and dies of SIGTERM. */
+export async function killStubbornProcess(sandbox) {
+	const command = `bash -c 'trap "" TERM; echo ready; while :; do sleep 1000; done'; true`;
+	const [one, two] = await Promise.all([sandbox.startProcess(command), sandbox.startProcess(command)]);
+	await Promise.all([one, two].map(process => process.waitForLog('ready', 60_000)));
+	const exit = two.waitForExit(60_000);
+	await Promise.all([one.kill(), sandbox.killProcess(two.id)]);
+	assert.deepEqual(await exit, { exitCode: 137 });
+	for (const { id } of [one, two])
+		assert.deepEqual(await sandbox.getProcess(id).then(p => [p.status, p.exitCode]), ['killed', 137]);
+}
+
+/** In the object itself: the code does not cross to the Worker. */
+export async function killEndedProcess(sandbox) {
+	const process = await sandbox.startProcess('echo over', { processId: 'over' });
+	await process.waitForExit(60_000);
+	const said = await sandbox.failure('killProcess', 'over');
+	assert.deepEqual([said.name, said.code, said.status, said.context], ['CommandNotFoundError', 'COMMAND_NOT_FOUND', 404, { command: 'over' }]);
+	assert.match(said.message, /^Command 'over' not found or already completed in session 'sandbox-[\w-]+'$/);
+	assert.deepEqual(await sandbox.getProcess('over').then(p => [p.status, p.exitCode]), ['completed', 0]);
+}
+
 export async function killAllProcesses(sandbox) {
 	for (let i = 0; i < 3; i++)
 		await sandbox.startProcess('sleep 60');
