@@ -38,7 +38,7 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run create shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls wrangler-env token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run create shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls new wrangler-env token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -125,6 +125,12 @@ _silt() {
     expose) words+=" --name --token --private --json $(_silt_ids)" ;;
     info | ports | unexpose | open) words+=" --json $(_silt_ids)" ;;
     rm) words+=" $(_silt_ids)" ;;
+    new)
+        case $previous in
+        -t | --template) words="minimal code-interpreter ai-code-executor data-analysis code-review-bot test-pipeline agent" ;;
+        *) words+=" --template $(compgen -d -- "$word")" ;;
+        esac
+        ;;
     wrangler-env) words+=" --no-account" ;;
     tls)
         [ "$COMP_CWORD" -ne 2 ] && words="--folder --print-ca" || words=dev

@@ -56,6 +56,7 @@ int silt_cli_path(char *out, size_t size, const char *before, const char *word, 
                   struct silt_error *e);
 
 int silt_cli_exec(int argc, char **argv);
+int silt_cli_new(int argc, char **argv);
 int silt_cli_run(int argc, char **argv);
 int silt_cli_shell(int argc, char **argv);
 int silt_cli_ps(int argc, char **argv);

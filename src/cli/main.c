@@ -81,6 +81,7 @@ static const struct command {
      "images; build makes one from a Dockerfile, or base or host from its recipe (as root); pull fetches one from a registry; import reads an OCI layout, a docker-save archive or a "
      "tar of a root, export writes one", silt_cli_image},
     {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, name it in the settings, and tell how to trust it (as root)", silt_cli_tls},
+    {"new", "DIR [--template NAME]", "make a folder with an app for wrangler that runs on Silt: minimal, or another of the examples", silt_cli_new},
     {"wrangler-env", "[--no-account]", "print the variables that make wrangler use Silt; in a shell: eval \"$(silt wrangler-env)\"", silt_cli_wrangler_env},
     {"token", "", "print the API token", run_token},
     {"doctor", "", "check this machine and say what is missing", silt_cli_doctor},

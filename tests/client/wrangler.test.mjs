@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wrangler dev beyond the examples: an image of a registry, without an account at Cloudflare.
+// wrangler dev beyond the examples: what `silt new` makes, and an image of a registry, without an account at Cloudflare.
 import './lib/fetched.mjs';
 import '../lib/inside.mjs';
 import assert from 'node:assert/strict';
@@ -46,6 +46,13 @@ function withoutAccount() {
 	const lines = execFileSync(path.join(BUILD, 'silt'), ['wrangler-env', '--no-account'], { env: { WRANGLER_DOCKER_HOST: `unix://${daemon.engine}`, SILT_CONFIG: '' }, encoding: 'utf8' });
 	return Object.fromEntries([...lines.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [name, value]));
 }
+
+test('what silt new makes runs at once', async t => {
+	const project = path.join(makeFolder(t), 'my-app');
+	execFileSync(path.join(BUILD, 'silt'), ['new', project]);
+	const server = await startWrangler(t, daemon, project);
+	assert.deepEqual(await (await fetch(`${server.url}/file`)).json(), { content: 'Hello from a file\n' });
+});
 
 for (const [wrangler, date] of [['wrangler'], ['wrangler-older', '2026-06-01']])
 	test(`the image may be a name of a registry that Silt maps: ${wrangler}`, async t => {
