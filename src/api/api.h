@@ -108,6 +108,9 @@ void silt_api_digest(struct silt_buf *b, silt_slice key, const uint8_t digest[SI
 
 /* Handlers, one file per noun. */
 #define SILT_HANDLER(name) void name(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX])
+struct silt_build_options;
+bool silt_api_build_options(struct silt_http_request *r, struct silt_build_options *ret); /* of the query; false: refused */
+
 SILT_HANDLER(silt_api_root);
 SILT_HANDLER(silt_api_ping);
 SILT_HANDLER(silt_api_version);

@@ -259,7 +259,7 @@ static bool read_size(struct silt_http_request *r, struct silt_build_options *o)
     return true;
 }
 
-static bool read_options(struct silt_http_request *r, struct silt_build_options *o)
+bool silt_api_build_options(struct silt_http_request *r, struct silt_build_options *o)
 {
     silt_slice network = {NULL, 0}, cache = {NULL, 0};
     if (!read_text(r, "network", &network) || !read_text(r, "nocache", &cache))
@@ -295,7 +295,7 @@ SILT_HANDLER(silt_api_image_build)
                                        .done = on_done,
                                        .failed = on_failed};
     silt_sse_init(&g->sse, api->loop, r);
-    if (!read_options(r, o)) {
+    if (!silt_api_build_options(r, o)) {
         free_building(g);
         return;
     }

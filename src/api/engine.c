@@ -41,6 +41,13 @@ void silt_engine_refuse_error(struct silt_http_request *r, const struct silt_err
     silt_engine_refuse(r, status != 0 ? status : 500, "%s", e->text);
 }
 
+void silt_engine_refuse_page(struct silt_http_request *r)
+{
+    silt_slice method = r->head->method, path = r->head->path;
+    silt_engine_refuse(r, 404, "page not found: Silt serves the part of Docker's API that docs/engine.md names, and no %.*s %.*s",
+                       (int)(method.len < 16 ? method.len : 16), method.data, (int)(path.len < 200 ? path.len : 200), path.data);
+}
+
 void silt_engine_answer(struct silt_http_request *r, int status, const struct silt_buf *b)
 {
     silt_slice body = silt_buf_slice(b);
@@ -160,8 +167,10 @@ static void on_body(struct silt_http_request *r)
         return;
     if (c->route != NULL)
         c->route->handle(r, c->args);
+    else if (c->known)
+        silt_engine_refuse(r, 405, "method not allowed");
     else
-        silt_engine_refuse(r, c->known ? 405 : 404, c->known ? "method not allowed" : "page not found");
+        silt_engine_refuse_page(r);
 }
 
 /* The path without its version. */

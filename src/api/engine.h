@@ -52,6 +52,7 @@ void silt_engine_free(struct silt_engine *g);
 /* {"message":…} */
 void silt_engine_refuse(struct silt_http_request *r, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void silt_engine_refuse_page(struct silt_http_request *r); /* 404: nothing of ours has this path */
 void silt_engine_refuse_error(struct silt_http_request *r, const struct silt_error *e);
 void silt_engine_answer(struct silt_http_request *r, int status, const struct silt_buf *b);
 void silt_engine_empty(struct silt_http_request *r, int status);
@@ -64,6 +65,10 @@ struct silt_container *silt_engine_container(struct silt_http_request *r, silt_s
 bool silt_engine_passes(const struct silt_json *filters, const char *key, silt_slice value, bool part);
 bool silt_engine_take_filters(struct silt_http_request *r, const struct silt_json **ret); /* false: they were refused */
 
+/* engine_image.c: a list; `all`: also those without a name */
+void silt_engine_add_images(struct silt_buf *b, const struct silt_registry *registry, bool all);
+/* engine_container.c: a list of all, with the files that were kept */
+void silt_engine_add_containers(struct silt_buf *b, struct silt_engine *g, struct silt_arena *a);
 /* engine_ingress.c */
 void silt_ingress_open(struct silt_engine *g); /* doors are watched from now on */
 void silt_ingress_listen(void *context, struct silt_container *c, int fd);
@@ -91,6 +96,16 @@ SILT_HANDLER(silt_engine_container_wait);
 SILT_HANDLER(silt_engine_container_kill);
 SILT_HANDLER(silt_engine_container_stop);
 SILT_HANDLER(silt_engine_container_remove);
+SILT_HANDLER(silt_engine_container_logs);
+SILT_HANDLER(silt_engine_container_attach);
+SILT_HANDLER(silt_engine_container_stats);
+SILT_HANDLER(silt_engine_container_prune);
+SILT_HANDLER(silt_engine_image_prune);
+SILT_HANDLER(silt_engine_build_prune);
+SILT_HANDLER(silt_engine_network_prune);
+SILT_HANDLER(silt_engine_volume_prune);
+SILT_HANDLER(silt_engine_df);
+SILT_HANDLER(silt_engine_docker_build);
 SILT_HANDLER(silt_engine_archive_get);
 SILT_HANDLER(silt_engine_archive_put);
 SILT_HANDLER(silt_engine_volume_list);

@@ -2,15 +2,26 @@
 /* …/archive?path=…: a file or folder of a container as a tar, or a tar into a folder; before its start, while it runs and after. What lies below a
  * mount is the volume's. The handlers of /v1/sandboxes/{id}/files do the work. */
 #include "api/engine.h"
+#include "base/base64.h"
+#include "json/json.h"
 #include "sandbox/container_volume.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/work.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
 
 struct archiving {
     struct silt_engine *engine;
     struct silt_http_request *request;
     struct silt_waiter waiter;
+    bool looks;      /* at the object first: docker asks what it is in the answer's head */
+    silt_slice path; /* of it, in its sandbox */
+    char sandbox[SILT_ID_MAX + 1];
+    struct silt_work *look; /* NULL: not under way */
+    struct silt_work_sink sink;
     void (*handle)(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX]);
 };
 
@@ -18,12 +29,88 @@ static void on_gone(struct silt_http_request *r)
 {
     struct archiving *a = r->owner;
     silt_waiter_leave(&a->waiter);
+    if (a->look != NULL)
+        silt_work_leave(a->look);
 }
 
 static void add_escaped(struct silt_buf *b, silt_slice text)
 {
     for (size_t i = 0; i < text.len; i++)
         silt_buf_addf(b, "%%%02x", (unsigned char)text.data[i]);
+}
+
+static void pass_on(struct archiving *a)
+{
+    struct silt_http_request *r = a->request;
+    silt_slice args[SILT_ROUTE_ARGS_MAX] = {silt_slice_of(a->sandbox)};
+    r->on_gone = NULL;
+    r->owner = a->engine->api;
+    a->handle(r, args);
+}
+
+/* As Go writes it: permissions below, what it is above. */
+static uint32_t go_mode(const struct silt_worker_meta *m)
+{
+    uint32_t mode = m->mode & 0777;
+    mode |= m->type == SILT_TYPE_DIR ? 1U << 31 : m->type == SILT_TYPE_LINK ? 1U << 27 : m->type == SILT_TYPE_OTHER ? 1U << 26 : 0U;
+    mode |= (m->mode & S_ISUID) != 0 ? 1U << 23 : 0U;
+    mode |= (m->mode & S_ISGID) != 0 ? 1U << 22 : 0U;
+    return mode | ((m->mode & S_ISVTX) != 0 ? 1U << 20 : 0U);
+}
+
+static void describe(struct archiving *a, const struct silt_worker_meta *m)
+{
+    silt_auto_buf b, field;
+    struct silt_base64 coder = {0};
+    silt_buf_init(&b, 64 << 10);
+    silt_buf_init(&field, 128 << 10);
+    const char *slash = memrchr(a->path.data, '/', a->path.len);
+    silt_slice name = {slash + 1, a->path.len - (size_t)(slash + 1 - a->path.data)};
+    silt_json_open(&b, '{');
+    silt_json_add_slice(&b, "name", name.len > 0 ? name : SILT_LIT("/"));
+    silt_json_add_u64(&b, "size", m->size);
+    silt_json_add_u64(&b, "mode", go_mode(m));
+    silt_json_key(&b, SILT_LIT("mtime"));
+    silt_api_time(&b, m->mtime_ns / 1000000);
+    silt_json_add_text(&b, "linkTarget", "");
+    silt_json_close(&b, '}');
+    silt_buf_add(&field, SILT_LIT("X-Docker-Container-Path-Stat: "));
+    silt_base64_encode(&coder, &field, silt_buf_slice(&b));
+    silt_base64_encode_end(&coder, &field);
+    silt_buf_add(&field, SILT_LIT("\r\n"));
+    char *text = b.broken || field.broken ? NULL : silt_arena_dup(a->request->arena, silt_buf_slice(&field));
+    if (text != NULL)
+        a->request->more_fields = (silt_slice){text, field.len};
+}
+
+static void on_look(struct silt_work_sink *s, enum silt_worker_say type, silt_slice body, bool last)
+{
+    struct archiving *a = silt_container_of(s, struct archiving, sink);
+    struct silt_worker_meta m;
+    if (type == SILT_WORKER_SAY_META && body.len >= sizeof(m)) {
+        memcpy(&m, body.data, sizeof(m));
+        describe(a, &m);
+    }
+    if (!last)
+        return;
+    a->look = NULL;
+    if (silt_slice_eq(a->request->head->method, SILT_LIT("HEAD"))) {
+        a->request->on_gone = NULL;
+        silt_engine_empty(a->request, 200);
+    } else {
+        pass_on(a);
+    }
+}
+
+static void on_no_look(struct silt_work_sink *s, const struct silt_error *e)
+{
+    struct archiving *a = silt_container_of(s, struct archiving, sink);
+    a->look = NULL;
+    a->request->on_gone = NULL;
+    if (e->sys == ENOENT || e->sys == ENOTDIR)
+        silt_engine_refuse(a->request, e->sys == ENOENT ? 404 : 400, "Could not find the file %.*s in the container", (int)(a->path.len < 300 ? a->path.len : 300), a->path.data);
+    else
+        silt_engine_refuse_error(a->request, e);
 }
 
 static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
@@ -34,10 +121,14 @@ static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct
         silt_engine_refuse_error(r, e);
         return;
     }
-    silt_slice args[SILT_ROUTE_ARGS_MAX] = {silt_slice_of(s->row.id)};
-    r->on_gone = NULL;
-    r->owner = a->engine->api;
-    a->handle(r, args);
+    struct silt_work_request q = {.op = SILT_WORKER_STAT, .ask = {.flags = SILT_WORKER_NOFOLLOW}, .path = a->path, .patience_ms = SILT_WORK_PATIENCE_MS};
+    struct silt_error own;
+    memcpy(a->sandbox, s->row.id, sizeof(a->sandbox));
+    a->sink = (struct silt_work_sink){.said = on_look, .failed = on_no_look};
+    if (!a->looks)
+        pass_on(a);
+    else if (silt_work_start(s, &q, &a->sink, &a->look, &own) < 0)
+        silt_engine_refuse_error(r, &own);
 }
 
 /* The last part may be `.`: the content of a folder, without a name of its own. So is what has none. */
@@ -77,6 +168,10 @@ static void archive(struct silt_http_request *r, silt_slice name, struct archivi
         return;
     }
     *a = how;
+    silt_slice place = v != NULL ? silt_buf_slice(&path) : asked;
+    char *kept = silt_arena_dup(r->arena, place);
+    assert(kept != NULL); /* it is shorter than the query */
+    a->path = (silt_slice){kept, place.len};
     a->engine = silt_engine_of(r);
     a->request = r;
     a->waiter.on_ready = on_ready;
@@ -90,7 +185,7 @@ static void archive(struct silt_http_request *r, silt_slice name, struct archivi
 
 SILT_HANDLER(silt_engine_archive_get)
 {
-    archive(r, args[0], (struct archiving){.handle = silt_api_native_get});
+    archive(r, args[0], (struct archiving){.handle = silt_api_native_get, .looks = true});
 }
 
 SILT_HANDLER(silt_engine_archive_put)

@@ -96,7 +96,7 @@ static void add_state(struct silt_buf *b, const struct silt_container *c)
     silt_json_add_bool(b, "Dead", false);
     silt_json_add_i64(b, "Pid", runs ? 1 : 0);
     silt_json_add_i64(b, "ExitCode", runs ? 0 : c->row.exit_code);
-    silt_json_add_text(b, "Error", "");
+    silt_json_add_text(b, "Error", silt_container_last_words(c));
     add_time(b, "StartedAt", c->row.started_ms);
     add_time(b, "FinishedAt", runs ? 0 : c->row.ended_ms);
     silt_json_close(b, '}');
@@ -130,6 +130,8 @@ static void add_config(struct silt_buf *b, const struct silt_container *c)
     silt_json_add_slice(b, "Image", c->spec.image);
     silt_json_add_slice(b, "User", c->spec.user);
     silt_json_add_slice(b, "WorkingDir", c->spec.workdir);
+    silt_json_add_bool(b, "Tty", false);
+    silt_json_add_bool(b, "OpenStdin", false);
     add_env(b, c->spec.env);
     add_words(b, "Cmd", &c->spec.cmd);
     add_words(b, "Entrypoint", &c->spec.entrypoint);
@@ -148,6 +150,9 @@ static void add_host_config(struct silt_buf *b, const struct silt_container *c)
     silt_json_open(b, '{');
     silt_json_add_slice(b, "NetworkMode", silt_buf_slice(&mode));
     silt_json_add_bool(b, "Privileged", false);
+    silt_json_add_bool(b, "AutoRemove", c->spec.auto_remove);
+    silt_json_key(b, SILT_LIT("LogConfig"));
+    silt_json_raw(b, SILT_LIT("{\"Type\":\"json-file\",\"Config\":{}}"));
     silt_json_close(b, '}');
 }
 
@@ -183,16 +188,6 @@ static void write_container(struct silt_buf *b, const struct silt_container *c)
     silt_json_close(b, '}');
 }
 
-SILT_HANDLER(silt_engine_container_inspect)
-{
-    struct silt_container *c = silt_engine_container(r, args[0]);
-    silt_auto_buf b;
-    silt_buf_init(&b, ANSWER_MAX);
-    if (c == NULL)
-        return;
-    write_container(&b, c);
-    silt_engine_answer(r, 200, &b);
-}
 
 /* Lists */
 
@@ -279,6 +274,91 @@ static void write_item(struct silt_buf *b, const struct silt_container *c)
     silt_json_close(b, '}');
 }
 
+/* Shown as one that has ended. Not where an image is asked for: that is how wrangler finds what it removes when it ends, and these are to be
+ * there when it is back. */
+static bool is_kept_listed(const struct silt_json *filters, bool all, const struct silt_kept *k)
+{
+    return all && silt_json_get(filters, SILT_LIT("ancestor")) == NULL && silt_json_get(filters, SILT_LIT("label")) == NULL
+           && silt_engine_passes(filters, "status", SILT_LIT("exited"), false) && silt_engine_passes(filters, "name", k->name, true)
+           && silt_engine_passes(filters, "id", silt_slice_of(k->id), true);
+}
+
+static void add_kept_name(struct silt_buf *b, const struct silt_kept *k)
+{
+    silt_auto_buf name;
+    silt_buf_init(&name, SILT_CONTAINER_NAME_MAX + 2);
+    silt_buf_add_byte(&name, '/');
+    silt_buf_add(&name, k->name);
+    silt_json_string(b, silt_buf_slice(&name));
+}
+
+static void write_kept_item(struct silt_buf *b, const struct silt_kept *k)
+{
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "Id", k->id);
+    silt_json_key(b, SILT_LIT("Names"));
+    silt_json_open(b, '[');
+    add_kept_name(b, k);
+    silt_json_close(b, ']');
+    silt_json_add_text(b, "Image", k->sandbox->row.image);
+    add_digest(b, "ImageID", k->sandbox->row.digest);
+    silt_json_add_text(b, "Command", "");
+    silt_json_add_i64(b, "Created", k->sandbox->row.created_ms / 1000);
+    silt_json_add_text(b, "State", "exited");
+    silt_json_add_text(b, "Status", "Removed, files kept");
+    silt_json_key(b, SILT_LIT("Ports"));
+    silt_json_raw(b, SILT_LIT("[]"));
+    add_labels(b, NULL);
+    silt_json_close(b, '}');
+}
+
+static void write_kept(struct silt_buf *b, const struct silt_kept *k)
+{
+    const struct silt_sandbox_row *row = &k->sandbox->row;
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "Id", k->id);
+    add_time(b, "Created", row->created_ms);
+    silt_json_key(b, SILT_LIT("Name"));
+    add_kept_name(b, k);
+    add_digest(b, "Image", row->digest);
+    silt_json_key(b, SILT_LIT("State"));
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "Status", "exited");
+    silt_json_add_bool(b, "Running", false);
+    silt_json_add_i64(b, "Pid", 0);
+    silt_json_add_i64(b, "ExitCode", 0);
+    silt_json_add_text(b, "Error", "removed; its files wait for the next container of this name");
+    add_time(b, "StartedAt", row->started_ms);
+    add_time(b, "FinishedAt", row->used_ms);
+    silt_json_close(b, '}');
+    silt_json_key(b, SILT_LIT("Config"));
+    silt_json_open(b, '{');
+    silt_json_add_text(b, "Image", row->image);
+    silt_json_close(b, '}');
+    silt_json_key(b, SILT_LIT("NetworkSettings"));
+    silt_json_raw(b, SILT_LIT("{\"Ports\":{}}"));
+    silt_json_add_text(b, "SiltSandbox", row->id);
+    silt_json_close(b, '}');
+}
+
+static void add_kept(struct silt_buf *b, struct silt_engine *g, struct silt_arena *a, const struct silt_json *filters, bool all)
+{
+    uint32_t slot = 0;
+    struct silt_kept k;
+    while (all && silt_kept_next(g->all, a, &slot, &k))
+        if (is_kept_listed(filters, all, &k))
+            write_kept_item(b, &k);
+}
+
+void silt_engine_add_containers(struct silt_buf *b, struct silt_engine *g, struct silt_arena *a)
+{
+    silt_json_open(b, '[');
+    silt_list_each(it, &g->all->list)
+        write_item(b, silt_container_of(it, struct silt_container, link));
+    add_kept(b, g, a, NULL, true);
+    silt_json_close(b, ']');
+}
+
 SILT_HANDLER(silt_engine_container_list)
 {
     struct silt_engine *g = silt_engine_of(r);
@@ -296,7 +376,25 @@ SILT_HANDLER(silt_engine_container_list)
         if (is_listed(g, filters, all, c))
             write_item(&b, c);
     }
+    add_kept(&b, g, r->arena, filters, all || silt_json_get(filters, SILT_LIT("status")) != NULL);
     silt_json_close(&b, ']');
+    silt_engine_answer(r, 200, &b);
+}
+
+SILT_HANDLER(silt_engine_container_inspect)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    silt_slice name = silt_percent_decode(r->arena, args[0]);
+    const struct silt_container *c = silt_container_find(g->all, name);
+    struct silt_kept k;
+    silt_auto_buf b;
+    silt_buf_init(&b, ANSWER_MAX);
+    if (c == NULL && silt_kept_find(g->all, r->arena, name, &k))
+        write_kept(&b, &k);
+    else if (silt_engine_container(r, args[0]) == NULL)
+        return;
+    else
+        write_container(&b, c);
     silt_engine_answer(r, 200, &b);
 }
 
@@ -429,13 +527,53 @@ static void on_removed(struct silt_container_ask *a, const struct silt_error *e)
         silt_engine_refuse(r, 500, "the container has ended, but its files could not be removed: %s", e->text);
 }
 
+struct discarding {
+    struct silt_waiter waiter;
+    struct silt_http_request *request;
+};
+
+static void on_discarder_gone(struct silt_http_request *r)
+{
+    struct discarding *d = r->owner;
+    silt_waiter_leave(&d->waiter);
+}
+
+static void on_discarded(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
+{
+    struct silt_http_request *r = silt_container_of(w, struct discarding, waiter)->request;
+    (void)s;
+    if (e == NULL)
+        silt_engine_empty(r, 204);
+    else
+        silt_engine_refuse_error(r, e);
+}
+
+/* Files that were kept go when a person says so; to workerd, which asks by name, the container is gone already. */
+static bool discard(struct silt_http_request *r, silt_slice raw, bool unsure)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    silt_slice name = silt_percent_decode(r->arena, raw);
+    struct silt_kept k;
+    if (silt_container_find(g->all, name) != NULL || !silt_kept_find(g->all, r->arena, name, &k) || (unsure && silt_slice_eq(name, k.name)))
+        return false;
+    struct discarding *d = alloc(r, sizeof(*d));
+    *d = (struct discarding){.request = r, .waiter = {.on_ready = on_discarded}};
+    silt_list_init(&d->waiter.link);
+    r->owner = d;
+    r->on_gone = on_discarder_gone;
+    silt_sandbox_destroy(k.sandbox, &d->waiter);
+    return true;
+}
+
 SILT_HANDLER(silt_engine_container_remove)
 {
+    bool force = silt_engine_query_bool(r, "force");
+    bool unsure = silt_slice_eq(silt_engine_query(r, "force"), SILT_LIT("true")); /* as workerd spells it; a person's commands say 1 */
+    if (discard(r, args[0], unsure))
+        return;
     struct silt_container *c = silt_engine_container(r, args[0]);
     if (c == NULL)
         return;
-    bool force = silt_engine_query_bool(r, "force");
-    bool unsure = silt_slice_eq(silt_engine_query(r, "force"), SILT_LIT("true")); /* as workerd spells it; a person's commands say 1 */
     if (c->state == SILT_CONTAINER_IS_REMOVING || c->doomed) {
         if (force && !unsure)
             silt_container_condemn(c);
@@ -500,6 +638,7 @@ struct wait {
     struct silt_container_wait wait;
     struct silt_http_request *request;
     bool stops; /* the answer is that of a stop */
+    bool begun; /* the status line is out */
 };
 
 static void on_wait_gone(struct silt_http_request *r)
@@ -518,11 +657,21 @@ static void answer_code(struct silt_http_request *r, int32_t code)
     silt_engine_answer(r, 200, &b);
 }
 
+static void finish_code(struct silt_http_request *r, int32_t code)
+{
+    char text[48];
+    (void)snprintf(text, sizeof(text), "{\"StatusCode\":%d}\n", (int)code);
+    silt_http_write(r, silt_slice_of(text));
+    silt_http_end(r);
+}
+
 static void on_waited(struct silt_container_wait *w, int32_t code)
 {
     struct wait *wait = silt_container_of(w, struct wait, wait);
     if (wait->stops)
         silt_engine_empty(wait->request, 204);
+    else if (wait->begun)
+        finish_code(wait->request, code);
     else
         answer_code(wait->request, code);
 }
@@ -550,10 +699,15 @@ SILT_HANDLER(silt_engine_container_wait)
         return;
     }
     struct wait *w = new_wait(r, removed, false);
-    if (silt_container_wait(c, &w->wait, &code))
+    w->wait.next = silt_slice_eq(condition, SILT_LIT("next-exit"));
+    if (silt_container_wait(c, &w->wait, &code)) {
         answer_code(r, code);
-    else if (silt_http_connection(r) >= 0)
+    } else if (w->wait.next || (removed && c->spec.auto_remove)) {
+        w->begun = true; /* `docker run` starts the container when it has heard that somebody waits */
+        silt_http_begin(r, 200, SILT_LIT("application/json"), SILT_LIT("Api-Version: " SILT_ENGINE_API "\r\n"));
+    } else if (silt_http_connection(r) >= 0) {
         silt_container_wait_keep(&w->wait, silt_http_connection(r));
+    }
 }
 
 SILT_HANDLER(silt_engine_container_stop)

@@ -69,6 +69,17 @@ static void add_ports(struct silt_buf *b, const struct silt_image_config *c)
     silt_json_close(b, '}');
 }
 
+static void add_labels(struct silt_buf *b, const struct silt_image_config *c)
+{
+    silt_json_key(b, SILT_LIT("Labels"));
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < c->label_count; i++) {
+        silt_json_key(b, c->labels[i].name);
+        silt_json_string(b, c->labels[i].value);
+    }
+    silt_json_close(b, '}');
+}
+
 static void add_config(struct silt_buf *b, const struct silt_image_config *c)
 {
     silt_slice env = c->env, one;
@@ -85,13 +96,7 @@ static void add_config(struct silt_buf *b, const struct silt_image_config *c)
     add(b, "WorkingDir", c->workdir);
     add(b, "User", c->user);
     add_ports(b, c);
-    silt_json_key(b, SILT_LIT("Labels"));
-    silt_json_open(b, '{');
-    for (size_t i = 0; i < c->label_count; i++) {
-        silt_json_key(b, c->labels[i].name);
-        silt_json_string(b, c->labels[i].value);
-    }
-    silt_json_close(b, '}');
+    add_labels(b, c);
     silt_json_close(b, '}');
 }
 
@@ -119,12 +124,51 @@ static void write_image(struct silt_buf *b, const struct silt_image *image)
     silt_json_close(b, '}');
 }
 
+/* In lists, where a time is a number. */
+static void write_image_item(struct silt_buf *b, const struct silt_image *image)
+{
+    char id[DIGEST_TEXT], parent[DIGEST_TEXT] = "";
+    digest_text(image->row.digest, id);
+    if (image->parent != NULL)
+        digest_text(image->parent->row.digest, parent);
+    silt_json_open(b, '{');
+    add(b, "Id", silt_slice_of(id));
+    add(b, "ParentId", silt_slice_of(parent));
+    add_tags(b, image);
+    silt_json_key(b, SILT_LIT("RepoDigests"));
+    silt_json_raw(b, SILT_LIT("[]"));
+    silt_json_key(b, SILT_LIT("Created"));
+    silt_json_i64(b, image->row.created_ms / 1000);
+    silt_json_key(b, SILT_LIT("Size"));
+    silt_json_u64(b, silt_image_bytes(image));
+    silt_json_key(b, SILT_LIT("VirtualSize"));
+    silt_json_u64(b, silt_image_bytes(image));
+    silt_json_key(b, SILT_LIT("SharedSize"));
+    silt_json_i64(b, image->parent != NULL ? (int64_t)silt_image_bytes(image->parent) : 0);
+    silt_json_key(b, SILT_LIT("Containers"));
+    silt_json_i64(b, -1);
+    add_labels(b, &image->config);
+    silt_json_close(b, '}');
+}
+
+void silt_engine_add_images(struct silt_buf *b, const struct silt_registry *registry, bool all)
+{
+    silt_json_open(b, '[');
+    silt_list_each(it, &registry->images)
+    {
+        const struct silt_image *image = silt_container_of(it, struct silt_image, link);
+        if (all || !silt_list_empty(&image->names))
+            write_image_item(b, image);
+    }
+    silt_json_close(b, ']');
+}
+
 /* "name/with/slashes/json": the name, without its last part, escapes undone. */
 static bool name_before(struct silt_http_request *r, silt_slice rest, const char *last, silt_slice *ret)
 {
     size_t len = strlen(last);
     if (rest.len <= len || memcmp(rest.data + rest.len - len, last, len) != 0) {
-        silt_engine_refuse(r, 404, "page not found");
+        silt_engine_refuse_page(r);
         return false;
     }
     *ret = silt_percent_decode(r->arena, (silt_slice){rest.data, rest.len - len});
@@ -169,6 +213,10 @@ SILT_HANDLER(silt_engine_image_get)
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX);
     bool whole = ends_with(args[0], SILT_LIT("/get")), ours = ends_with(args[0], SILT_LIT("/export"));
+    if (silt_slice_eq(args[0], SILT_LIT("get"))) { /* as `docker save` asks */
+        export(r, silt_engine_query(r, "names"));
+        return;
+    }
     if (!name_before(r, args[0], whole ? "/get" : ours ? "/export" : "/json", &name))
         return;
     if (whole || ours) {
@@ -188,10 +236,7 @@ SILT_HANDLER(silt_engine_image_list)
     silt_auto_buf b;
     (void)args;
     silt_buf_init(&b, ANSWER_MAX);
-    silt_json_open(&b, '[');
-    silt_list_each(it, &registry->images)
-        write_image(&b, silt_container_of(it, struct silt_image, link));
-    silt_json_close(&b, ']');
+    silt_engine_add_images(&b, registry, true);
     silt_engine_answer(r, 200, &b);
 }
 
@@ -226,6 +271,34 @@ SILT_HANDLER(silt_engine_image_tag)
         silt_engine_empty(r, 201);
 }
 
+static bool is_of(const struct silt_sandbox *s, const struct silt_image *image)
+{
+    return s != NULL && memcmp(s->row.digest, image->row.digest, SILT_DIGEST_SIZE) == 0;
+}
+
+/* By whom, as `docker ps -a` names it. */
+static void refuse_used(struct silt_http_request *r, const struct silt_image *image, const char *name, const struct silt_error *e)
+{
+    struct silt_containers *all = silt_engine_of(r)->all;
+    struct silt_kept k;
+    uint32_t slot = 0;
+    silt_list_each(it, &all->list)
+    {
+        const struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (c->spec.kind == SILT_CONTAINER_APP && is_of(silt_registry_find(all->registry, silt_slice_of(c->sandbox)), image)) {
+            silt_engine_refuse(r, 409, "image %s is used by container %s (%.12s): remove that first", name, c->row.name, c->row.id);
+            return;
+        }
+    }
+    while (silt_kept_next(all, r->arena, &slot, &k))
+        if (is_of(k.sandbox, image)) {
+            silt_engine_refuse(r, 409, "image %s is used by the kept files of container %.*s (%.12s): remove that first", name, (int)k.name.len,
+                               k.name.data, k.id);
+            return;
+        }
+    silt_engine_refuse(r, 409, "%s (`silt ls` shows it)", e->text);
+}
+
 SILT_HANDLER(silt_engine_image_remove)
 {
     silt_slice name = silt_percent_decode(r->arena, args[0]);
@@ -240,7 +313,10 @@ SILT_HANDLER(silt_engine_image_remove)
     if (silt_slice_starts(name, SILT_LIT("sha256:")) || silt_reference_read(name, text, &e) < 0)
         silt_image_title(image, text);
     if (silt_image_untag(image->registry, text, &existed, &e) < 0) {
-        silt_engine_refuse_error(r, &e);
+        if (e.code == SILT_CONFLICT)
+            refuse_used(r, image, text, &e);
+        else
+            silt_engine_refuse_error(r, &e);
         return;
     }
     if (!existed) {

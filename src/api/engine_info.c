@@ -38,7 +38,21 @@ SILT_HANDLER(silt_engine_version)
     silt_json_add_text(&b, "Arch", machine(&u));
     silt_json_add_text(&b, "KernelVersion", u.release);
     silt_json_key(&b, SILT_LIT("Components"));
-    silt_json_raw(&b, SILT_LIT("[{\"Name\":\"Engine\",\"Version\":\"" SILT_VERSION "\",\"Details\":{}}]"));
+    silt_json_open(&b, '[');
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "Name", "Engine");
+    silt_json_add_text(&b, "Version", SILT_VERSION);
+    silt_json_key(&b, SILT_LIT("Details")); /* all of it is text there */
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "ApiVersion", SILT_ENGINE_API);
+    silt_json_add_text(&b, "MinAPIVersion", SILT_ENGINE_API_MIN);
+    silt_json_add_text(&b, "Os", "linux");
+    silt_json_add_text(&b, "Arch", machine(&u));
+    silt_json_add_text(&b, "KernelVersion", u.release);
+    silt_json_add_text(&b, "Experimental", "false");
+    silt_json_close(&b, '}');
+    silt_json_close(&b, '}');
+    silt_json_close(&b, ']');
     silt_json_close(&b, '}');
     silt_engine_answer(r, 200, &b);
 }
@@ -51,6 +65,14 @@ static void count(struct silt_containers *all, int64_t counts[3])
         counts[0]++;
         counts[silt_container_runs(c) ? 1 : 2]++;
     }
+}
+
+static size_t count_images(const struct silt_registry *r)
+{
+    size_t n = 0;
+    silt_list_each(it, &r->images)
+        n++;
+    return n;
 }
 
 /* Never rootless: that would make wrangler ask for rights that nobody gets here. */
@@ -81,8 +103,15 @@ SILT_HANDLER(silt_engine_info)
     silt_json_add_text(&b, "DefaultRuntime", "silt");
     silt_json_add_i64(&b, "NCPU", sysconf(_SC_NPROCESSORS_ONLN));
     silt_json_add_i64(&b, "MemTotal", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
-    silt_json_add_bool(&b, "MemoryLimit", true);
-    silt_json_add_bool(&b, "IPv4Forwarding", false);
+    static const char *const fine[] = {"MemoryLimit", "SwapLimit",  "OomKillDisable",    "CpuCfsQuota",       "CpuCfsPeriod",
+                                       "CPUShares",   "CPUSet",     "IPv4Forwarding",    "BridgeNfIptables", "BridgeNfIp6tables"};
+    for (size_t i = 0; i < SILT_COUNT(fine); i++)
+        silt_json_add_bool(&b, fine[i], true); /* false is a warning of docker's about a machine that containers do not use */
+    silt_json_add_i64(&b, "Images", (int64_t)count_images(g->all->registry));
+    silt_json_key(&b, SILT_LIT("Plugins"));
+    silt_json_raw(&b, SILT_LIT("{\"Volume\":[\"local\"],\"Network\":[\"bridge\"],\"Log\":[\"json-file\"]}"));
+    silt_json_key(&b, SILT_LIT("Swarm"));
+    silt_json_raw(&b, SILT_LIT("{\"LocalNodeState\":\"inactive\"}"));
     silt_json_key(&b, SILT_LIT("SecurityOptions"));
     silt_json_raw(&b, SILT_LIT("[\"name=seccomp,profile=builtin\",\"name=userns\"]"));
     silt_json_key(&b, SILT_LIT("Warnings"));

@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/docker_build.h"
+#include "cli/docker_run.h"
 #include "cli/find.h"
 #include "cli/image_archive.h"
 #include "cli/template.h"
@@ -23,6 +24,7 @@ struct docker {
     const char *file;   /* -o of save, -i of load; NULL: none */
     bool all, force, quiet, no_trunc;
     struct silt_words filters, plain;
+    int code; /* that we end with */
 };
 
 /* The socket */
@@ -306,14 +308,105 @@ static int run_inspect(struct docker *d, struct silt_error *e)
     return inspect(d, "/containers/", e);
 }
 
+/* As `docker images` names things: a row for each name. */
+static void write_image_row(struct silt_buf *b, const struct silt_json *image, silt_slice name, bool whole)
+{
+    char size[SILT_CLI_SIZE_TEXT];
+    silt_slice id = silt_cli_text(image, "Id"), tag = {"<none>", 6}, repository = {"<none>", 6};
+    const char *colon = name.len > 0 ? memrchr(name.data, ':', name.len) : NULL;
+    if (colon != NULL) {
+        repository = (silt_slice){name.data, (size_t)(colon - name.data)};
+        tag = (silt_slice){colon + 1, name.len - repository.len - 1};
+    }
+    if (!whole && id.len > 19)
+        id = (silt_slice){id.data + 7, 12};
+    const struct {
+        const char *key;
+        silt_slice value;
+    } cells[] = {{"Repository", repository}, {"Tag", tag}, {"ID", id}, {"Size", silt_slice_of(silt_cli_size(silt_cli_number(image, "Size"), size))}};
+    silt_json_open(b, '{');
+    for (size_t i = 0; i < SILT_COUNT(cells); i++) {
+        silt_json_key(b, silt_slice_of(cells[i].key));
+        silt_json_string(b, cells[i].value);
+    }
+    silt_json_close(b, '}');
+}
+
+static int print_image(struct docker *d, const struct silt_json *image, silt_slice name, struct silt_error *e)
+{
+    const struct silt_json *row;
+    silt_auto_buf b;
+    silt_buf_init(&b, OUTPUT_MAX);
+    write_image_row(&b, image, name, d->no_trunc);
+    char *text = silt_arena_dup(&d->arena, silt_buf_slice(&b));
+    if (text == NULL || silt_json_read(&d->arena, (silt_slice){text, b.len}, &row, e) < 0)
+        return text == NULL ? silt_fail(e, SILT_LIMIT, "too many images") : -1;
+    if (d->format != NULL || d->quiet)
+        return print(d, "{{.ID}}", row, e);
+    (void)printf("%-40.*s %-20.*s %-14.*s %.*s\n", (int)silt_cli_text(row, "Repository").len, silt_cli_text(row, "Repository").data,
+                 (int)silt_cli_text(row, "Tag").len, silt_cli_text(row, "Tag").data, (int)silt_cli_text(row, "ID").len, silt_cli_text(row, "ID").data,
+                 (int)silt_cli_text(row, "Size").len, silt_cli_text(row, "Size").data);
+    return 0;
+}
+
 static int run_images(struct docker *d, struct silt_error *e)
 {
     const struct silt_json *list;
+    if (d->format != NULL && read_row_format(d, e) < 0)
+        return -1;
     if (CALL(d, "GET", &list, e, "/images/json") < 0)
         return -1;
-    for (const struct silt_json *i = list->type == SILT_JSON_ARRAY ? list->items.first : NULL; i != NULL; i = i->next)
-        if (print(d, d->quiet ? "{{.Id}}" : "{{range .RepoTags}}{{.}} {{end}}  {{.Id}}", i, e) < 0)
+    if (d->format == NULL && !d->quiet)
+        (void)printf("%-40s %-20s %-14s %s\n", "REPOSITORY", "TAG", "IMAGE ID", "SIZE");
+    for (const struct silt_json *i = list->type == SILT_JSON_ARRAY ? list->items.first : NULL; i != NULL; i = i->next) {
+        const struct silt_json *tags = silt_json_get(i, SILT_LIT("RepoTags"));
+        const struct silt_json *name = tags != NULL && tags->type == SILT_JSON_ARRAY ? tags->items.first : NULL;
+        if (name == NULL && d->all && print_image(d, i, (silt_slice){"", 0}, e) < 0)
             return -1;
+        for (; name != NULL; name = name->next)
+            if (print_image(d, i, name->string, e) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+static int64_t sum_of(const struct silt_json *list, const char *key)
+{
+    int64_t sum = 0;
+    for (const struct silt_json *i = list != NULL && list->type == SILT_JSON_ARRAY ? list->items.first : NULL; i != NULL; i = i->next)
+        sum += silt_cli_number(i, key);
+    return sum;
+}
+
+static int run_df(struct docker *d, struct silt_error *e)
+{
+    static const char *const kinds[] = {"Images", "Containers", "Volumes"};
+    const struct silt_json *v;
+    char size[SILT_CLI_SIZE_TEXT];
+    if (CALL(d, "GET", &v, e, "/system/df") < 0)
+        return -1;
+    if (d->format != NULL)
+        return print(d, d->format, v, e);
+    (void)printf("%-15s %-9s %s\n", "TYPE", "TOTAL", "SIZE");
+    for (size_t i = 0; i < SILT_COUNT(kinds); i++) {
+        const struct silt_json *list = silt_json_get(v, silt_slice_of(kinds[i]));
+        int64_t bytes = i == 0 ? silt_cli_number(v, "LayersSize") : sum_of(list, "SizeRw");
+        (void)printf("%-15s %-9zu %s\n", kinds[i], list != NULL && list->type == SILT_JSON_ARRAY ? list->items.count : 0, silt_cli_size(bytes, size));
+    }
+    return 0;
+}
+
+/* Nothing that somebody may come back to: containers that have ended and are no Worker's, and steps of builds. */
+static int run_prune(struct docker *d, struct silt_error *e)
+{
+    const struct silt_json *gone, *ignored;
+    if (CALL(d, "POST", &gone, e, "/containers/prune") < 0 || CALL(d, "POST", &ignored, e, "/images/prune") < 0
+        || CALL(d, "POST", &ignored, e, "/build/prune") < 0)
+        return -1;
+    const struct silt_json *list = silt_json_get(gone, SILT_LIT("ContainersDeleted"));
+    for (const struct silt_json *i = list != NULL && list->type == SILT_JSON_ARRAY ? list->items.first : NULL; i != NULL; i = i->next)
+        (void)printf("%.*s\n", (int)i->string.len, i->string.data);
+    (void)puts("Steps of earlier builds are forgotten; what nothing uses any more goes in the background");
     return 0;
 }
 
@@ -476,6 +569,8 @@ static const struct verb {
     {"images", NULL, run_images, false},
     {"image", "rm", run_rmi, false},
     {"rmi", NULL, run_rmi, false},
+    {"system", "df", run_df, false},
+    {"system", "prune", run_prune, false},
     {"tag", NULL, run_tag, false},
     {"image", "tag", run_tag, false},
     {"pull", NULL, run_pull, false},
@@ -551,7 +646,7 @@ static int parse(struct docker *d, int argc, char **argv, struct silt_error *e)
 static void spell_f(const char *verb, int argc, char **argv)
 {
     static char force[] = "--force", format[] = "--format";
-    static const char *const forces[] = {"rm", "rmi"}, *const formats[] = {"info", "version", "inspect"};
+    static const char *const forces[] = {"rm", "rmi", "prune"}, *const formats[] = {"info", "version", "inspect"};
     char *meant = NULL;
     for (size_t i = 0; i < SILT_COUNT(forces); i++)
         meant = strcmp(verb, forces[i]) == 0 ? force : meant;
@@ -563,7 +658,7 @@ static void spell_f(const char *verb, int argc, char **argv)
 }
 
 #define USAGE                                                                                                          \
-    "usage: silt-docker build | pull | tag | images | image ls, inspect, rm, tag, pull, save, load | save | load | ps | rm | rmi | kill | stop | inspect | info | version | context | login | logout"
+    "usage: silt-docker build | run | logs | pull | tag | images | image ls, inspect, rm, tag, pull, save, load | save | load | ps | rm | rmi | kill | stop | inspect | system df, prune | info | version | context | login | logout"
 
 static bool is_asked_for(const char *what, int argc, char **argv)
 {
@@ -591,8 +686,16 @@ static int run(struct docker *d, int argc, char **argv, struct silt_error *e)
         argc--;
         argv++;
     }
+    if (argc > 1 && strcmp(argv[0], "container") == 0 && (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "logs") == 0)) {
+        argc--;
+        argv++;
+    }
     if (argc > 0 && strcmp(argv[0], "build") == 0)
         return silt_docker_build(&d->client, argc - 1, argv + 1, e);
+    if (argc > 0 && strcmp(argv[0], "run") == 0)
+        return silt_docker_run(&d->client, argc - 1, argv + 1, &d->code, e);
+    if (argc > 0 && strcmp(argv[0], "logs") == 0)
+        return silt_docker_logs(&d->client, argc - 1, argv + 1, e);
     const struct verb *v = find_verb(argc, argv, &used);
     if (v == NULL)
         return silt_fail(e, SILT_INVALID, "%s%s\n" USAGE,
@@ -614,5 +717,5 @@ int silt_docker_main(int argc, char **argv)
     silt_arena_fini(&d.arena);
     silt_client_fini(&d.client);
     (void)fflush(stdout);
-    return done < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return done < 0 && d.code == 0 ? EXIT_FAILURE : d.code;
 }

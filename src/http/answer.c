@@ -148,6 +148,7 @@ static struct silt_http_answer begin_answer(struct silt_http_exchange *x, int st
         .framing = has_none ? SILT_HTTP_NO_BODY : SILT_HTTP_LENGTH,
         .head_only = silt_slice_eq(x->head.method, SILT_LIT("HEAD")),
         .old = x->head.minor == 0,
+        .more_fields = x->request.more_fields,
     };
 }
 

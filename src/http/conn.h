@@ -163,7 +163,7 @@ struct silt_http_answer {
     enum silt_http_framing framing;
     bool head_only; /* the body is measured, not sent */
     bool old;       /* HTTP/1.0 that asked to stay */
-    silt_slice type, fields, body;
+    silt_slice type, fields, more_fields, body;
     uint64_t length; /* SILT_HTTP_SIZED */
 };
 /* Head and, when it has a length, body. */

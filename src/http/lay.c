@@ -109,7 +109,7 @@ void silt_http_lay_answer(struct silt_http_conn *c, struct silt_buf *b,
     struct silt_http_server *s = c->server;
     bool with_body = a->framing == SILT_HTTP_LENGTH && !a->head_only;
     silt_slice body = with_body ? a->body : (silt_slice){NULL, 0};
-    size_t most = HEAD_ROOM + a->type.len + a->fields.len + s->hooks.extra_fields.len + body.len;
+    size_t most = HEAD_ROOM + a->type.len + a->fields.len + a->more_fields.len + s->hooks.extra_fields.len + body.len;
     char *at = silt_buf_room(b, most), *from = at;
     if (at == NULL)
         return;
@@ -123,6 +123,7 @@ void silt_http_lay_answer(struct silt_http_conn *c, struct silt_buf *b,
     }
     at = lay_framing(at, a, c->last);
     at = lay(at, a->fields);
+    at = lay(at, a->more_fields);
     at = lay(at, s->hooks.extra_fields);
     at = lay(at, SILT_LIT("\r\n"));
     at = lay(at, body);

@@ -56,6 +56,7 @@ struct silt_http_request {
     silt_slice body;                   /* silt_http_collect: the whole, when its callback runs */
     void *owner;                       /* the handler's own */
     void *tag;                         /* of its connection, if that was adopted */
+    silt_slice more_fields;            /* of the answer, whoever gives it: "Name: value\r\n…", in the arena; may be empty */
     /* Upgraded: the client's half-close is the end of the body (on_piece with `end`), not its leaving. */
     bool halves;
     /* The client went away, or the server cut or refused the request: it is gone after this call.

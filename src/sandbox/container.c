@@ -113,6 +113,8 @@ static void finish(struct silt_container *c)
     silt_log(SILT_LOG_INFO, "container.exit", "container=%.12s sandbox=%s code=%d", c->row.id, c->sandbox, c->row.exit_code);
     if (c->doomed)
         silt_container_remove_now(c);
+    else
+        silt_container_remove_itself(c);
 }
 
 static void report(struct silt_container *c)
@@ -136,6 +138,8 @@ void silt_container_end(struct silt_container *c, int32_t code)
     struct silt_sandbox *s = silt_container_sandbox(c);
     if (c->state == SILT_CONTAINER_IS_ENDING || c->state >= SILT_CONTAINER_IS_EXITED)
         return;
+    if (c->state == SILT_CONTAINER_IS_RUNNING && c->process != NULL)
+        silt_container_keep_output(c, c->process);
     silt_container_enter(c, SILT_CONTAINER_IS_ENDING);
     silt_loop_cancel(silt_container_loop(c), &c->stop);
     silt_container_unmount(c);
@@ -176,6 +180,8 @@ void silt_container_could_not_start(struct silt_container *c, const struct silt_
     silt_container_tell_asks(&c->starters, e);
     if (c->doomed)
         silt_container_remove_now(c);
+    else
+        silt_container_remove_itself(c);
 }
 
 void silt_container_on_sandbox_ended(struct silt_sandbox *s)
@@ -336,6 +342,7 @@ void silt_containers_free(struct silt_containers *all)
         silt_container_unmount(c);
         silt_process_unwatch(&c->watch);
         silt_waiter_leave(&c->waiter);
+        silt_container_forget_output(c);
         silt_list_remove(&c->link);
         silt_container_free(&c->grave);
     }

@@ -12,7 +12,7 @@
 #include "sandbox/container_spec.h"
 #include "sandbox/process.h"
 
-enum { SILT_CONTAINERS_MAX = 8192, SILT_CONTROL_PORT = 3000 };
+enum { SILT_CONTAINERS_MAX = 8192, SILT_CONTROL_PORT = 3000, SILT_LAST_WORDS_MAX = 64 };
 
 struct silt_container;
 struct silt_mounting;
@@ -31,6 +31,7 @@ struct silt_container_wait {
     struct silt_link link;
     struct silt_container *container; /* borrowed */
     bool removed; /* what it waits for */
+    bool next;    /* not for an end that was, but for the next */
     void (*on_done)(struct silt_container_wait *w, int32_t code);
 };
 
@@ -60,6 +61,8 @@ struct silt_container {
     struct silt_waiter waiter;     /* for its sandbox */
     struct silt_process_watch watch;
     struct silt_process *process;  /* borrowed: its program, or what makes it ready; NULL: none runs */
+    struct silt_process *said;     /* borrowed, held: its program, which has ended; NULL: none, or not in this siltd's time */
+    uint32_t readers;              /* of what its program writes: it is not removed by itself before they are done */
     void (*on_trusted)(struct silt_container *c, const struct silt_error *e); /* container_trust.c's */
     int listen;                    /* of a sidecar; the hooks' */
     bool shut;                     /* a sidecar that ran before all of Silt ended: its port is to be opened again */
@@ -74,6 +77,12 @@ struct silt_container {
     struct silt_timer delay, stop;
     struct silt_mounting *mounting; /* container_volume.c's; NULL: nothing is being copied */
     struct silt_grave grave;
+};
+
+/* container_words.c: why one ended as soon as it had begun. */
+struct silt_last_words {
+    char sandbox[SILT_ID_MAX + 1]; /* of the container; empty: none */
+    char text[440];
 };
 
 struct silt_containers_hooks {
@@ -92,6 +101,8 @@ struct silt_containers {
     struct silt_map by_name, by_id;
     struct silt_link volumes; /* struct silt_volume */
     size_t volume_count;
+    struct silt_last_words words[SILT_LAST_WORDS_MAX];
+    size_t next_words;
     int diag; /* base/diag.h; -1: none */
     uint32_t exit_delay_ms, stop_after_ms, keep_s, hold_ms;
     bool max_instances; /* what images say about it counts */
@@ -141,6 +152,25 @@ static inline bool silt_container_runs(const struct silt_container *c)
     return c->state == SILT_CONTAINER_IS_RUNNING || c->state == SILT_CONTAINER_IS_ENDING;
 }
 const char *silt_container_status(const struct silt_container *c);
+const char *silt_container_last_words(const struct silt_container *c); /* empty: none are known */
+/* What its program has written is in this one's log; NULL: it has none, or it is gone. */
+struct silt_process *silt_container_output(const struct silt_container *c);
+void silt_container_read_begin(struct silt_container *c);
+void silt_container_read_end(struct silt_container *c);
+
+/* container_kept.c: files of a container that was removed; they wait for the next one of its name. */
+struct silt_kept {
+    struct silt_sandbox *sandbox; /* borrowed */
+    silt_slice name;              /* of the container; in the arena */
+    char id[SILT_CONTAINER_ID_SIZE];
+};
+/* All of them, from *slot = 0 on. */
+bool silt_kept_next(const struct silt_containers *all, struct silt_arena *a, uint32_t *slot, struct silt_kept *ret);
+/* By name, id or the beginning of an id that only one has. */
+bool silt_kept_find(const struct silt_containers *all, struct silt_arena *a, silt_slice name, struct silt_kept *ret);
+
+/* container_size.c: the class of the Worker that has made it; data NULL: none has */
+silt_slice silt_container_class(const struct silt_container *c);
 
 /* sandbox.c: its processes have ended. */
 void silt_container_on_sandbox_ended(struct silt_sandbox *s);

@@ -27,15 +27,21 @@ void silt_container_on_stop(struct silt_timer *t);
 bool silt_container_is_of_another_image(struct silt_container *c, const struct silt_sandbox *s);
 void silt_container_be_running(struct silt_container *c);
 void silt_container_watch(struct silt_container *c);
+void silt_container_keep_output(struct silt_container *c, struct silt_process *p); /* until it is started again, or removed */
+void silt_container_forget_output(struct silt_container *c);
 struct silt_process *silt_container_program(struct silt_sandbox *s); /* NULL: none runs */
+
+/* container_words.c. Of a program that has ended by itself: */
+void silt_container_hear_last_words(struct silt_container *c, struct silt_process *p, int32_t code);
+void silt_container_note_failure(struct silt_container *c, const struct silt_error *e);
 
 /* container_size.c: what its image says about that. SILT_INVALID: nonsense. */
 int silt_container_size(const struct silt_registry *r, const struct silt_container_image *image, struct silt_sandbox_options *o,
                         struct silt_error *e);
-silt_slice silt_container_class(const struct silt_container *c); /* of the Worker that has made it; data NULL: none */
 
 /* container_remove.c: its removal, and files that wait for the next of its name. */
 void silt_container_remove_now(struct silt_container *c);
+void silt_container_remove_itself(struct silt_container *c); /* if it was made so, has ended, and nobody reads it any more */
 void silt_container_clear(struct silt_container *c, struct silt_sandbox *s);
 void silt_container_take_files(struct silt_container *c);
 void silt_containers_expire_files(struct silt_containers *all);

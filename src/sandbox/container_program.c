@@ -188,13 +188,51 @@ void silt_container_be_running(struct silt_container *c)
     silt_container_tell_asks(&c->starters, NULL);
 }
 
-/* The child of a control server: its success is no end. */
-static void on_program_ended(struct silt_container *c, const struct silt_process *p)
+/* What it wrote */
+
+struct silt_process *silt_container_output(const struct silt_container *c)
+{
+    return silt_container_runs(c) && c->process != NULL ? c->process : c->said;
+}
+
+void silt_container_forget_output(struct silt_container *c)
+{
+    struct silt_process *p = c->said;
+    c->said = NULL;
+    if (p != NULL)
+        silt_process_release(p);
+}
+
+void silt_container_keep_output(struct silt_container *c, struct silt_process *p)
+{
+    silt_container_forget_output(c);
+    silt_process_hold(p);
+    c->said = p;
+}
+
+/* The child of a control server: its success is no end, where anybody can reach that server. */
+static void on_program_ended(struct silt_container *c, struct silt_process *p)
 {
     int32_t code = p->row.exit_code >= 0 ? p->row.exit_code : SILT_CONTAINER_KILLED_CODE;
     c->process = NULL;
-    if (!c->leaving && (!c->builtin || code != 0))
-        silt_container_end(c, code);
+    bool serves_on = c->builtin && code == 0 && c->spec.sidecar.len > 0;
+    if (serves_on && !c->leaving)
+        return;
+    silt_container_keep_output(c, p);
+    if (c->leaving)
+        return; /* it ends when its time is over */
+    silt_container_hear_last_words(c, p, code);
+    silt_container_end(c, code);
+}
+
+/* With the words that docker makes its exit code of. */
+static void could_not_run(struct silt_container *c, const struct silt_error *e)
+{
+    struct silt_error told = *e;
+    if (e->code == SILT_NOT_FOUND || e->code == SILT_DENIED)
+        (void)silt_fail(&told, e->code, "%.400s: %s", e->text, e->code == SILT_NOT_FOUND ? "no such file or directory" : "permission denied");
+    silt_container_note_failure(c, &told);
+    silt_container_could_not_start(c, &told);
 }
 
 static void on_program(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
@@ -207,7 +245,7 @@ static void on_program(struct silt_process_watch *w, struct silt_process *p, enu
         silt_container_be_running(c);
         return;
     case SILT_PROCESS_NOT_STARTED:
-        silt_container_could_not_start(c, e);
+        could_not_run(c, e);
         return;
     case SILT_PROCESS_NO_SHELL:
     case SILT_PROCESS_ENDED:
@@ -336,6 +374,7 @@ void silt_container_start(struct silt_container *c, struct silt_container_ask *a
     assert(c->state == SILT_CONTAINER_IS_CREATED || c->state == SILT_CONTAINER_IS_EXITED);
     c->waited_ms = 0;
     silt_container_enter(c, SILT_CONTAINER_IS_STARTING);
+    silt_container_forget_output(c);
     switch (c->spec.kind) {
     case SILT_CONTAINER_SIDECAR:
         silt_container_start_sidecar(c);

@@ -2,7 +2,10 @@
 #include "sandbox/container_own.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "sandbox/sandbox.h"
+
+enum { KEPT_ARENA_MAX = 64 << 20 };
 
 static void is_gone(struct silt_container *c)
 {
@@ -43,10 +46,10 @@ static void on_destroyed(struct silt_waiter *w, struct silt_sandbox *s, const st
         is_gone(c);
 }
 
-/* The files of one that had ended wait for the next of its name; those of one that ran go. */
+/* The files of one that had ended wait for the next of its name, where a workerd may make that; those of one that ran go. */
 static bool keeps_files(const struct silt_container *c)
 {
-    return c->all->keep_s > 0 && (c->row.started_ms > 0 || c->reused) && !c->condemned;
+    return c->all->keep_s > 0 && silt_container_class(c).data != NULL && (c->row.started_ms > 0 || c->reused) && !c->condemned;
 }
 
 /* Written down before anything of it goes: a siltd that dies meanwhile leaves that to the next. */
@@ -59,9 +62,29 @@ static void condemn(struct silt_container *c)
     silt_container_save(c);
 }
 
+void silt_container_remove_itself(struct silt_container *c)
+{
+    if (!c->spec.auto_remove || c->readers > 0 || c->doomed || c->state != SILT_CONTAINER_IS_EXITED)
+        return;
+    c->doomed = c->condemned = true;
+    silt_container_remove_now(c);
+}
+
+void silt_container_read_begin(struct silt_container *c)
+{
+    c->readers++;
+}
+
+void silt_container_read_end(struct silt_container *c)
+{
+    c->readers--;
+    silt_container_remove_itself(c);
+}
+
 void silt_container_remove_now(struct silt_container *c)
 {
     struct silt_sandbox *s = silt_container_sandbox(c);
+    silt_container_forget_output(c);
     silt_container_enter(c, SILT_CONTAINER_IS_REMOVING);
     silt_waiter_leave(&c->waiter); /* files of an earlier one may be going */
     c->clearing = false;
@@ -146,23 +169,14 @@ void silt_container_take_files(struct silt_container *c)
         silt_container_clear(c, s);
 }
 
-static bool has_container(struct silt_containers *all, const char *sandbox)
-{
-    silt_list_each(it, &all->list)
-        if (strcmp(silt_container_of(it, struct silt_container, link)->sandbox, sandbox) == 0)
-            return true;
-    return false;
-}
-
 void silt_containers_expire_files(struct silt_containers *all)
 {
-    struct silt_registry *r = all->registry;
     int64_t before_ms = silt_clock_wall_ms() - (int64_t)all->keep_s * 1000;
-    for (uint32_t i = 0; i < r->settings.slots; i++) {
-        struct silt_sandbox *s = r->by_slot[i];
-        if (s != NULL && s->state == SILT_SANDBOX_STOPPED && strlen(s->row.id) == 2 + SILT_CONTAINER_SANDBOX_HEX
-            && strncmp(s->row.id, "w-", 2) == 0 && s->row.labels != NULL && strstr(s->row.labels, "\"silt.container\"") != NULL
-            && s->row.used_ms < before_ms && !has_container(all, s->row.id))
-            silt_sandbox_destroy(s, NULL);
-    }
+    uint32_t slot = 0;
+    struct silt_kept k;
+    silt_auto_arena a = {0};
+    silt_arena_init(&a, KEPT_ARENA_MAX);
+    while (silt_kept_next(all, &a, &slot, &k))
+        if (k.sandbox->state == SILT_SANDBOX_STOPPED && k.sandbox->row.used_ms < before_ms)
+            silt_sandbox_destroy(k.sandbox, NULL);
 }

@@ -66,6 +66,8 @@ void silt_containers_settle(struct silt_containers *all)
             silt_container_end(c, SILT_CONTAINER_KILLED_CODE);
         else if (c->condemned)
             silt_container_remove_now(c); /* siltd died while it did that */
+        else if (c->spec.auto_remove && c->state == SILT_CONTAINER_IS_EXITED)
+            silt_container_remove_itself(c);
         else if (c->state == SILT_CONTAINER_IS_CREATED && s != NULL && silt_container_is_of_another_image(c, s))
             silt_container_clear(c, s); /* siltd died while it did that */
     }

@@ -146,6 +146,8 @@ static int check_host(const struct silt_json *host, bool sidecar, struct silt_er
         if (mode.len > 0 && !silt_slice_eq(mode, SILT_LIT("private")) && !silt_slice_eq(mode, SILT_LIT("shareable")))
             return refuse(e, modes[i]);
     }
+    if (!sidecar && !is_empty(member(host, "PortBindings")))
+        return silt_fail(e, SILT_DENIED, "ports of containers are not published: a sandbox of `silt` has previews, one of workerd its own way in");
     const struct silt_json *caps = member(host, "CapAdd");
     if (!is_empty(caps) && !(sidecar && caps->type == SILT_JSON_ARRAY && caps->items.count == 1 && has_word(caps, "NET_ADMIN")))
         return refuse(e, "CapAdd");
@@ -155,6 +157,15 @@ static int check_host(const struct silt_json *host, bool sidecar, struct silt_er
     if (pid.len > 0 && !silt_slice_eq(pid, SILT_LIT("host")) && !silt_slice_eq(pid, SILT_LIT("private")))
         return refuse(e, "PidMode");
     return 0;
+}
+
+/* The program of a container outlives who looks at it, and siltd: it has a log, not somebody's terminal. */
+static int check_streams(const struct silt_json *o, struct silt_error *e)
+{
+    if (is_empty(member(o, "Tty")) && is_empty(member(o, "OpenStdin")))
+        return 0;
+    return silt_fail(e, SILT_DENIED,
+                     "the program of a container has no terminal and no standard input: leave out -i and -t, or start it with -d and use exec -it");
 }
 
 /* Volumes */
@@ -373,7 +384,8 @@ int silt_container_spec_read(struct silt_arena *a, silt_slice body, struct silt_
         return silt_fail(e, SILT_INVALID, "the request must be a JSON object, and HostConfig too");
     if (silt_container_spec_read_command(a, o, ret, e) < 0 || read_string(o, "Image", &ret->image, e) < 0
         || read_words(a, o, "Entrypoint", &ret->entrypoint, e) < 0 || read_labels(o, &ret->labels, e) < 0
-        || read_mounts(a, host, ret, e) < 0 || read_network(a, host, ret, e) < 0)
+        || read_mounts(a, host, ret, e) < 0 || read_network(a, host, ret, e) < 0
+        || read_bool(host, "AutoRemove", &ret->auto_remove, e) < 0 || check_streams(o, e) < 0)
         return -1;
     if (ret->image.len == 0)
         return wrong(e, "Image", "is missing");

@@ -47,6 +47,7 @@ struct silt_container_spec {
     size_t mount_count;
     silt_slice copy_from, copy_to; /* COPY: volumes */
     uint32_t stop_timeout_s;
+    bool auto_remove; /* as soon as it has ended */
 };
 
 /* Slices are of the arena or of `body`, which must outlive them. SILT_INVALID says what is wrong, SILT_DENIED what is refused. */

@@ -92,7 +92,7 @@ bool silt_container_wait(struct silt_container *c, struct silt_container_wait *w
     silt_list_init(&w->link);
     w->container = c;
     bool over = c->state == SILT_CONTAINER_IS_CREATED || c->state == SILT_CONTAINER_IS_EXITED;
-    if (!w->removed && over) {
+    if (!w->removed && !w->next && over) {
         *ret_code = c->row.exit_code;
         return true;
     }

@@ -12,7 +12,7 @@ import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, talk } from '../lib/engine.mjs';
 import { dockerArchive } from '../lib/oci.mjs';
 import { untar } from '../lib/untar.mjs';
-import { within } from '../lib/wait.mjs';
+import { until, within } from '../lib/wait.mjs';
 
 let daemon, engine, env;
 before(async () => {
@@ -211,4 +211,30 @@ test('an image is built from a folder, with the Dockerfile on standard input, an
 	assert.equal(bad.code, 1);
 	assert.match(bad.err, /no-such-image/);
 	assert.equal((await run(['build', '-t', tag, '/no/such/folder'])).code, 1);
+});
+
+test('images has a line of titles, and names, tags and ids below it', async () => {
+	const [titles, ...rows] = (await good(['images'])).trim().split('\n');
+	assert.match(titles, /^REPOSITORY +TAG +IMAGE ID +SIZE$/);
+	assert.ok(rows.some(row => /^base +latest +[0-9a-f]{12} +\S/.test(row)), rows.join('\n'));
+	assert.ok((await good(['images', '--format', '{{.Repository}}:{{.Tag}}'])).split('\n').includes('base:latest'));
+	assert.match(await good(['images', '-q']), /^[0-9a-f]{12}\n/);
+});
+
+test('run and logs: what the program writes, and its exit code', async t => {
+	const name = `run-${randomUUID()}`;
+	t.after(() => run(['rm', '-f', name]));
+	assert.deepEqual(await run(['run', '--rm', '-e', 'A=b', 'base', 'sh', '-c', 'echo out $A; echo err >&2; exit 5']), { code: 5, out: 'out b\n', err: 'err\n' });
+	assert.deepEqual(await run(['run', '--name', name, 'base', 'echo', '--fine', '-x']), { code: 0, out: '--fine -x\n', err: '' });
+	assert.equal(await good(['logs', name]), '--fine -x\n');
+	assert.match(await good(['logs', '--tail', '1', '-t', name]), /^\d{4}-\S+Z --fine -x\n$/);
+	const none = await run(['run', '--rm', 'base', '/nope']);
+	assert.equal(none.code, 125);
+	assert.match(none.err, /program '\/nope' not found/);
+	assert.equal((await run(['logs', 'nobody'])).code, 1);
+	assert.equal((await run(['run'])).code, 125);
+	assert.match(await good(['system', 'df']), /^TYPE +TOTAL +SIZE\nImages +[1-9]\d* +\S+[^]*Containers +\d/);
+	const { Id } = await engine.expect(200, 'GET', `/containers/${name}/json`);
+	assert.match(await good(['system', 'prune', '-f']), new RegExp(Id));
+	await until('its removal', async () => (await engine.ask('GET', `/containers/${name}/json`)).status === 404);
 });

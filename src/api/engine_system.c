@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is used, and how it becomes free: GET /system/df, POST /…/prune. */
+#include "api/engine.h"
+#include "json/json.h"
+#include "sandbox/image.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/step_cache.h"
+
+enum { ANSWER_MAX = 8 << 20 };
+
+static uint64_t sum_images(const struct silt_registry *registry)
+{
+    uint64_t sum = 0;
+    silt_list_each(it, &registry->images)
+        sum += silt_container_of(it, struct silt_image, link)->row.bytes;
+    return sum;
+}
+
+SILT_HANDLER(silt_engine_df)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, ANSWER_MAX);
+    silt_json_open(&b, '{');
+    silt_json_add_u64(&b, "LayersSize", sum_images(g->all->registry));
+    silt_json_key(&b, SILT_LIT("Images"));
+    silt_engine_add_images(&b, g->all->registry, true);
+    silt_json_key(&b, SILT_LIT("Containers"));
+    silt_engine_add_containers(&b, g, r->arena);
+    silt_json_key(&b, SILT_LIT("Volumes"));
+    silt_json_raw(&b, SILT_LIT("[]"));
+    silt_json_key(&b, SILT_LIT("BuildCache"));
+    silt_json_raw(&b, SILT_LIT("[]"));
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 200, &b);
+}
+
+static void answer_pruned(struct silt_http_request *r, const char *what, const struct silt_buf *list)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, ANSWER_MAX);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, silt_slice_of(what));
+    silt_json_raw(&b, list != NULL ? silt_buf_slice(list) : SILT_LIT("[]"));
+    silt_json_add_u64(&b, "SpaceReclaimed", 0); /* it comes free in the background */
+    silt_json_close(&b, '}');
+    silt_engine_answer(r, 200, &b);
+}
+
+/* Those that have ended; files that were kept for the next of a name stay: `docker rm` takes them. */
+SILT_HANDLER(silt_engine_container_prune)
+{
+    struct silt_engine *g = silt_engine_of(r);
+    silt_auto_buf list;
+    (void)args;
+    silt_buf_init(&list, ANSWER_MAX);
+    silt_json_open(&list, '[');
+    silt_list_each(it, &g->all->list)
+    {
+        struct silt_container *c = silt_container_of(it, struct silt_container, link);
+        if (c->spec.kind != SILT_CONTAINER_APP || c->state != SILT_CONTAINER_IS_EXITED || c->doomed || silt_container_class(c).data != NULL)
+            continue; /* workerd counts on those that it has made */
+        silt_json_string(&list, silt_slice_of(c->row.id));
+        silt_container_remove(c, false, NULL);
+    }
+    silt_json_close(&list, ']');
+    answer_pruned(r, "ContainersDeleted", &list);
+}
+
+/* An image goes with its last name: there is none that nobody uses. */
+SILT_HANDLER(silt_engine_image_prune)
+{
+    (void)args;
+    answer_pruned(r, "ImagesDeleted", NULL);
+}
+
+SILT_HANDLER(silt_engine_build_prune)
+{
+    (void)args;
+    (void)silt_step_cache_clear(silt_engine_of(r)->all->registry);
+    answer_pruned(r, "CachesDeleted", NULL);
+}
+
+SILT_HANDLER(silt_engine_network_prune)
+{
+    (void)args;
+    answer_pruned(r, "NetworksDeleted", NULL);
+}
+
+SILT_HANDLER(silt_engine_volume_prune)
+{
+    (void)args;
+    answer_pruned(r, "VolumesDeleted", NULL); /* volumes are snapshots, which their makers name later */
+}
