@@ -78,7 +78,7 @@ int silt_container_check_place(struct silt_container *c, struct silt_error *e)
     }
     if (count < most)
         return 0;
-    /* The npm client knows these words, and tries again. */
+    /* The npm client knows these words, where it hears them. */
     return silt_fail(e, SILT_LIMIT,
                      "Maximum number of running container instances exceeded: %llu of %llu run (label silt.max_instances). Try again later, or "
                      "raise max_instances",
