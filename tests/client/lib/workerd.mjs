@@ -46,7 +46,7 @@ ${classes.map(name => `    (name = "${name}", durableObjectNamespace = "${name}"
 `;
 
 /** A port that is free now. */
-async function freePort() {
+export async function freePort() {
 	const server = net.createServer().listen(0, '127.0.0.1');
 	await new Promise(resolve => server.once('listening', resolve));
 	const { port } = server.address();
@@ -108,6 +108,13 @@ function endWith(t, server, signal) {
 		await server.stop(signal);
 		fs.rmSync(server.home, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 	});
+}
+
+/** A server by the words of its command, ended with the test t; its folder `home` goes then, too. */
+export function startServer(t, { home, port, words, env, cwd }) {
+	const server = new Server(home, port, words, env, cwd);
+	endWith(t, server);
+	return server.ready();
 }
 
 /**
