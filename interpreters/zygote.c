@@ -63,6 +63,7 @@ PUBLIC int silt_zygote_serve(void);
 PUBLIC void silt_zygote_gather(void);
 PUBLIC void silt_zygote_gathered(void);
 PUBLIC void silt_zygote_collapse(char *at, size_t len);
+PUBLIC int silt_zygote_become(uint32_t uid, uint32_t gid, const uint32_t *groups, int count);
 PUBLIC int silt_zygote_changed(const struct stamp *stamps, int count);
 PUBLIC int silt_zygote_shuffle(struct twister *t);
 
@@ -218,6 +219,16 @@ static int become_root_inside(void)
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
         return -1;
     return 0;
+}
+
+/* After all of that, for an image that names a user. A process that changed its user may not be looked into by that user;
+ * one that was started as such may. */
+int silt_zygote_become(uint32_t uid, uint32_t gid, const uint32_t *groups, int count)
+{
+    if (syscall(SYS_setgroups, count, groups) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0
+        || syscall(SYS_setresuid, uid, uid, uid) < 0)
+        return -1;
+    return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
 static int load_filter(void)

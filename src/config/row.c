@@ -81,7 +81,7 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
      "The same for Node, about 10 MB each. 0: the first JavaScript or TypeScript context of a sandbox starts its own."},
     {"interpreter.zygotes", SILT_ROW_NUMBER, "2", 0, 16, NULL, FIELD(interpreter_zygotes),
      "How many warm Pythons are kept, about 120 MB each: contexts of an image that root has built or vouched "
-     "for are forked from its own. 0: every context starts its own Python."},
+     "for, and of images built on it, are forked from its own. 0: every context starts its own Python."},
     {"interpreter.renew", SILT_ROW_NUMBER, "2000", 1, 1000000, NULL, FIELD(interpreter_renew),
      "After how many contexts, or six hours, a warm Python is replaced by a new one, in the background: its "
      "contexts have the same places in memory."},

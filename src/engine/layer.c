@@ -66,12 +66,11 @@ static int open_layer(const struct silt_volumes *v, uint8_t digest[SILT_DIGEST_S
 int silt_layers_open(const struct silt_volumes *v, int images, const uint8_t digest[SILT_DIGEST_SIZE],
                      struct silt_layers *ret, struct silt_error *e)
 {
-    uint8_t at[SILT_DIGEST_SIZE];
-    memcpy(at, digest, sizeof(at));
     *ret = (struct silt_layers){.tree = -1};
-    while (silt_image_open(images, at, &ret->tree, e) < 0) {
+    memcpy(ret->bottom, digest, sizeof(ret->bottom));
+    while (silt_image_open(images, ret->bottom, &ret->tree, e) < 0) {
         ret->tree = -1;
-        if (e->sys != ENOENT || open_layer(v, at, ret, e) < 0) {
+        if (e->sys != ENOENT || open_layer(v, ret->bottom, ret, e) < 0) {
             silt_layers_close(ret);
             return -1;
         }

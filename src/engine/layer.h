@@ -16,6 +16,7 @@ struct silt_layer {
 /* An image, from the bottom to the top: its tree, then layers, the uppermost one first. */
 struct silt_layers {
     int tree; /* folder, O_PATH */
+    uint8_t bottom[SILT_DIGEST_SIZE]; /* the tree's own digest */
     struct silt_layer items[SILT_LAYERS_MAX];
     size_t count;
 };

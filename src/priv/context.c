@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/context.h"
+#include "engine/layer.h"
 #include "engine/trust.h"
 #include "priv/end.h"
 #include "priv/nursery.h"
@@ -52,7 +53,8 @@ static int list_descriptors(const struct silt_priv_job *job, const struct forkin
     return n;
 }
 
-static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, uint32_t k, struct silt_error *e)
+static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, const uint8_t tree[SILT_DIGEST_SIZE],
+                       uint32_t k, struct silt_error *e)
 {
     auto_forking f = {.groups = {.into = -1, .oom = -1, .peak = -1, .pids = -1}, .handle = -1, .init = -1};
     struct silt_nursery_ask ask = {.type = SILT_NURSERY_FORK,
@@ -63,7 +65,7 @@ static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, uint
     int fds[SILT_FDS_MAX], pidfd = -1;
     if (open_forking(u, ask.slot, k, &f, e) < 0)
         return -1;
-    memcpy(ask.digest, job->request.body.context.digest, sizeof(ask.digest));
+    memcpy(ask.digest, tree, sizeof(ask.digest));
     int nfds = list_descriptors(job, &f, &ask.zygote, fds);
     if (silt_nursery_ask(u->nursery, &ask, fds, nfds, &answer, &pidfd, e) < 0)
         return -1;
@@ -72,17 +74,31 @@ static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, uint
     return 0;
 }
 
+/* The tree that the image lies on, if root has vouched for it. Of the layers between, our own notes are read and nothing
+ * else: what they change is seen by the forked child, which is inside by then and has no rights (silt_kernel/loaded.py). */
+static int find_trusted(struct silt_priv_unit *u, const uint8_t digest[SILT_DIGEST_SIZE], uint8_t ret[SILT_DIGEST_SIZE],
+                        struct silt_error *e)
+{
+    struct silt_layers image;
+    silt_auto_fd trusted = -1;
+    if (silt_layers_open(&u->volumes, u->images, digest, &image, e) < 0)
+        return -1;
+    memcpy(ret, image.bottom, SILT_DIGEST_SIZE);
+    silt_layers_close(&image);
+    return silt_trust_open(u->images, ret, &trusted, e);
+}
+
 int silt_priv_run_context(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
 {
     int handle[SILT_CGROUP_FDS_PER_HANDLE], nfds;
     uint32_t k, slot = job->request.slot;
+    uint8_t tree[SILT_DIGEST_SIZE];
     if (u->nursery < 0)
         return silt_fail(e, SILT_UNAVAILABLE, "no Python is kept warm");
-    silt_auto_fd image = -1;
-    if (silt_trust_open(u->images, job->request.body.context.digest, &image, e) < 0
+    if (find_trusted(u, job->request.body.context.digest, tree, e) < 0
         || silt_cgroup_context(&u->cgroups, slot, &k, handle, &nfds, e) < 0)
         return -1;
-    int done = fork_inside(u, job, k, e);
+    int done = fork_inside(u, job, tree, k, e);
     for (int i = 0; i < nfds; i++) {
         if (done == 0)
             job->out.fds[job->out.nfds++] = handle[i];

@@ -33,6 +33,7 @@ static void send_init(struct silt_context *c)
     struct silt_kernel_init init = {.language = silt_language_name(c->row.language),
                                     .cwd = silt_slice_of(c->row.cwd),
                                     .env = silt_buf_slice(&env),
+                                    .user = silt_image_user(c->sandbox),
                                     .result_bytes = RESULT_MAX,
                                     .awaited = c->row.is_default}; /* made because somebody has code for it */
     silt_kernel_say_init(&line, &init);

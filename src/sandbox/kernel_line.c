@@ -51,6 +51,10 @@ void silt_kernel_say_init(struct silt_buf *b, const struct silt_kernel_init *i)
     silt_json_key(b, SILT_LIT("result"));
     silt_json_u64(b, i->result_bytes);
     silt_json_close(b, '}');
+    if (i->user.len > 0) {
+        silt_json_key(b, SILT_LIT("user"));
+        silt_json_string(b, i->user);
+    }
     if (i->awaited) {
         silt_json_key(b, SILT_LIT("awaited"));
         silt_json_bool(b, true);

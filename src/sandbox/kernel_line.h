@@ -10,6 +10,7 @@ struct silt_kernel_init {
     const char *language;
     silt_slice cwd;
     silt_slice env;        /* NAME=value\0… */
+    silt_slice user;       /* of the image: who a forked process becomes; empty: it stays root */
     uint64_t result_bytes; /* of one format of a result: larger ones are left out */
     bool awaited;          /* code follows at once: nothing is done ahead of it */
 };

@@ -11,17 +11,60 @@ struct silt_warm_question {
     struct silt_warm *warm; /* borrowed; NULL: nobody wants to know */
 };
 
+/* ---- variables ---- */
+
 /* What Python, and what it has loaded, look at when they start. */
-static const char *const start_names[] = {"LD_", "LC_",       "LANG", "MALLOC_", "GLIBC_",
-                                          "MPL", "OPENBLAS_", "OMP_", "MKL_",    NULL};
+static const char *const start_names[] = {"LD_",       "LC_",  "LANG", "MALLOC_",      "GLIBC_",   "MPL",
+                                          "OPENBLAS_", "OMP_", "MKL_", "MATPLOTLIBRC", "OPENSSL_", NULL};
+
+/* A warm Python's files are in UTF-8; which of these locales it is, the forked process says itself. */
+static bool is_utf8(silt_slice locale)
+{
+    static const char *const ends[] = {".UTF-8", ".utf8", ".UTF8", ".utf-8"};
+    for (size_t i = 0; i < SILT_COUNT(ends); i++) {
+        size_t len = strlen(ends[i]);
+        if (locale.len > len && memcmp(locale.data + locale.len - len, ends[i], len) == 0)
+            return true;
+    }
+    return locale.len == 0;
+}
+
+/* What a forked process honours as one that is started would. */
+static bool is_harmless(silt_slice name, silt_slice value)
+{
+    struct silt_error e;
+    uint64_t count;
+    if (silt_slice_eq(name, SILT_LIT("LANGUAGE")))
+        return true;
+    if (silt_slice_eq(name, SILT_LIT("LANG")) || silt_slice_starts(name, SILT_LIT("LC_")))
+        return is_utf8(value);
+    if (silt_slice_eq(name, SILT_LIT("MPLBACKEND")))
+        return silt_slice_eq(value, SILT_LIT("Agg")) || silt_slice_eq(value, SILT_LIT("agg"));
+    if (silt_slice_eq(name, SILT_LIT("OPENBLAS_NUM_THREADS")) || silt_slice_eq(name, SILT_LIT("OMP_NUM_THREADS")))
+        return silt_slice_to_u64(value, 1, 1 << 16, &count, &e) == 0;
+    return false;
+}
+
+bool silt_warm_env_suits(silt_slice env)
+{
+    silt_slice variable, name;
+    while (env.len > 0 && silt_slice_split(&env, 0, &variable)) {
+        silt_slice value = variable;
+        if (silt_env_names(variable, start_names)
+            && !(silt_slice_split(&value, '=', &name) && is_harmless(name, value)))
+            return false;
+    }
+    return true;
+}
 
 bool silt_warm_suits(const struct silt_sandbox *s, silt_slice env)
 {
     const struct silt_image *image = silt_image_of(s);
-    return silt_image_user(s).len == 0 && !silt_env_names(env, start_names)
-           && (image == NULL || !silt_env_names(image->config.env, start_names))
-           && !silt_env_names((silt_slice){s->row.env, s->row.env_len}, start_names);
+    return silt_warm_env_suits(env) && (image == NULL || silt_warm_env_suits(image->config.env))
+           && silt_warm_env_suits((silt_slice){s->row.env, s->row.env_len});
 }
+
+/* ---- questions ---- */
 
 static struct silt_warm *end_question(struct silt_warm_question *q)
 {
@@ -46,7 +89,9 @@ static struct silt_warm_question *begin_question(struct silt_warm *w)
 static struct silt_priv_request request(const struct silt_sandbox *s, uint64_t number, enum silt_priv_op op)
 {
     struct silt_priv_request q = {.op = op, .slot = s->row.slot, .body.context.number = number};
-    memcpy(q.body.context.digest, s->row.digest, sizeof(q.body.context.digest));
+    const struct silt_image *image = silt_image_of(s);
+    memcpy(q.body.context.digest, image != NULL ? silt_image_files(image) : s->row.digest,
+           sizeof(q.body.context.digest));
     return q;
 }
 

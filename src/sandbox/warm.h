@@ -15,8 +15,9 @@ struct silt_warm {
     void (*on_reaped)(struct silt_warm *w, const int32_t *status); /* NULL: nobody knows */
 };
 
-/* Whether a forked process would be the same as one that is started: root's, and nothing in its environment, the
- * image's, the sandbox's and `env`, is for the start of a program. Whether the image has a warm Python is silt-priv's to say. */
+/* Whether a forked process would be the same as one that is started: nothing in its environment, the image's, the
+ * sandbox's and `env`, is for the start of a program. Whether the image has a warm Python is silt-priv's to say. */
+bool silt_warm_env_suits(silt_slice env); /* NAME=value\0… */
 bool silt_warm_suits(const struct silt_sandbox *s, silt_slice env);
 /* Takes the guest's ends. */
 void silt_warm_fork(struct silt_warm *w, const struct silt_sandbox *s, uint64_t number,

@@ -47,8 +47,8 @@ enum silt_priv_op {
     SILT_PRIV_FORGET,       /* body.import.digest: the image's files go */
     SILT_PRIV_NETWORK,      /* body.network: a running sandbox's mode; what it forbids is cut off */
     SILT_PRIV_NETSTAT,      /* Answer: body.netstat of a running sandbox, or SILT_UNAVAILABLE */
-    SILT_PRIV_CONTEXT,      /* body.context; descriptors, all pipes: requests, stdout, stderr, lines. A warm Python of that image
-                               is forked into the sandbox and into a handle of its own. Answer: body.context,
+    SILT_PRIV_CONTEXT,      /* body.context; descriptors, all pipes: requests, stdout, stderr, lines. A warm Python of the tree
+                               that this image lies on is forked into the sandbox and into a handle of its own. Answer: body.context,
                                descriptors: its pidfd, then the handle's; SILT_UNAVAILABLE: there is no warm
                                one (yet) */
     SILT_PRIV_REAP,         /* body.context.number: its process has ended and its handle is empty: the handle

@@ -12,7 +12,7 @@ import threading
 import time
 from _signal import SIG_IGN, SIGPIPE, signal
 
-from . import blas, bundle, failure, figures, stamps, surroundings, zygote
+from . import blas, bundle, failure, figures, stamps, surroundings, user, zygote
 from .loop import Loop
 from .questions import Questions
 from .surroundings import Refused
@@ -53,15 +53,20 @@ class Kernel:
         if isinstance(size, int) and size > 0:
             self.budget = size
         self.awaited = init.get("awaited") is True
+        if self.warm and init.get("user"):
+            self.refuse_stale(user.become(init["user"]))
         surroundings.enter(init)
-        why = stamps.stale() if self.warm else None
-        if why:
-            self.control.send({"t": "stale", "why": why})
-            os._exit(0)
         if self.warm:
+            self.refuse_stale(stamps.stale())
             zygote.renew()
         self._install()
         self.control.send({"t": "ready", "version": VERSION})
+
+    def refuse_stale(self, why):
+        """A process that was started would be another: then one is."""
+        if why:
+            self.control.send({"t": "stale", "why": why})
+            os._exit(0)
 
     def await_context(self):
         """Forked before anybody asked for it: what a first cell would copy is copied while it waits."""

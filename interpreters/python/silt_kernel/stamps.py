@@ -4,8 +4,9 @@ import ctypes
 import os
 import shutil
 import sys
+from importlib import machinery
 
-from . import library, surroundings
+from . import library, loaded, surroundings
 
 homes = {}  # top-level package that is no part of Python itself: the folder it was found in
 early = set()  # those that a cold kernel has imported, too, before it looks into the user's folders
@@ -14,6 +15,7 @@ program = None  # that `python3` means
 sites = {}  # folder of packages: (mtime, the .pth files in it)
 stamps = None  # an array of Stamp
 usual = None  # (module path, [(folder, names that must not be in it)])
+PRELOADS = ("/etc/ld.so.preload",)  # names libraries that are loaded into every program
 FOLDER_MAX = 1000  # entries of one that is listed; in a larger one each name is looked for
 
 
@@ -41,7 +43,7 @@ def remember():
         homes[name] = home_of(path)
         files.add(path)
     found = [Stamp(path.encode(), *stamp(path)) for path in sorted(files)]
-    found += [Stamp(path.encode(), -1, 0) for path in ahead_of(program)]
+    found += [Stamp(path.encode(), -1, 0) for path in [*ahead_of(program), *absent(PRELOADS)]]
     stamps = (Stamp * len(found))(*found)
     for folder in sys.path:
         if "-packages" in folder and os.path.isdir(folder):
@@ -58,6 +60,10 @@ def stamp(path):
     return s.st_size, s.st_mtime_ns
 
 
+def absent(paths):
+    return [path for path in paths if not os.path.exists(path)]
+
+
 def ahead_of(found):
     """Where a python3 would be found first."""
     places = [os.path.join(folder, "python3") for folder in (searched or "").split(os.pathsep)]
@@ -71,7 +77,7 @@ def stale():
         return f"{os.fsdecode(stamps[changed].path)} is another"
     if os.environ.get("PATH") != searched and shutil.which("python3") != program:
         return "python3 is another program"
-    return paths_changed() or shadowed()
+    return paths_changed() or shadowed() or loaded.changed()
 
 
 def paths_changed():
@@ -105,6 +111,8 @@ def ahead_of_homes(path):
             continue  # Python's own
         unseen -= {name for name in unseen if homes[name] == folder}
         names = unseen if "-packages" in folder else unseen - early
+        if folder not in sites:
+            names = names | loaded.missing
         if names:
             found.append((folder or ".", frozenset(names)))
     return found
@@ -123,7 +131,7 @@ def first_in(folder, names):
     if there == []:
         return None
     for name in names if there is None else names.intersection(entry.partition(".")[0] for entry in there):
-        for path in (f"{folder}/{name}/__init__.py", f"{folder}/{name}.py"):
+        for path in (f"{folder}/{name}/__init__.py", *(f"{folder}/{name}{suffix}" for suffix in machinery.all_suffixes())):
             if os.path.exists(path):
                 return path
     return None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a context is given by init: environment, working directory, and the module path that follows."""
+import locale
 import os
 import site
 import sys
@@ -62,6 +63,17 @@ def set_environment(env):
         raise Refused("env", f"environment variable {name!r}: {e}") from None
     if "TZ" in env or clock != local_time():
         time.tzset()
+    set_locale()
+
+
+def set_locale():
+    """As Python does when it starts. One that is not installed leaves C.UTF-8, as it does there."""
+    name = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
+    if name and name != locale.setlocale(locale.LC_CTYPE):
+        try:
+            locale.setlocale(locale.LC_CTYPE, "")
+        except locale.Error:
+            pass
 
 
 def local_time():

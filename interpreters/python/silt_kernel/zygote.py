@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 
-from . import blas, library, shell as shells, stamps, surroundings, twister
+from . import blas, library, loaded, shell as shells, stamps, surroundings, twister
 from .streams import Streams
 
 PRELOADED = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "PIL.Image", "PIL.PngImagePlugin",
@@ -54,13 +54,16 @@ def prepare(warm):
     shell = shells.make(streams)
     if warm:
         stamps.remember_early()
+        sys.meta_path.append(loaded.Missed)
         preload()
         rehearse(shell)
+        sys.meta_path.remove(loaded.Missed)
         close_devnull()
         close_fonts()
         atexit.unregister(shutil.rmtree)  # of matplotlib's folder: in a child it is not there
         blas.find()
         stamps.remember()
+        loaded.remember()
     ready = Prepared(shell, streams, warm)
     if warm:
         surroundings.remember()
@@ -137,7 +140,8 @@ def open_descriptors():
 
 def fork():
     """Serves the nursery; see interpreters/zygote.c. Returns in children only."""
-    importlib.import_module(".kernel", __package__)  # with all that it needs: no child compiles it
+    for name in (".kernel", ".user"):  # with all that they need: no child compiles it
+        importlib.import_module(name, __package__)
     if len(os.listdir("/proc/self/task")) != 1:
         sys.exit("a zygote must have one thread")
     if open_descriptors():
