@@ -8,7 +8,7 @@
 /* tests/escape/PROTECTIONS.md explains each. */
 static const char *const known[] = {
     "context_pipes",
-    "staging_group",  "trust_unpack",
+    "staging_group",  "trust_unpack", "trust_mark",
     "pool_ahead",
     "proc_exe",       "close_fds",    "dev_symlink", "masks",         "mount_block", "caps",
     "seccomp",        "pivot",        "handles",     "devices", "own_dev",       "nnp",         "abi",

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { built } from '../lib/build.mjs';
 import { context, run } from '../lib/code.mjs';
 import { BUILD } from '../lib/daemon.mjs';
-import { daemonWithout } from '../lib/escape.mjs';
+import { bothWays, daemonWithout } from '../lib/escape.mjs';
 import * as host from '../lib/host.mjs';
 import { skeletonTar } from '../lib/tar.mjs';
 import { until } from '../lib/wait.mjs';
@@ -21,21 +21,27 @@ const isEvil = pid => host.processInfo(pid).name === 'silt-evil';
 const outside = daemon => daemon.programs('silt-priv:warm').flatMap(host.children);
 const inside = daemon => host.processesOf(daemon.instance).filter(({ pid }) => isEvil(pid));
 
-test('G23 a python3 of the tree below a layer, which nobody has vouched for, is not kept warm', async t => {
-	const daemon = await daemonWithout([], DAEMON);
-	const bytes = skeletonTar({ bin: { name: 'usr/bin', type: 'dir', mode: 0o755 }, evil: { name: 'usr/bin/python3', data: EVIL, mode: 0o755 } });
-	assert.equal((await daemon.api('PUT', '/v1/images/evil', bytes, { headers: { 'content-type': 'application/x-tar' } })).status, 201);
-	const writer = await daemon.box(t, { image: 'evil' });
-	assert.equal((await writer.api('POST', '/api/write', { path: '/file', content: 'x' })).status, 200);
-	assert.ok((await daemon.api('POST', `/v1/sandboxes/${writer.id}/image`, { name: 'evil-layer' })).status < 300);
-	await writer.destroy();
-	const box = await daemon.box(t, { image: 'evil-layer' });
-	const asked = box.api('POST', '/api/contexts', {}, { deadline: 60_000 }).catch(() => {}); // it never says that it is ready
-	await until('it was started inside, because no warm one was there to be forked', () => inside(daemon).length > 0, 60_000);
-	const roots = outside(daemon);
-	await box.destroy();
-	await asked;
-	assert.deepEqual(roots, []);
+bothWays('G23 a python3 of the tree below a layer, which nobody has vouched for, is to be kept warm', {
+	without: ['trust_mark'],
+	daemon: DAEMON,
+	sandbox: null, // the attack makes its own
+	attack: async (_, daemon, t) => {
+		const bytes = skeletonTar({ bin: { name: 'usr/bin', type: 'dir', mode: 0o755 }, evil: { name: 'usr/bin/python3', data: EVIL, mode: 0o755 } });
+		assert.equal((await daemon.api('PUT', '/v1/images/evil', bytes, { headers: { 'content-type': 'application/x-tar' } })).status, 201);
+		const writer = await daemon.box(t, { image: 'evil' });
+		assert.equal((await writer.api('POST', '/api/write', { path: '/file', content: 'x' })).status, 200);
+		assert.ok((await daemon.api('POST', `/v1/sandboxes/${writer.id}/image`, { name: 'evil-layer' })).status < 300);
+		await writer.destroy();
+		const box = await daemon.box(t, { image: 'evil-layer' });
+		const asked = box.api('POST', '/api/contexts', {}, { deadline: 60_000 }).catch(() => {}); // it never says that it is ready
+		await until('it was started inside, because no warm one was there to be forked', () => inside(daemon).length > 0, 60_000);
+		const roots = outside(daemon);
+		if (roots.length > 0)
+			await until('it runs outside', () => roots.some(isEvil), 60_000);
+		await box.destroy();
+		await asked;
+		return { succeeded: roots.length > 0 };
+	},
 });
 
 // What such files see of themselves when they are run: by whatever in a context, at any time.
