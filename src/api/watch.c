@@ -340,9 +340,18 @@ static void begin(struct silt_call *c, bool native, bool anywhere)
         silt_call_use(c, run);
 }
 
+/* A client that mounts a bucket keeps it in step by a watch, wherever it is: recursive by name and of all files. It would only log a refusal, and what is
+ * written there would never reach the bucket. */
+static bool is_mount(const struct silt_call *c)
+{
+    const struct silt_json *v = silt_json_get(c->body, SILT_LIT("recursive"));
+    return v != NULL && v->type == SILT_JSON_BOOL && v->boolean && silt_json_get(c->body, SILT_LIT("include")) == NULL
+           && silt_json_get(c->body, SILT_LIT("exclude")) == NULL && silt_json_get(c->body, SILT_LIT("events")) == NULL;
+}
+
 static void parse(struct silt_call *c)
 {
-    begin(c, false, false);
+    begin(c, false, is_mount(c));
 }
 
 static void parse_anywhere(struct silt_call *c)

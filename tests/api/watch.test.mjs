@@ -283,6 +283,18 @@ test('paths outside of /workspace are refused, also by way of ..', async t => {
 			assert.deepEqual(refused(await box.api('POST', route, { path }), 403, 'PERMISSION_DENIED'), { path, resolvedPath, workspaceRoot: '/workspace' });
 });
 
+test('a mount of a client is watched wherever it is: recursive by name, without a choice of files', async t => {
+	const box = await daemon.box(t);
+	await box.out('mkdir -p /mnt/data/deep');
+	const watcher = await Watcher.open(t, box, { path: '/mnt/data', recursive: true, sessionId: 'default' });
+	await box.out('echo x > /mnt/data/deep/file');
+	await watcher.sees('create /mnt/data/deep/file');
+	for (const other of [{ recursive: false }, { recursive: true, include: ['*'] }, { recursive: true, exclude: [] }])
+		refused(await box.api('POST', '/api/watch', { path: '/mnt/data', ...other }), 403, 'PERMISSION_DENIED');
+	refused(await box.api('POST', '/api/watch/check', { path: '/mnt/data', recursive: true }), 403, 'PERMISSION_DENIED');
+	refused(await box.api('POST', '/api/watch', { path: '/nowhere', recursive: true }), 404, 'FILE_NOT_FOUND');
+});
+
 test('a missing path is 404 with the resolved path', async t => {
 	const box = await daemon.box(t);
 	for (const route of ['/api/watch', '/api/watch/check'])

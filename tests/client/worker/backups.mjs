@@ -2,18 +2,8 @@
 // Backups, with presigned URLs and with a local bucket. The class is Stored, in index.mjs; the storage is storage.mjs.
 
 import assert from 'node:assert/strict';
-import { getSandbox } from '@cloudflare/sandbox';
 import { rejects } from './lib.mjs';
-import { bucket, seen } from './storage.mjs';
-
-async function stored({ env, id, transport }, run) {
-	const sandbox = getSandbox(env.Stored, `${id}-s`, { transport });
-	try {
-		await run(sandbox);
-	} finally {
-		await sandbox.destroy();
-	}
-}
+import { bucket, seen, stored } from './storage.mjs';
 
 const MAKE = "mkdir -p /workspace/app/src /workspace/app/node_modules/x && cd /workspace/app && echo one > src/a && echo skip > b.log && echo 'odd' > \"odd 'name'\" && ln -s src/a link && touch node_modules/x/y";
 

@@ -11,6 +11,7 @@ import * as errors from './errors.mjs';
 import * as files from './files.mjs';
 import { until } from './lib.mjs';
 import * as life from './life.mjs';
+import * as mounts from './mounts.mjs';
 import * as ports from './ports.mjs';
 import * as processes from './processes.mjs';
 import * as sessions from './sessions.mjs';
@@ -49,6 +50,11 @@ export class Sandbox extends Client {
 		const contexts = (await interpreter.listCodeContexts()).length;
 		await interpreter.deleteCodeContext(context.id);
 		return { text: execution.results[0].text, json: 'results' in execution.toJSON(), contexts, left: (await interpreter.listCodeContexts()).length };
+	}
+
+	/** The object ends and is made anew by the next call; its container lives on. */
+	restart() {
+		this.ctx.abort('restarted');
 	}
 
 	async shownLabels() {
@@ -124,7 +130,7 @@ export class Stored extends Client {
 
 Stored.outboundByHost = { [storage.HOST]: request => storage.answer(request, 'sandbox') };
 
-const scenarios = { ...commands, ...processes, ...files, ...sessions, ...code, ...ports, ...life, ...egress, ...errors, ...backups };
+const scenarios = { ...commands, ...processes, ...files, ...sessions, ...code, ...ports, ...life, ...egress, ...errors, ...backups, ...mounts };
 
 async function run(env, transport, name, url) {
 	const id = `${transport}-${crypto.randomUUID().slice(0, 13)}`;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A storage with the two faces that the client uses: a bucket that the Worker is bound to, and presigned URLs of the S3 protocol.
 
+import { getSandbox } from '@cloudflare/sandbox';
+
 export const HOST = 'account.r2.cloudflarestorage.com';
 
 const objects = new Map(); // key -> { bytes, etag }
@@ -16,6 +18,7 @@ const readable = object => ({
 	...told(object),
 	get body() { return new Response(object.bytes).body; },
 	arrayBuffer: async () => object.bytes.buffer.slice(object.bytes.byteOffset, object.bytes.byteOffset + object.bytes.length),
+	text: async () => new TextDecoder().decode(object.bytes),
 	json: async () => JSON.parse(new TextDecoder().decode(object.bytes)),
 });
 
@@ -69,6 +72,16 @@ export async function answer(request, by) {
 	if (request.method === 'PUT')
 		return new Response('', { headers: { ETag: `"${++count}"` } });
 	return objects.has(key) ? download(objects.get(key), request.headers.get('range')) : new Response('none', { status: 404 });
+}
+
+/** Runs with a sandbox of the class Stored. */
+export async function stored({ env, id, transport }, run) {
+	const sandbox = getSandbox(env.Stored, `${id}-s`, { transport });
+	try {
+		await run(sandbox);
+	} finally {
+		await sandbox.destroy();
+	}
 }
 
 /** What the client asks for itself, in the Worker. */
