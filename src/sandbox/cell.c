@@ -120,14 +120,17 @@ static int check(const struct silt_context *c, silt_slice code, struct silt_erro
     return 0;
 }
 
-/* Of runs that bring none: their context's, else what the variable says, which an image or a sandbox may set. */
+/* Of runs that bring none: their context's, else what the variable says, which a context, a sandbox or an image may set. */
 static uint32_t usual_timeout(const struct silt_context *c)
 {
     struct silt_error e;
     uint64_t ms = 0;
     if (c->row.timeout_ms > 0)
         return c->row.timeout_ms;
-    silt_slice given = silt_env_given(c->sandbox, SILT_LIT("INTERPRETER_EXECUTION_TIMEOUT_MS"));
+    silt_slice name = SILT_LIT("INTERPRETER_EXECUTION_TIMEOUT_MS");
+    silt_slice given = silt_env_find((silt_slice){c->row.env, c->row.env_len}, name);
+    if (given.data == NULL)
+        given = silt_env_given(c->sandbox, name);
     return silt_slice_to_u64(given, 0, INT32_MAX, &ms, &e) == 0 ? (uint32_t)ms : 0;
 }
 

@@ -51,6 +51,15 @@ void silt_env_merge(struct silt_buf *b, silt_slice env)
     silt_buf_add(b, env);
 }
 
+void silt_env_drop(struct silt_buf *b, silt_slice name)
+{
+    struct silt_map names;
+    silt_map_init(&names);
+    silt_map_put(&names, name, &names);
+    drop_names(b, &names);
+    silt_map_fini(&names);
+}
+
 bool silt_env_names(silt_slice env, const char *const *beginnings)
 {
     silt_slice variable;
@@ -61,7 +70,7 @@ bool silt_env_names(silt_slice env, const char *const *beginnings)
     return false;
 }
 
-static silt_slice find(silt_slice env, silt_slice name)
+silt_slice silt_env_find(silt_slice env, silt_slice name)
 {
     silt_slice one, key, found = {NULL, 0};
     while (env.len > 0 && silt_slice_split(&env, 0, &one))
@@ -73,8 +82,8 @@ static silt_slice find(silt_slice env, silt_slice name)
 silt_slice silt_env_given(const struct silt_sandbox *s, silt_slice name)
 {
     const struct silt_image *image = silt_image_of(s);
-    silt_slice found = find((silt_slice){s->row.env, s->row.env_len}, name);
-    return found.data == NULL && image != NULL ? find(image->config.env, name) : found;
+    silt_slice found = silt_env_find((silt_slice){s->row.env, s->row.env_len}, name);
+    return found.data == NULL && image != NULL ? silt_env_find(image->config.env, name) : found;
 }
 
 void silt_env_base(struct silt_buf *b, const struct silt_sandbox *s, bool is_root)

@@ -28,5 +28,8 @@ silt_slice silt_env_given(const struct silt_sandbox *s, silt_slice name);
 /* Adds each variable of `env`, in place of one of the same name. Each has its terminator; a name is in it
  * once. */
 void silt_env_merge(struct silt_buf *b, silt_slice env);
+void silt_env_drop(struct silt_buf *b, silt_slice name);
+/* The value of a variable in `env`; data NULL: it has none. */
+silt_slice silt_env_find(silt_slice env, silt_slice name);
 /* Whether a variable of `env` begins with one of these, the last of which is NULL. */
 bool silt_env_names(silt_slice env, const char *const *beginnings);

@@ -39,12 +39,14 @@ test('a context keeps its variables, counts its runs and knows its times', async
 	assert.ok(Date.parse(one.lastUsed) >= Date.parse(one.createdAt));
 });
 
-test('INTERPRETER_EXECUTION_TIMEOUT_MS of the sandbox bounds runs that name no timeout, in contexts that have none', async t => {
+test('INTERPRETER_EXECUTION_TIMEOUT_MS of the context or the sandbox bounds runs that name no timeout, in contexts that have none', async t => {
 	const box = await daemon.box(t, { env: { INTERPRETER_EXECUTION_TIMEOUT_MS: '2000' } });
 	const id = await context(box, { language: 'python' });
 	assert.equal((await run(box, id, 'import time; time.sleep(1000)')).error.ename, 'TimeoutError');
 	assert.equal((await run(box, id, 'time.sleep(3); 7', { timeout_ms: 60_000 })).results[0].text, '7');
-	const patient = await context(box, { language: 'python', timeout: 60_000 });
+	const hasty = await context(box, { language: 'python', env_vars: { INTERPRETER_EXECUTION_TIMEOUT_MS: '500' } });
+	assert.match((await run(box, hasty, 'import time; time.sleep(1000)')).error.evalue, /after 500 ms/);
+	const patient = await context(box, { language: 'python', timeout: 60_000, env_vars: { INTERPRETER_EXECUTION_TIMEOUT_MS: '500' } });
 	assert.equal((await run(box, patient, 'import time; time.sleep(3); 8')).results[0].text, '8');
 });
 

@@ -2,7 +2,7 @@
 // The code interpreter.
 
 import assert from 'node:assert/strict';
-import { events, rejects, text } from './lib.mjs';
+import { events, rejects, text, within } from './lib.mjs';
 
 export async function codeContexts(sandbox) {
 	const context = await sandbox.createCodeContext({ language: 'python', cwd: '/tmp' });
@@ -48,6 +48,24 @@ export async function runTypeScript(sandbox) {
 export async function runWithCallbacks(sandbox) {
 	const told = await sandbox.codeWithCallbacks(['print("a")\n5', 'raise KeyError("k")']);
 	assert.deepEqual(told, { stdout: 'a\n', results: ['5'], errors: ['KeyError'] });
+}
+
+/** Callbacks of the Worker. By http and websocket the client makes an object with methods of each result, which cannot leave its Durable Object: onResult is not called, and
+ * the results are in what runCode answers. */
+export async function runWithCallbacksOfTheWorker(sandbox, { transport }) {
+	const told = [];
+	const { results } = await sandbox.runCode('print("a")\n5', { onStdout: m => { told.push(m.text); }, onResult: r => { told.push(r.text); } });
+	assert.equal(results[0].text, '5');
+	assert.deepEqual(told, transport === 'rpc' ? ['a\n', '5'] : ['a\n']);
+}
+
+/** The client drops the timeout of runCode; a variable of the context is one that every transport brings. */
+export async function runCodeInTime(sandbox) {
+	const context = await sandbox.createCodeContext({ language: 'python', envVars: { INTERPRETER_EXECUTION_TIMEOUT_MS: '1500' } });
+	await sandbox.runCode('kept = 1', { context });
+	const { error } = await within('the timeout', sandbox.runCode('while True: pass', { context }));
+	assert.equal(error.name, 'TimeoutError');
+	assert.equal((await sandbox.runCode('kept + 1', { context })).results[0].text, '2');
 }
 
 /** The exported class around a client, in the object itself. */
