@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST …/api/execute: runs a command to its end, then answers with all of its output, byte for byte. */
 #include "api/command.h"
+#include "api/export.h"
 #include "api/spool.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -379,6 +380,7 @@ static void run(struct silt_call *c)
     struct silt_error e;
     m->request.mode = SILT_EXEC_PLAIN;
     if (!m->choice.plain) {
+        silt_export_note(c, m->request.command);
         m->request.mode = SILT_EXEC_FOREGROUND;
         session = silt_choice_session(c, &m->choice, m->request.cwd, &e);
         if (session == NULL) {

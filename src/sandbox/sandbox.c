@@ -64,6 +64,7 @@ static void free_sandbox(struct silt_grave *g)
     struct silt_sandbox *s = silt_container_of(g, struct silt_sandbox, grave);
     silt_network_fini(s);
     silt_session_forget_lost(s);
+    silt_buf_fini(&s->exported);
     silt_sandbox_row_fini(&s->row);
     free(s);
 }
@@ -79,6 +80,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     s->grave.free = free_sandbox;
     silt_list_init(&s->ready_link);
     silt_list_init(&s->sessions);
+    silt_buf_init(&s->exported, SILT_EXPORTED_MAX);
     silt_list_init(&s->lost_sessions);
     silt_list_init(&s->execs);
     silt_list_init(&s->processes);

@@ -56,6 +56,8 @@ struct silt_spares { /* sandbox/spare.c */
 
 enum silt_handles { SILT_HANDLES_SOME, SILT_HANDLES_ASKED, SILT_HANDLES_ALL };
 
+enum { SILT_EXPORTED_MAX = 128 << 10 };
+
 struct silt_sandbox {
     struct silt_registry *registry; /* borrowed */
     struct silt_sandbox_row row;
@@ -74,6 +76,7 @@ struct silt_sandbox {
     struct silt_channel channel;
     struct silt_link sessions; /* in creation order */
     size_t session_count;
+    struct silt_buf exported; /* NAME=value\0…: of sessions that begin, on top of row.env; until the processes end */
     struct silt_link lost_sessions; /* whose shells a crash took along, until their next ones have said so */
     size_t lost_count;
     struct silt_link execs;

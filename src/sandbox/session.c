@@ -99,6 +99,18 @@ static struct silt_session *add_session(struct silt_sandbox *sandbox, silt_slice
     return s;
 }
 
+void silt_session_export(struct silt_sandbox *sandbox, silt_slice name, silt_slice value)
+{
+    struct silt_buf *b = &sandbox->exported;
+    silt_env_drop(b, name);
+    if (value.data == NULL || b->len + name.len + value.len + 2 > b->max)
+        return;
+    silt_buf_add(b, name);
+    silt_buf_add_byte(b, '=');
+    silt_buf_add(b, value);
+    silt_buf_add_byte(b, 0);
+}
+
 struct silt_session *silt_session_find(struct silt_sandbox *sandbox, silt_slice name)
 {
     silt_list_each(it, &sandbox->sessions) {
@@ -129,6 +141,7 @@ static int open_shell(struct silt_session *s, const struct silt_session_options 
     silt_buf_init(&env, SILT_START_MAX);
     silt_slice user = silt_image_user(s->sandbox);
     silt_env_base(&env, s->sandbox, user.len == 0);
+    silt_env_merge(&env, silt_buf_slice(&s->sandbox->exported));
     silt_env_merge(&env, o->env);
     silt_env_merge(&env, SILT_LIT("LANG=C.UTF-8\0LC_ALL=C.UTF-8\0"));
     s->number = silt_registry_number(s->sandbox->registry);
@@ -364,6 +377,7 @@ void silt_session_on_frame(struct silt_sandbox *sandbox, const struct silt_frame
 void silt_session_drop_all(struct silt_sandbox *sandbox, const struct silt_error *e)
 {
     bool crashed = strcmp(sandbox->row.death.cause, "crash") == 0;
+    silt_buf_fini(&sandbox->exported);
     silt_list_each(it, &sandbox->sessions) {
         struct silt_session *s = silt_container_of(it, struct silt_session, link);
         struct silt_turn *closer = s->closing ? s->holder : NULL;

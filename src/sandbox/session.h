@@ -44,6 +44,9 @@ struct silt_session_options {
     uint32_t timeout_ms;
 };
 
+/* A variable of all sessions that begin while these processes run; data NULL: of none any more. More than SILT_EXPORTED_MAX bytes of them are
+ * not kept. */
+void silt_session_export(struct silt_sandbox *s, silt_slice name, silt_slice value);
 struct silt_session *silt_session_find(struct silt_sandbox *s, silt_slice name);
 bool silt_session_is_live(const struct silt_session *s); /* has a shell, or somebody who counts on it */
 /* SILT_LIMIT when there are too many. One of that name that is not live is replaced. */

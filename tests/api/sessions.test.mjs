@@ -247,3 +247,40 @@ test('a session whose folder is cleared away is followed by a fresh one', async 
 	refused(await box.exec('echo a', { sessionId: 's' }), 410, 'SESSION_TERMINATED');
 	assert.equal(await box.out('echo [$X]', { sessionId: 's' }), '[]\n');
 });
+
+const internally = (box, command, sessionId = 'sandbox-x') => box.run(command, { sessionId, origin: 'internal' });
+const shown = async (box, sessionId) => (await box.out('echo "[$A|$B|$C]"', { sessionId })).trim();
+
+test('variables that a client sets by commands of its own are those of later sessions, until the processes end', async t => {
+	const box = await daemon.box(t);
+	await create(box, { id: 'before' });
+	await internally(box, "export A='it'\\''s $(here) \n'");
+	await internally(box, "export B='old'");
+	await internally(box, "export B=''");
+	await internally(box, "export C='c'");
+	await internally(box, 'unset C');
+	assert.equal(await shown(box, 'before'), '[||]');
+	assert.equal(await shown(box, 'sandbox-x'), "[it's $(here) \n||]");
+	await create(box, { id: 'after', env: { B: 'own' } });
+	assert.equal(await shown(box, 'after'), "[it's $(here) \n|own|]");
+	assert.equal(await shown(box, 'first use'), "[it's $(here) \n||]");
+	assert.equal((await box.run('echo "[$A]"', { sessionId: '__DISABLE_SESSION__' })).stdout, '[]\n');
+	process.kill(await box.init(), 'SIGKILL');
+	await until('a new shell', async () => (await box.exec('true', { sessionId: 'later' })).status === 200);
+	assert.equal(await shown(box, 'later'), '[||]');
+});
+
+test('other commands set nothing for later sessions', async t => {
+	const box = await daemon.box(t);
+	await box.run("export A='a'", { sessionId: 's' });
+	await box.run("export A='a'", { sessionId: 's', origin: 'user' });
+	await box.run("export A='a'", { sessionId: 's', origin: 5 });
+	for (const command of ["export A='a'; true", "export A='a' B='b'", 'export A=a', "export A='a", "export A=", "export A", "export ='a'", "export 1A='a'", "export A-B='a'", "true; export A='a'", "export A='a'\\''", "export A=''a''", ' unset A', 'unset A B'])
+		await box.exec(command, { sessionId: 'sandbox-x', origin: 'internal' });
+	assert.equal(await shown(box, 'later'), '[||]');
+	for (let i = 0; i < 6; i++)
+		await internally(box, `export A='${String(i).repeat(60_000)}'; true`.replace('; true', ''));
+	assert.equal((await box.out('echo ${A:0:3} ${#A}', { sessionId: 'latest' })), '555 60000\n');
+	await internally(box, `export B='${'x'.repeat(120_000)}'`); // more than is kept
+	assert.equal((await box.out('echo ${#A} ${#B}', { sessionId: 'latest of all' })), '60000 0\n');
+});

@@ -2,7 +2,7 @@
 // Commands: exec and execStream.
 
 import assert from 'node:assert/strict';
-import { isExecResult } from '@cloudflare/sandbox';
+import { getSandbox, isExecResult } from '@cloudflare/sandbox';
 import { events, rejects, text, until } from './lib.mjs';
 
 export async function exec(sandbox) {
@@ -110,6 +110,24 @@ export async function variablesOfTheSandboxReachNewSessions(sandbox) {
 	const process = await sandbox.startProcess('echo $WIDE');
 	await process.waitForExit(60_000);
 	assert.equal((await process.getLogs()).stdout, 'everywhere\n');
+}
+
+/** The client forgets them with its object: the server does not. */
+export async function variablesOutliveTheObject(_, { env, id, transport }) {
+	const open = () => getSandbox(env.Sandbox, `${id}-r`, { transport });
+	const sandbox = open();
+	await sandbox.exec('touch /tmp/same');
+	await sandbox.setEnvVars({ KEPT: "it's\n'here'", GONE: 'x', CHANGED: 'old' });
+	await sandbox.setEnvVars({ GONE: undefined, CHANGED: 'new' });
+	await sandbox.restart().catch(() => {}); // what was opened before is broken now
+	const again = open();
+	try {
+		const session = await again.createSession({ id: 'later', env: { OWN: 'own' } });
+		assert.equal((await session.exec('ls /tmp/same; echo "$KEPT|${GONE-gone}|$CHANGED|$OWN"')).stdout, "/tmp/same\nit's\n'here'|gone|new|own\n");
+		assert.equal((await again.exec('echo "$KEPT"')).stdout, "it's\n'here'\n");
+	} finally {
+		await again.destroy();
+	}
 }
 
 /** Its repository lies in the sandbox, behind git's own HTTP server. */
