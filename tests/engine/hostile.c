@@ -97,6 +97,31 @@ bool hostile_trust(struct world *w, const char *build, const char *tar, size_t l
     return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+/* Of its parent; 0: it has none, or has ended. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], *text = NULL;
+    size_t len;
+    struct silt_error e;
+    int parent = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (silt_fd_read_file(AT_FDCWD, path, 1024, &text, &len, &e) < 0)
+        return 0;
+    const char *name_end = strrchr(text, ')');
+    if (name_end == NULL || sscanf(name_end, ") %*c %d", &parent) != 1)
+        parent = 0;
+    free(text);
+    return parent;
+}
+
+/* Another test on this machine may have such a process of its own. */
+static bool is_of_ours(pid_t pid)
+{
+    while (pid > 1 && pid != getpid())
+        pid = parent_of(pid);
+    return pid == getpid();
+}
+
 static bool is_evil(const char *pid)
 {
     char path[300];
@@ -110,7 +135,7 @@ static bool is_evil(const char *pid)
     bool named = strncmp(comm, EVIL, strlen(EVIL)) == 0;
     free(comm);
     (void)snprintf(path, sizeof(path), "/proc/%s", pid);
-    return named && stat(path, &st) == 0 && st.st_uid == 0;
+    return named && stat(path, &st) == 0 && st.st_uid == 0 && is_of_ours((pid_t)strtol(pid, NULL, 10));
 }
 
 bool hostile_is_root(void)
