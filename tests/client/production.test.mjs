@@ -82,9 +82,7 @@ test('two apps run by the files of the page, with secrets and cron triggers of t
 	assert.deepEqual(await ask(second), { secret: 'second secret', runs: '' });
 });
 
-test('systemd understands the units', t => {
-	if (spawnSync('systemd-analyze', ['--version']).error)
-		return t.skip('no systemd-analyze');
+test('systemd understands the units', () => {
 	const units = path.join(folder, 'units');
 	fs.mkdirSync(units);
 	for (const name of Object.keys(files).filter(name => /@\.(service|timer)$/.test(name)))
