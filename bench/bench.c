@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in the
- * same run. One line of JSON per series on stdout; bench/run collects them.
- *     silt-bench SERVER TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|kill|closed COUNT SPACING_MS
- *     silt-bench SERVER TOKEN_FILE pandas|stale|frame|figure|javascript|typescript|spare|cell|jscell COUNT SPACING_MS  (code)
- *     silt-bench SERVER TOKEN_FILE contexts COUNT       (that many Python contexts at once, one sandbox)
- *     silt-bench SERVER TOKEN_FILE burst COUNT [COMMAND] (that many new ids at once)
+/* silt-bench: times what a user waits for, through the HTTP API on loopback, and peers beside it in
+ * the same run. One line of JSON per series on stdout; bench/run collects them. silt-bench SERVER
+ * TOKEN_FILE start|exec|builtin|stream|firstbyte|files|process|logs|logged|kill|closed COUNT
+ * SPACING_MS silt-bench SERVER TOKEN_FILE
+ * pandas|stale|frame|figure|javascript|typescript|spare|inner|cell|jscell COUNT SPACING_MS  (code)
+ *     silt-bench SERVER TOKEN_FILE contexts COUNT       (that many Python contexts at once, one
+ * sandbox) silt-bench SERVER TOKEN_FILE burst COUNT [COMMAND] (that many new ids at once)
  *     silt-bench SERVER TOKEN_FILE idle COUNT           (memory of that many idle sandboxes)
- *     silt-bench SERVER TOKEN_FILE writes COUNT         (that many files of 1 KB at once, one sandbox)
- *     silt-bench SERVER TOKEN_FILE transfer MIB [TYPE]  (one file of that size up, then down; type of the sandbox)
- *     silt-bench - - peer NAME COUNT SPACING_MS -- COMMAND…                                         */
+ *     silt-bench SERVER TOKEN_FILE writes COUNT         (that many files of 1 KB at once, one
+ * sandbox) silt-bench SERVER TOKEN_FILE transfer MIB [TYPE]  (one file of that size up, then down;
+ * type of the sandbox) silt-bench - - peer NAME COUNT SPACING_MS -- COMMAND… */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -28,7 +29,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { ANSWER_MAX = 1 << 20, DEADLINE_MS = 30000, BURST_MAX = 1000, SPARE_MS = 600 };
+enum {
+    ANSWER_MAX = 1 << 20,
+    DEADLINE_MS = 30000,
+    BURST_MAX = 1000,
+    SPARE_MS = 600,
+    INNER_MS = 8000
+};
 
 static struct sockaddr_in server;
 static char token[256];
@@ -57,7 +64,8 @@ static void send_request(int fd, const char *method, const char *path, const cha
     silt_auto_buf b;
     struct silt_error e;
     silt_buf_init(&b, 1 << 20);
-    silt_buf_addf(&b, "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n", method, path, token);
+    silt_buf_addf(&b, "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n", method,
+                  path, token);
     silt_buf_addf(&b, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
     if (silt_fd_write_all(fd, silt_buf_slice(&b), &e) < 0)
         die(e.text);
@@ -120,9 +128,10 @@ static int by_value(const void *a, const void *b)
 static void report(const char *name, long spacing, double *ms, size_t n)
 {
     qsort(ms, n, sizeof(*ms), by_value);
-    (void)printf("{\"name\":\"%s\",\"spacingMs\":%ld,\"count\":%zu,\"p50\":%.3f,\"p99\":%.3f,\"min\":%.3f,"
-                 "\"max\":%.3f}\n",
-                 name, spacing, n, ms[n / 2], ms[n * 99 / 100], ms[0], ms[n - 1]);
+    (void)printf(
+        "{\"name\":\"%s\",\"spacingMs\":%ld,\"count\":%zu,\"p50\":%.3f,\"p99\":%.3f,\"min\":%.3f,"
+        "\"max\":%.3f}\n",
+        name, spacing, n, ms[n / 2], ms[n * 99 / 100], ms[0], ms[n - 1]);
 }
 
 static double since(int64_t start_us)
@@ -204,7 +213,8 @@ static double time_stream(int fd, size_t i)
 static double time_files(int fd, size_t i)
 {
     char body[1280];
-    (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/f%zu\",\"content\":\"%01024zu\"}", i % 64, i);
+    (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/f%zu\",\"content\":\"%01024zu\"}",
+                   i % 64, i);
     double ms = time_call(fd, "write", body);
     (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/f%zu\"}", i % 64);
     return ms + time_call(fd, "read", body);
@@ -217,14 +227,43 @@ static double time_process(int fd, size_t i)
     return time_call(fd, "process/start", body);
 }
 
+/* The log of a process that runs and has nothing more to say. */
+static double time_logs(int fd, size_t i)
+{
+    char path[128];
+    if (i == 0)
+        (void)time_call(fd, "process/start",
+                        "{\"command\":\"echo hi; exec sleep 600\",\"processId\":\"l\"}");
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/process/l/logs", run_id);
+    int64_t start = silt_clock_us();
+    call(fd, "GET", path, "", 200);
+    return since(start);
+}
+
+/* A short process and its output: from its start to the answer with its log. */
+static double time_logged(int fd, size_t i)
+{
+    char path[128], body[128];
+    (void)snprintf(body, sizeof(body), "{\"command\":\"echo hi\",\"processId\":\"e%zu\"}", i);
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/process/e%zu/logs", run_id, i);
+    int64_t start = silt_clock_us();
+    (void)time_call(fd, "process/start", body);
+    call(fd, "GET", path, "", 200);
+    return since(start);
+}
+
 /* A shell with 50 children, all of which ignore nothing: the answer comes when the last is gone. */
 static double time_kill(int fd, size_t i)
 {
     char path[160], body[256];
     (void)snprintf(body, sizeof(body),
-                   "{\"command\":\"for i in {1..50}; do sleep 600 & done; echo up; wait\",\"processId\":\"k%zu\"}", i);
+                   "{\"command\":\"for i in {1..50}; do sleep 600 & done; echo up; "
+                   "wait\",\"processId\":\"k%zu\"}",
+                   i);
     (void)time_call(fd, "process/start", body);
-    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/processes/k%zu/wait?for=line&text=up&timeoutMs=10000", run_id, i);
+    (void)snprintf(path, sizeof(path),
+                   "/v1/sandboxes/b-%s/processes/k%zu/wait?for=line&text=up&timeoutMs=10000",
+                   run_id, i);
     call(fd, "GET", path, "", 200);
     (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/process/k%zu", run_id, i);
     int64_t start = silt_clock_us();
@@ -241,7 +280,8 @@ static double time_new(int fd, size_t i)
 static double time_closed(int fd, size_t i)
 {
     char body[128];
-    (void)snprintf(body, sizeof(body), "{\"id\":\"b-%s-%zu\",\"network\":{\"mode\":\"none\"}}", run_id, i);
+    (void)snprintf(body, sizeof(body), "{\"id\":\"b-%s-%zu\",\"network\":{\"mode\":\"none\"}}",
+                   run_id, i);
     int64_t start = silt_clock_us();
     call(fd, "POST", "/v1/sandboxes", body, 201);
     double ms = since(start);
@@ -274,11 +314,13 @@ static double time_code(int fd, const char *box, const char *body)
     double ms = since(start);
     if (memmem(answer.data, answer.len, good, sizeof(good) - 1) != NULL)
         return ms;
-    (void)fprintf(stderr, "silt-bench: %.*s\n", (int)(answer.len < 600 ? answer.len : 600), answer.data);
+    (void)fprintf(stderr, "silt-bench: %.*s\n", (int)(answer.len < 600 ? answer.len : 600),
+                  answer.data);
     exit(1);
 }
 
-/* In a sandbox that runs, where `before` was done and no context has been; making and ending it is not timed. */
+/* In a sandbox that runs, where `before` was done and no context has been; making and ending it is
+ * not timed. */
 static double time_code_after(int fd, size_t i, const char *before, const char *body)
 {
     char box[64], path[128];
@@ -299,8 +341,9 @@ static double time_first_code(int fd, size_t i, const char *body)
 /* The sandbox has another pandas than its image: no warm Python can be used. */
 static double time_stale(int fd, size_t i)
 {
-    return time_code_after(fd, i, "{\"command\":\"touch /usr/lib/python3/dist-packages/pandas/__init__.py\"}",
-                           "{\"code\":\"import pandas as pd; pd.Series([1]).sum()\"}");
+    return time_code_after(
+        fd, i, "{\"command\":\"touch /usr/lib/python3/dist-packages/pandas/__init__.py\"}",
+        "{\"code\":\"import pandas as pd; pd.Series([1]).sum()\"}");
 }
 
 static double time_pandas(int fd, size_t i)
@@ -310,12 +353,15 @@ static double time_pandas(int fd, size_t i)
 
 static double time_frame(int fd, size_t i)
 {
-    return time_first_code(fd, i, "{\"code\":\"import pandas as pd; pd.DataFrame({'a': range(20), 'b': list('x' * 20)})\"}");
+    return time_first_code(
+        fd, i,
+        "{\"code\":\"import pandas as pd; pd.DataFrame({'a': range(20), 'b': list('x' * 20)})\"}");
 }
 
 static double time_figure(int fd, size_t i)
 {
-    return time_first_code(fd, i, "{\"code\":\"import matplotlib.pyplot as plt; plt.plot([1, 2, 3]); plt.show()\"}");
+    return time_first_code(
+        fd, i, "{\"code\":\"import matplotlib.pyplot as plt; plt.plot([1, 2, 3]); plt.show()\"}");
 }
 
 static double time_javascript(int fd, size_t i)
@@ -325,27 +371,56 @@ static double time_javascript(int fd, size_t i)
 
 static double time_typescript(int fd, size_t i)
 {
-    return time_first_code(fd, i, "{\"language\":\"typescript\",\"code\":\"enum A { B = 2 }; A.B\"}");
+    return time_first_code(fd, i,
+                           "{\"language\":\"typescript\",\"code\":\"enum A { B = 2 }; A.B\"}");
 }
 
-/* A new context in a sandbox that had such ones before, and has rested since: from the request for it to the end of
- * its first code. Both requests count, the end of the context does not. */
-static double time_spare(int fd, size_t i)
+/* From the request for a context to the end of its first code. Both requests count, the end of the
+ * context does not. */
+static double time_next(int fd, const char *context, const char *code)
 {
     char path[160], id[64];
     (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts", run_id);
-    if (i == 0)
-        call(fd, "POST", path, "{\"language\":\"javascript\"}", 201);
-    pause_ms(SPARE_MS);
     int64_t start = silt_clock_us();
-    call(fd, "POST", path, "{\"language\":\"javascript\"}", 201);
+    call(fd, "POST", path, context, 201);
     take_string("contextId", id, sizeof(id));
     (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts/%s/run", run_id, id);
-    call(fd, "POST", path, "{\"code\":\"1 + 1\"}", 200);
+    call(fd, "POST", path, code, 200);
     double ms = since(start);
     (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts/%s", run_id, id);
     call(fd, "DELETE", path, "", 200);
     return ms;
+}
+
+static void begin_context(int fd, const char *context)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "/v1/sandboxes/b-%s/contexts", run_id);
+    call(fd, "POST", path, context, 201);
+}
+
+/* A new context in a sandbox that had such ones before, and has rested since. */
+static double time_spare(int fd, size_t i)
+{
+    if (i == 0)
+        begin_context(fd, "{\"language\":\"javascript\"}");
+    pause_ms(SPARE_MS);
+    return time_next(fd, "{\"language\":\"javascript\"}", "{\"code\":\"1 + 1\"}");
+}
+
+/* The next contexts in a sandbox that has another pandas than its image: they are forked inside. */
+static double time_inner(int fd, size_t i)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/execute", run_id);
+    if (i == 0) {
+        call(fd, "POST", path,
+             "{\"command\":\"touch /usr/lib/python3/dist-packages/pandas/__init__.py\"}", 200);
+        begin_context(fd, "{\"language\":\"python\"}");
+        pause_ms(INNER_MS);
+    }
+    return time_next(fd, "{\"language\":\"python\"}",
+                     "{\"code\":\"import pandas as pd; pd.Series([1]).sum()\"}");
 }
 
 /* In a context that was made by the first one, which is not counted. */
@@ -373,13 +448,27 @@ static const struct series {
     double (*time)(int fd, size_t i);
     bool in_one; /* sandbox that runs already, with a warm session */
 } all_series[] = {
-    {"start", time_new, false},       {"exec", time_exec, true},   {"builtin", time_builtin, true},
-    {"stream", time_stream, true},    {"firstbyte", time_first_byte, true}, {"files", time_files, true},
-    {"process", time_process, true},  {"kill", time_kill, true},   {"closed", time_closed, false},
-    {"pandas", time_pandas, false},   {"frame", time_frame, false}, {"figure", time_figure, false},
-    {"javascript", time_javascript, false}, {"typescript", time_typescript, false},
-    {"spare", time_spare, true},            {"stale", time_stale, false},
-    {"cell", time_cell, true},        {"jscell", time_jscell, true},
+    {"start", time_new, false},
+    {"exec", time_exec, true},
+    {"builtin", time_builtin, true},
+    {"stream", time_stream, true},
+    {"firstbyte", time_first_byte, true},
+    {"files", time_files, true},
+    {"process", time_process, true},
+    {"logs", time_logs, true},
+    {"logged", time_logged, true},
+    {"kill", time_kill, true},
+    {"closed", time_closed, false},
+    {"pandas", time_pandas, false},
+    {"frame", time_frame, false},
+    {"figure", time_figure, false},
+    {"javascript", time_javascript, false},
+    {"typescript", time_typescript, false},
+    {"spare", time_spare, true},
+    {"stale", time_stale, false},
+    {"inner", time_inner, true},
+    {"cell", time_cell, true},
+    {"jscell", time_jscell, true},
 };
 
 static const struct series *find_series(const char *name)
@@ -435,7 +524,8 @@ static void run_writes(size_t count)
     (void)snprintf(path, sizeof(path), "/sandboxes/b-%s/api/write", run_id);
     int64_t start = silt_clock_us();
     for (size_t i = 0; i < count; i++) {
-        (void)snprintf(body, sizeof(body), "{\"path\":\"/workspace/w%zu\",\"content\":\"%01024zu\"}", i, i);
+        (void)snprintf(body, sizeof(body),
+                       "{\"path\":\"/workspace/w%zu\",\"content\":\"%01024zu\"}", i, i);
         send_request(fds[i], "POST", path, body);
     }
     for (size_t i = 0; i < count; i++)
@@ -445,7 +535,8 @@ static void run_writes(size_t count)
     (void)close(box);
     for (size_t i = 0; i < count; i++)
         (void)close(fds[i]);
-    (void)printf("{\"name\":\"writes\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
+    (void)printf("{\"name\":\"writes\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count,
+                 failed, ms);
 }
 
 /* All asked for before the first is ready, in a sandbox that had none. */
@@ -472,7 +563,8 @@ static void run_contexts(size_t count)
     (void)close(box);
     for (size_t i = 0; i < count; i++)
         (void)close(fds[i]);
-    (void)printf("{\"name\":\"contexts\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
+    (void)printf("{\"name\":\"contexts\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count,
+                 failed, ms);
 }
 
 static void send_bytes(int fd, const char *path, size_t mib)
@@ -483,7 +575,9 @@ static void send_bytes(int fd, const char *path, size_t mib)
     silt_buf_init(&b, 4096);
     for (size_t i = 0; i < sizeof(piece); i++)
         piece[i] = (char)(i * 2654435761U >> 13);
-    silt_buf_addf(&b, "PUT %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n",
+    silt_buf_addf(&b,
+                  "PUT %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+                  "%s\r\nContent-Length: %zu\r\n\r\n",
                   path, token, mib << 20);
     if (silt_fd_write_all(fd, silt_buf_slice(&b), &e) < 0)
         die(e.text);
@@ -536,14 +630,16 @@ static void run_transfer(size_t mib, const char *type)
     fd = dial();
     remove_box(fd);
     (void)close(fd);
-    (void)printf("{\"name\":\"transfer\",\"type\":\"%s\",\"mib\":%zu,\"upMibPerS\":%.0f,\"downMibPerS\":%.0f}\n", type, mib,
-                 (double)mib * 1000 / up, (double)mib * 1000 / down);
+    (void)printf("{\"name\":\"transfer\",\"type\":\"%s\",\"mib\":%zu,\"upMibPerS\":%.0f,"
+                 "\"downMibPerS\":%.0f}\n",
+                 type, mib, (double)mib * 1000 / up, (double)mib * 1000 / down);
 }
 
 static bool has_worked(int fd)
 {
     static const char good[] = "\"exitCode\":0";
-    return read_answer(fd, &answer) == 200 && memmem(answer.data, answer.len, good, sizeof(good) - 1) != NULL;
+    return read_answer(fd, &answer) == 200
+           && memmem(answer.data, answer.len, good, sizeof(good) - 1) != NULL;
 }
 
 static void run_burst(size_t count, const char *command)
@@ -570,7 +666,8 @@ static void run_burst(size_t count, const char *command)
         call(fds[i], "DELETE", path, "", 200);
         (void)close(fds[i]);
     }
-    (void)printf("{\"name\":\"burst\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count, failed, ms);
+    (void)printf("{\"name\":\"burst\",\"count\":%zu,\"failed\":%zu,\"totalMs\":%.1f}\n", count,
+                 failed, ms);
 }
 
 static double free_kib(void)
@@ -616,7 +713,8 @@ static void run_peer(const char *name, size_t count, long spacing, char **argv)
         if (spacing > 0)
             pause_ms(spacing);
         int64_t start = silt_clock_us();
-        if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) < 0)
+        if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0
+            || waitpid(pid, &status, 0) < 0)
             die(argv[0]);
         ms[i] = since(start);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -638,7 +736,8 @@ static void connect_to(const char *address, const char *token_file)
     if (colon == NULL || (size_t)(colon - address) >= sizeof(host))
         die("SERVER must be host:port");
     (void)snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
-    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10))};
+    server = (struct sockaddr_in){.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10))};
     if (inet_pton(AF_INET, host, &server.sin_addr) != 1
         || silt_fd_read_file(AT_FDCWD, token_file, 255, &text, &len, &e) < 0)
         die("server or token");

@@ -82,6 +82,50 @@ while time.time() < end:
     except OSError: pass
     held.append(s)
     if len(held) > 200: held.pop(0).close()""")
+# Fills connections to itself that nobody accepts. With "reset" it resets each then: the kernel lists such a connection nowhere.
+TCP_MEMORY = """python3 - <<'END'
+import resource, socket, struct, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+block = b"x" * (1 << 18)
+def fill(at):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    s.settimeout(1)
+    s.connect(at)
+    s.setblocking(False)
+    try:
+        while True: s.send(block)
+    except BlockingIOError: pass
+    return s
+while time.time() < @END@:
+    l = socket.socket()
+    l.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    l.bind(("127.0.0.1", 0))
+    l.listen(4096)
+    held, at = [], l.getsockname()
+    try:
+        while len(held) < 4000 and time.time() < @END@:
+            held.append(fill(at))
+            if "@KIND@" == "reset":
+                held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                held[-1].close()
+    except OSError: pass
+END"""
+# In the bystander: the milliseconds that 64 MiB take over a connection of its own.
+TRANSFER = """python3 - <<'END'
+import os, socket, time
+l = socket.create_server(("127.0.0.1", 0))
+block, left, start = b"x" * (1 << 17), 64 << 20, time.perf_counter()
+if os.fork() == 0:
+    s = socket.create_connection(l.getsockname())
+    for _ in range(512): s.sendall(block)
+    os._exit(0)
+s = l.accept()[0]
+while left > 0:
+    left -= len(s.recv(1 << 18))
+print((time.perf_counter() - start) * 1000)
+END"""
+TCP_LIMIT_MIB = 64  # the least that a sandbox has
 ENDLESS = "timeout %d yes" % seconds
 
 # How it is started: a command that is answered whole, one that is streamed, or a process with a log.
@@ -98,6 +142,8 @@ TROUBLES = {
     "pipes": ("whole", PIPES),
     "DNS flood": ("whole", DNS),
     "TCP flood": ("whole", TCP),
+    "TCP memory, nobody accepts": ("again", TCP_MEMORY.replace("@KIND@", "wait")),
+    "TCP memory, reset": ("again", TCP_MEMORY.replace("@KIND@", "reset")),
 }
 
 
@@ -117,25 +163,35 @@ class Client:
         return json.loads(text)
 
 
+def run_whole(box, command, path):
+    # A program of its own reads the answer: a thread of ours would keep the bystander's client waiting.
+    subprocess.run(["curl", "-fsSN", "-o", "/dev/null", "-H", "@-", "--data", json.dumps({"command": command, "sessionId": "__DISABLE_SESSION__"}),
+                    f"http://{server}/sandboxes/{box}{path}"], input="Authorization: Bearer " + token, text=True, check=True)
+
+
 def trouble(box, how, command, over):
     client = Client()
+    end = time.time() + seconds
     try:
-        if how == "process":
+        if how == "again":  # it is killed now and then
+            while time.time() < end:
+                run_whole(box, command.replace("@END@", str(end)), "/api/execute")
+        elif how == "process":
             made = client.call("POST", f"/v1/sandboxes/{box}/processes", {"command": command})
             client.call("GET", f"/v1/sandboxes/{box}/processes/{made['id']}/wait?for=exit&timeoutMs={seconds * 1000 + 30000}")
         else:
-            # A program of its own reads the answer: a thread of ours would keep the bystander's client waiting.
-            path = f"/sandboxes/{box}/api/execute" + ("/stream" if how == "stream" else "")
-            subprocess.run(["curl", "-fsSN", "-o", "/dev/null", "-H", "@-", "--data", json.dumps({"command": command, "sessionId": "__DISABLE_SESSION__"}),
-                            f"http://{server}{path}"], input="Authorization: Bearer " + token, text=True, check=True)
+            run_whole(box, command, "/api/execute" + ("/stream" if how == "stream" else ""))
     finally:
         over.set()
 
 
-def measure(client, box, over):
-    times = {"session": [], "sessionless": []}
+def measure(client, box, over, transfers):
+    times = {"session": [], "sessionless": [], **({"transfer of 64 MiB": []} if transfers else {})}
     end = time.monotonic() + seconds
     while time.monotonic() < end and not over.is_set():
+        if transfers:
+            said = client.call("POST", f"/sandboxes/{box}/api/execute", {"command": TRANSFER, "sessionId": "__DISABLE_SESSION__"})
+            times["transfer of 64 MiB"].append(float(said["stdout"]))
         for way, session in (("session", "s"), ("sessionless", "__DISABLE_SESSION__")):
             start = time.perf_counter()
             client.call("POST", f"/sandboxes/{box}/api/execute", {"command": "/bin/true", "sessionId": session})
@@ -144,19 +200,49 @@ def measure(client, box, over):
     return times
 
 
+def tcp_mib():
+    line = next(l for l in open("/proc/net/sockstat") if l.startswith("TCP:"))
+    return int(line.split()[-1]) * 4096 / (1 << 20)
+
+
+def held_mib(samples, window_s=0.5):
+    """The most that was held for as long as that."""
+    whole = [[m for t, m in samples if at - window_s <= t <= at] for at, _ in samples if at - window_s >= samples[0][0]]
+    return max(map(min, whole), default=0)
+
+
+class TcpMemory:
+    """What TCP connections of the machine hold more than before."""
+
+    def __enter__(self):
+        self.samples, self.over, before = [], threading.Event(), tcp_mib()
+
+        def sample():
+            while not self.over.wait(0.01):
+                self.samples.append((time.monotonic(), tcp_mib() - before))
+        self.thread = threading.Thread(target=sample)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
 def beside(name, wanted):
     client, over = Client(), threading.Event()
     bystander, attacker = "bystander", "trouble-%d" % list(TROUBLES).index(name)
     client.call("POST", f"/sandboxes/{bystander}/api/execute", {"command": "true", "sessionId": "s"})
     thread = None
     if wanted is not None:
-        client.call("POST", "/v1/sandboxes", {"id": attacker, "network": {"mode": "allow", "allow": ["example.invalid"]}})
+        client.call("POST", "/v1/sandboxes", {"id": attacker, "network": {"mode": "allow", "allow": ["example.invalid"]},
+                                              **({"limits": {"memoryMiB": 256}} if wanted[0] == "again" else {})})
         client.call("POST", f"/sandboxes/{attacker}/api/execute", {"command": "true"})
         thread = threading.Thread(target=trouble, args=(attacker, *wanted, over))
         thread.start()
         time.sleep(0.3)
     start = time.monotonic()
-    times = measure(client, bystander, over)
+    times = measure(client, bystander, over, wanted is None or wanted[0] == "again")
     if thread is not None and time.monotonic() - start < seconds * 0.7:
         raise RuntimeError(f"{name} was over too soon")
     if thread is not None:
@@ -169,13 +255,22 @@ def rank(sorted_times, share):
     return sorted_times[min(len(sorted_times) - 1, int(len(sorted_times) * share))]
 
 
+def tcp_row(memory, ratio):
+    held = held_mib(memory.samples)
+    return {"heldMiB": round(held, 1), "peakMiB": round(max(m for _, m in memory.samples), 1), "limitMiB": TCP_LIMIT_MIB,
+            "kept": ratio <= 1.5 and held <= 1.1 * TCP_LIMIT_MIB}
+
+
 alone = {}
 wanted = sys.argv[4:] or list(TROUBLES)
 for name in dict.fromkeys(["alone", *wanted]):
-    for way, times in beside(name, TROUBLES[name]).items():
+    with TcpMemory() as memory:
+        ways = beside(name, TROUBLES[name])
+    for way, times in ways.items():
         times.sort()
         p50, p99 = rank(times, 0.5), rank(times, 0.99)
         alone.setdefault(way, (p50, p99))
         print(json.dumps({"name": f"{name}, {way}", "spacingMs": 5, "count": len(times), "p50": round(p50, 3), "p99": round(p99, 3),
                           "min": round(times[0], 3), "max": round(times[-1], 3), "ratioP50": round(p50 / alone[way][0], 2),
-                          "ratioP99": round(p99 / alone[way][1], 2), "kept": p99 <= TARGET_MS}), flush=True)
+                          "ratioP99": round(p99 / alone[way][1], 2), "kept": p99 <= TARGET_MS,
+                          **(tcp_row(memory, p50 / alone[way][0]) if way.startswith("transfer") and name != "alone" else {})}), flush=True)

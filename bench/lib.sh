@@ -36,7 +36,7 @@ start_daemon() {
 	chmod 755 "$work"
 	token_file=$work/token
 	for try in 1 2 3 4 5 6 7 8; do
-		block=$(( ($$ + try * 11) % 56 + 64 )) # another instance may have some of these ids
+		block=$(( ($$ + try * 11) % 40 + 80 )) # another instance may have some of these ids; an installation has 16 to 79
 		"$build/silt-super" --config= --network="${network:-off}" --instance="${instance:-b$(( $$ % 10000 ))}" --state="$work/state" --run="$work/run" --user=$user \
 			--token_file="$token_file" --images="$images" --listen=127.0.0.1:0 --preview.listen=127.0.0.1:0 --ids.base=$(( block * 16777216 )) \
 			--ids.count=1536 --disk.pool=16G "$@" >"$work/log" 2>&1 &

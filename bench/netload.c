@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* netload: both ends of the network benchmark. Static, because one end runs inside a sandbox.
  *     netload serve PORT                  until it is killed: takes the bytes of a flood
- *     netload rate ADDRESS PORT COUNT     requests by HTTP, each on a connection of its own, to this address and the 15 after it in turn
- *     netload flood ADDRESS PORT SECONDS  one connection, as many bytes as go through               */
+ *     netload rate ADDRESS PORT COUNT     requests by HTTP, each on a connection of its own, to
+ * this address and the 15 after it in turn netload flood ADDRESS PORT SECONDS  one connection, as
+ * many bytes as go through               */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -60,7 +61,8 @@ static int dial(const char *address, uint16_t port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
     int fd = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
-    if (inet_pton(AF_INET, address, &a.sin_addr) != 1 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+    if (inet_pton(AF_INET, address, &a.sin_addr) != 1
+        || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         die("connect");
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     return fd;
@@ -101,8 +103,9 @@ static void rate(const char *address, uint16_t port, size_t count)
     }
     double s = (double)(now_us() - begun) / 1e6;
     qsort(us, count, sizeof(*us), by_value);
-    (void)printf("{\"count\":%zu,\"p50\":%.3f,\"p99\":%.3f,\"perS\":%.0f}\n", count, (double)us[count / 2] / 1000,
-                 (double)us[count * 99 / 100] / 1000, (double)count / s);
+    (void)printf("{\"count\":%zu,\"p50\":%.3f,\"p99\":%.3f,\"perS\":%.0f}\n", count,
+                 (double)us[count / 2] / 1000, (double)us[count * 99 / 100] / 1000,
+                 (double)count / s);
 }
 
 static void flood(const char *address, uint16_t port, double seconds)

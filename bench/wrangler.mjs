@@ -12,16 +12,16 @@ const example = path.join(import.meta.dirname, '../examples/minimal');
 const WAYS = {
 	'without containers': { words: ['--enable-containers=false'], line: '' },
 	'sending what the Dockerfile uses': { words: [], line: '' },
-	'sending the whole folder': { words: [], line: 'ONBUILD RUN true\n' },
+	'sending the whole directory': { words: [], line: 'ONBUILD RUN true\n' },
 };
 
 function makeProject(way) {
-	const folder = path.join(work, `minimal-${Object.keys(WAYS).indexOf(way)}`);
-	fs.cpSync(example, folder, { recursive: true });
-	fs.appendFileSync(path.join(folder, 'Dockerfile'), WAYS[way].line);
-	execFileSync('cp', ['-a', path.join(packages, 'node_modules'), folder]);
-	fs.rmSync(path.join(folder, 'node_modules/wrangler-older'), { recursive: true });
-	return folder;
+	const directory = path.join(work, `minimal-${Object.keys(WAYS).indexOf(way)}`);
+	fs.cpSync(example, directory, { recursive: true });
+	fs.appendFileSync(path.join(directory, 'Dockerfile'), WAYS[way].line);
+	execFileSync('cp', ['-a', path.join(packages, 'node_modules'), directory]);
+	fs.rmSync(path.join(directory, 'node_modules/wrangler-older'), { recursive: true });
+	return directory;
 }
 
 async function answers(port) {
@@ -34,8 +34,8 @@ async function answers(port) {
 
 /** Milliseconds from the command to the first answer. */
 async function measure(way, port) {
-	const folder = folders[way];
-	fs.rmSync(path.join(folder, '.wrangler'), { recursive: true, force: true });
+	const directory = directories[way];
+	fs.rmSync(path.join(directory, '.wrangler'), { recursive: true, force: true });
 	const env = {
 		PATH: process.env.PATH, HOME: work, WRANGLER_DOCKER_BIN: path.join(build, 'silt-docker'), DOCKER_HOST: `unix://${work}/engine.sock`,
 		WRANGLER_SEND_METRICS: 'false', CI: '1', NO_COLOR: '1',
@@ -43,7 +43,7 @@ async function measure(way, port) {
 	const log = fs.openSync(path.join(work, 'wrangler.log'), 'w');
 	const begin = performance.now();
 	const child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, 'node_modules/wrangler/bin/wrangler.js', 'dev', '--ip', '127.0.0.1', '--port', String(port), '--inspector-port', String(port + 1), '--show-interactive-dev-session=false', ...WAYS[way].words],
-		{ cwd: folder, env, stdio: ['ignore', log, log], detached: true });
+		{ cwd: directory, env, stdio: ['ignore', log, log], detached: true });
 	const ended = new Promise(resolve => child.once('exit', resolve));
 	try {
 		while (!await answers(port)) {
@@ -59,9 +59,9 @@ async function measure(way, port) {
 	}
 }
 
-const folders = Object.fromEntries(Object.keys(WAYS).map(way => [way, makeProject(way)]));
+const directories = Object.fromEntries(Object.keys(WAYS).map(way => [way, makeProject(way)]));
 const times = Object.fromEntries(Object.keys(WAYS).map(way => [way, []]));
-const size = Number(execFileSync('du', ['-sm', path.join(Object.values(folders)[0], 'node_modules')], { encoding: 'utf8' }).split('\t')[0]);
+const size = Number(execFileSync('du', ['-sm', path.join(Object.values(directories)[0], 'node_modules')], { encoding: 'utf8' }).split('\t')[0]);
 for (let i = 0; i <= COUNT; i++) // the first time of each warms the page cache
 	for (const way of Object.keys(WAYS)) {
 		const time = await measure(way, 20000 + 10 * i);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wsload: both ends of the WebSocket lines of the benchmarks. Static, because one end runs inside a sandbox.
- *     wsload serve PORT                                    until it is killed: says each message back
- *     wsload echo ADDRESS PORT HOST CONNECTIONS SECONDS    messages of 32 bytes, on each connection one after the other
- *     wsload keys ADDRESS PORT PATH TOKEN COUNT            a terminal: from each key to its echo
- * Both ends know the key of the handshake (it is the example of RFC 6455), so nobody computes one. */
+/* wsload: both ends of the WebSocket lines of the benchmarks. Static, because one end runs inside a
+ * sandbox. wsload serve PORT                                    until it is killed: says each
+ * message back wsload echo ADDRESS PORT HOST CONNECTIONS SECONDS    messages of 32 bytes, on each
+ * connection one after the other wsload keys ADDRESS PORT PATH TOKEN COUNT            a terminal:
+ * from each key to its echo Both ends know the key of the handshake (it is the example of RFC
+ * 6455), so nobody computes one. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -57,7 +58,8 @@ static void no_delay(int fd)
 static struct end *adopt(int epoll, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
-    if (fd < 0 || fd >= FDS || (ends[fd] = calloc(1, sizeof(struct end))) == NULL || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+    if (fd < 0 || fd >= FDS || (ends[fd] = calloc(1, sizeof(struct end))) == NULL
+        || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0)
         die("take a connection");
     ends[fd]->fd = fd;
     no_delay(fd);
@@ -124,8 +126,9 @@ static void answer_frames(struct end *x)
 
 static void on_served(struct end *x)
 {
-    static const char welcome[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                                  "Sec-WebSocket-Accept: " ACCEPT "\r\n\r\n";
+    static const char welcome[] =
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Accept: " ACCEPT "\r\n\r\n";
     int got = take(x);
     if (got == 0) {
         (void)close(x->fd);
@@ -143,11 +146,13 @@ static void on_served(struct end *x)
 
 static void serve(uint16_t port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0), epoll = epoll_create1(0), yes = 1;
     struct epoll_event all[EVENTS], e = {.events = EPOLLIN, .data.fd = fd};
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 1024) < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 1024) < 0
+        || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0)
         die("listen");
     for (;;) {
         int n = epoll_wait(epoll, all, EVENTS, -1);
@@ -164,7 +169,8 @@ static int dial(const char *address, uint16_t port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (inet_pton(AF_INET, address, &a.sin_addr) != 1 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+    if (inet_pton(AF_INET, address, &a.sin_addr) != 1
+        || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         die("connect");
     return fd;
 }
@@ -173,7 +179,8 @@ static void shake(struct end *x, const char *path, const char *host, const char 
 {
     char head[2048];
     int got = 1, len = snprintf(head, sizeof(head),
-                                "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                                "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: "
+                                "Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                                 "Sec-WebSocket-Key: " KEY "\r\n%s\r\n",
                                 path, host, more);
     say(x, head, (size_t)len);
@@ -208,7 +215,8 @@ static void tell(double seconds)
 {
     size_t kept = count < SAMPLES ? count : SAMPLES;
     qsort(samples, kept, sizeof(samples[0]), by_value);
-    (void)printf("{\"count\":%zu,\"perS\":%.0f,\"p50\":%.3f,\"p99\":%.3f}\n", count, (double)count / seconds, (double)samples[kept / 2] / 1000,
+    (void)printf("{\"count\":%zu,\"perS\":%.0f,\"p50\":%.3f,\"p99\":%.3f}\n", count,
+                 (double)count / seconds, (double)samples[kept / 2] / 1000,
                  (double)samples[kept * 99 / 100] / 1000);
 }
 

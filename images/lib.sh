@@ -1,5 +1,5 @@
-# Shared by the image recipes and by script/: saying what happens, the cache folder, pinned npm packages.
-# Sourced; the caller has set `images` to this folder.
+# Shared by the image recipes and by script/: saying what happens, the cache directory, pinned npm packages.
+# Sourced; the caller has set `images` to this directory.
 
 # Where downloads and finished tars are kept between runs.
 : "${SILT_CACHE:=/var/cache/silt}"

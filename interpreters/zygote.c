@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote: forks a warm Python straight into a sandbox. Python loads it (silt_kernel/zygote.py) and calls
- * silt_zygote_serve, which returns in the children only: they are inside by then, with the rights of any
- * command there. What is done here is done by system calls alone; nothing of the sandbox's runs before
- * the filter is on and the rights are gone.
+/* zygote: forks a warm Python directly into a sandbox. Python loads it (silt_kernel/zygote.py) and
+ * calls silt_zygote_serve, which returns only in the children: they are inside the sandbox by then,
+ * with the rights of any command there. Everything here is done by system calls alone; nothing of
+ * the sandbox runs before the filter is loaded and the rights are dropped.
  *
- * The child's parent is ours (CLONE_PARENT): the nursery, which reaps it. Python's own hooks around a fork
- * are called, those of the C library are not: there is one thread. What libc's fork would do beside them is
- * to write down the thread's new id; the kernel does that (CLONE_CHILD_SETTID). */
+ * The child's parent is ours (CLONE_PARENT): silt-priv's zygote_parent, which reaps it. Python's
+ * own fork hooks are called, those of the C library are not: there is one thread. Apart from them
+ * libc's fork would only store the thread's new id; the kernel does that (CLONE_CHILD_SETTID). */
 #include "wire/zygote.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -33,7 +34,7 @@
 #define CLONE_NEWTIME 0x80
 #endif
 
-/* Python's. */
+/* Functions of Python. */
 void PyOS_BeforeFork(void);
 void PyOS_AfterFork_Parent(void);
 void PyOS_AfterFork_Child(void);
@@ -45,14 +46,14 @@ struct arena_allocator { /* PyObjectArenaAllocator */
 void PyObject_GetArenaAllocator(struct arena_allocator *ret);
 void PyObject_SetArenaAllocator(struct arena_allocator *a);
 
-/* A file that was loaded, or one that must not be there (size -1). */
+/* A file that was loaded, or one that must not exist (size -1). */
 struct stamp {
     const char *path;
     int64_t size;
     int64_t mtime_ns;
 };
 
-/* The state of numpy's old generator, the one of numpy.random.rand(); Python looks whether it is. */
+/* The state of numpy's legacy generator, used by numpy.random.rand(); Python checks that it is. */
 struct twister {
     uint32_t key[624];
     int position;
@@ -60,6 +61,7 @@ struct twister {
 
 #define PUBLIC __attribute__((visibility("default")))
 PUBLIC int silt_zygote_serve(void);
+PUBLIC int silt_zygote_serve_inside(void);
 PUBLIC void silt_zygote_gather(void);
 PUBLIC void silt_zygote_gathered(void);
 PUBLIC void silt_zygote_collapse(char *at, size_t len);
@@ -69,12 +71,12 @@ PUBLIC int silt_zygote_shuffle(struct twister *t);
 
 enum {
     FDS_MAX = SILT_ZYGOTE_GROUPS + 1 + SILT_ZYGOTE_JOINS_MAX,
-    HIGH_FD = 64, /* where descriptors wait until their numbers are free */
+    HIGH_FD = 64, /* descriptors are parked here until their numbers are free */
     INIT_FD = 5,  /* in a child, until it has entered */
 };
 
-static const int namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
-                              | CLONE_NEWCGROUP | CLONE_NEWTIME;
+static const int namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC
+                              | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME;
 
 static struct silt_zygote_birth birth;
 static int home = -1;        /* our own pid namespace */
@@ -88,9 +90,9 @@ struct asked {
 
 /* ---- memory, before the first fork ---- */
 
-/* A fork copies page tables: of a huge page one entry, of small ones 512. So objects are gathered in one
- * place, which is made of huge pages, instead of lying between the libraries. What does not fit, and what
- * children need later, is had where it would have been. */
+/* A fork copies page tables: one entry for a huge page, 512 for small ones. So objects are
+ * allocated in one area of huge pages instead of between the libraries. What does not fit, and what
+ * children need later, is allocated as usual. */
 enum { HUGE = 2 << 20, GATHERED_MAX = 192 << 20 };
 static struct arena_allocator plain_arenas;
 static struct {
@@ -119,8 +121,8 @@ static void give_arena(void *context, void *at, size_t size)
 void silt_zygote_gather(void)
 {
     struct arena_allocator ours = {.take = take_arena, .give = give_arena};
-    char *at = mmap(NULL, GATHERED_MAX + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
+    char *at = mmap(NULL, GATHERED_MAX + HUGE, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return;
     gathered.begin = gathered.next = (char *)(((uintptr_t)at + HUGE - 1) & ~((uintptr_t)HUGE - 1));
@@ -130,7 +132,7 @@ void silt_zygote_gather(void)
     PyObject_SetArenaAllocator(&ours);
 }
 
-/* Nothing more is taken: the rest is given back, and children's pages are small. */
+/* Stops allocating there: the rest is returned, and children use small pages. */
 void silt_zygote_gathered(void)
 {
     char *used = (char *)(((uintptr_t)gathered.next + HUGE - 1) & ~((uintptr_t)HUGE - 1));
@@ -142,17 +144,18 @@ void silt_zygote_gathered(void)
     (void)madvise(gathered.begin, (size_t)(used - gathered.begin), MADV_NOHUGEPAGE);
 }
 
-/* What lies elsewhere. Without the kernel's help it stays as it is. */
+/* For memory elsewhere. Without the kernel's support it stays as it is. */
 void silt_zygote_collapse(char *at, size_t len)
 {
-    uintptr_t begin = ((uintptr_t)at + HUGE - 1) & ~((uintptr_t)HUGE - 1), end = (uintptr_t)at + len;
+    uintptr_t begin = ((uintptr_t)at + HUGE - 1) & ~((uintptr_t)HUGE - 1),
+              end = (uintptr_t)at + len;
     for (; begin + HUGE <= end; begin += HUGE)
         (void)madvise((void *)begin, HUGE, MADV_COLLAPSE);
 }
 
 /* ---- in the child ---- */
 
-/* The first one that is not as it was, or -1. */
+/* The first file that has changed, or -1. */
 int silt_zygote_changed(const struct stamp *stamps, int count)
 {
     struct stat st;
@@ -161,7 +164,9 @@ int silt_zygote_changed(const struct stamp *stamps, int count)
         bool there = stat(s->path, &st) == 0;
         if (there != (s->size >= 0))
             return i;
-        if (there && (st.st_size != s->size || st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec != s->mtime_ns))
+        if (there
+            && (st.st_size != s->size
+                || st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec != s->mtime_ns))
             return i;
     }
     return -1;
@@ -176,26 +181,32 @@ static int join_groups(const struct asked *q)
     return 0;
 }
 
-/* 1, 2, 3, 4 and, for the moment, INIT_FD; number 0 is opened inside. */
-static int place_descriptors(const struct asked *q)
+/* Moves the descriptors to 1, 2, … and closes everything above. */
+static int place(const int *fds, int count)
 {
-    enum { COUNT = 5 };
-    static const int order[COUNT] = {SILT_ZYGOTE_OUT, SILT_ZYGOTE_ERR, SILT_ZYGOTE_REQUESTS, SILT_ZYGOTE_LINES,
-                                     SILT_ZYGOTE_INIT};
-    int high[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        if ((high[i] = fcntl(q->fds[order[i]], F_DUPFD_CLOEXEC, HIGH_FD)) < 0)
+    int high[FDS_MAX];
+    for (int i = 0; i < count; i++)
+        if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, HIGH_FD)) < 0)
             return -1;
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < count; i++)
         if (dup3(high[i], i + 1, i >= 2 ? O_CLOEXEC : 0) < 0)
             return -1;
-    if (close(STDIN_FILENO) < 0 && errno != EBADF)
-        return -1;
-    return syscall(SYS_close_range, INIT_FD + 1U, ~0U, 0) < 0 ? -1 : 0;
+    return syscall(SYS_close_range, (unsigned)count + 1U, ~0U, 0) < 0 ? -1 : 0;
 }
 
-/* All at once: each alone would be refused after the first, because their owners differ. Root and current
- * folder are those of the sandbox afterwards. */
+/* 1, 2, 3, 4 and, temporarily, INIT_FD; descriptor 0 is opened inside. */
+static int place_descriptors(const struct asked *q)
+{
+    const int fds[INIT_FD] = {q->fds[SILT_ZYGOTE_OUT], q->fds[SILT_ZYGOTE_ERR],
+                              q->fds[SILT_ZYGOTE_REQUESTS], q->fds[SILT_ZYGOTE_LINES],
+                              q->fds[SILT_ZYGOTE_INIT]};
+    if (close(STDIN_FILENO) < 0 && errno != EBADF)
+        return -1;
+    return place(fds, INIT_FD);
+}
+
+/* All in one call: after the first, each would be refused alone, because their owners differ. Root
+ * and current directory are the sandbox's afterwards. */
 static int enter_namespaces(void)
 {
     if (syscall(SYS_setns, INIT_FD, namespaces) < 0)
@@ -210,7 +221,7 @@ static int enter_namespaces(void)
     return fcntl(null, F_SETFD, 0);
 }
 
-/* The session's keys were silt-priv's. A kernel without keys has none to give away. */
+/* The session keyring was silt-priv's. A kernel without keys has none to drop. */
 static int become_root_inside(void)
 {
     if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0
@@ -221,8 +232,8 @@ static int become_root_inside(void)
     return 0;
 }
 
-/* After all of that, for an image that names a user. A process that changed its user may not be looked into by that user;
- * one that was started as such may. */
+/* Last, for an image that names a user. A process that changed its user cannot be inspected by that
+ * user; one started as that user can. */
 int silt_zygote_become(uint32_t uid, uint32_t gid, const uint32_t *groups, int count)
 {
     if (syscall(SYS_setgroups, count, groups) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0
@@ -244,7 +255,7 @@ static int drop_bounding(void)
     for (unsigned long cap = 0; cap < 64; cap++) {
         if ((birth.caps >> cap & 1) != 0 || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
-        return errno == EINVAL ? 0 : -1; /* past the kernel's last one */
+        return errno == EINVAL ? 0 : -1; /* past the kernel's last capability */
     }
     return 0;
 }
@@ -260,7 +271,7 @@ static int drop_rights(void)
     return syscall(SYS_capset, &head, data) < 0 ? -1 : 0;
 }
 
-/* Numbers that no sibling has: as good as a seed, without the work. */
+/* Numbers that no sibling has: as good as a seed, without the cost. */
 int silt_zygote_shuffle(struct twister *t)
 {
     if (syscall(SYS_getrandom, t->key, sizeof(t->key), 0) != (long)sizeof(t->key))
@@ -275,7 +286,8 @@ static void must(int done, int step)
         _exit(SILT_ZYGOTE_LOST + step);
 }
 
-/* Until the last step nobody inside may look into the process; from then on all that it holds is theirs. */
+/* Until the last step no process inside may inspect this one; from then on everything it holds is
+ * theirs. */
 static void enter(const struct asked *q)
 {
     must(join_groups(q), 0);
@@ -290,25 +302,33 @@ static void enter(const struct asked *q)
 
 /* ---- in the zygote ---- */
 
-/* 0: a whole ask; -1: the nursery is gone, or broke the contract. */
-static int receive(struct asked *q)
+/* 0: a complete request; -1: zygote_parent is gone, or violated the protocol. */
+static int receive_from(int from, void *data, size_t len, struct asked *q)
 {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
     } room;
-    struct iovec iov = {.iov_base = &q->ask, .iov_len = sizeof(q->ask)};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
+    struct iovec iov = {.iov_base = data, .iov_len = len};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof(room)};
     ssize_t n;
     do
-        n = recvmsg(SILT_ZYGOTE_FD, &m, MSG_CMSG_CLOEXEC);
+        n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (n != (ssize_t)sizeof(q->ask) || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || c == NULL
+    if (n != (ssize_t)len || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || c == NULL
         || c->cmsg_type != SCM_RIGHTS)
         return -1;
     q->nfds = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
     memcpy(q->fds, CMSG_DATA(c), sizeof(int) * (size_t)q->nfds);
+    return 0;
+}
+
+static int receive(struct asked *q)
+{
+    if (receive_from(SILT_ZYGOTE_FD, &q->ask, sizeof(q->ask), q) < 0)
+        return -1;
     return q->ask.joins <= SILT_ZYGOTE_JOINS_MAX
                    && q->nfds == SILT_ZYGOTE_GROUPS + (q->ask.into ? 1 : 0) + (int)q->ask.joins
                ? 0
@@ -350,7 +370,8 @@ static long clone_into(const struct asked *q, int *pidfd)
     return syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/* 0 in the child, else 1. The pid namespace is only that of children made from now on; our own stays. */
+/* 0 in the child, else 1. The pid namespace applies only to children created from now on; our own
+ * stays. */
 static int fork_inside(const struct asked *q, struct silt_zygote_answer *a, int *pidfd)
 {
     if (syscall(SYS_setns, q->fds[SILT_ZYGOTE_INIT], CLONE_NEWPID) < 0) {
@@ -367,7 +388,7 @@ static int fork_inside(const struct asked *q, struct silt_zygote_answer *a, int 
     int error = errno;
     PyOS_AfterFork_Parent();
     if (syscall(SYS_setns, home, CLONE_NEWPID) < 0)
-        _exit(SILT_ZYGOTE_LOST); /* a zygote that is not at home must not go on */
+        _exit(SILT_ZYGOTE_LOST); /* never continue in a foreign pid namespace */
     a->error = pid < 0 ? error : 0;
     a->pid = pid < 0 ? 0 : (int32_t)pid;
     return 1;
@@ -378,8 +399,9 @@ static int be_born(void)
     struct silt_zygote_answer warm = {0};
     ssize_t n = recv(SILT_ZYGOTE_FD, &birth, sizeof(birth), 0);
     home = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
-    if (n != (ssize_t)sizeof(birth) || birth.filter_len == 0 || birth.filter_len > SILT_ZYGOTE_FILTER_MAX
-        || home < 0 || prctl(PR_GET_TID_ADDRESS, &tid_address) < 0)
+    if (n != (ssize_t)sizeof(birth) || birth.filter_len == 0
+        || birth.filter_len > SILT_ZYGOTE_FILTER_MAX || home < 0
+        || prctl(PR_GET_TID_ADDRESS, &tid_address) < 0)
         return -1;
     return answer(&warm, -1);
 }
@@ -401,6 +423,66 @@ int silt_zygote_serve(void)
             (void)close(pidfd);
         if (told < 0)
             return -1;
+    }
+    return -1;
+}
+
+/* ---- a sandbox's own warm Python: nothing to enter or to drop ---- */
+
+/* A child's first step: the sandbox's PID 1, its parent, moves it into its group. */
+static void wait_for_place(const struct asked *q)
+{
+    enum { ANSWER_FD = 5, GATE_FD = 6 };
+    const int fds[] = {q->fds[SILT_INSIDE_OUT],      q->fds[SILT_INSIDE_ERR],
+                       q->fds[SILT_INSIDE_REQUESTS], q->fds[SILT_INSIDE_LINES],
+                       q->fds[SILT_INSIDE_ANSWER],   q->fds[SILT_INSIDE_GATE]};
+    int32_t pid = getpid();
+    char byte;
+    if (setsid() < 0 || place(fds, SILT_INSIDE_FDS) < 0
+        || write(ANSWER_FD, &pid, sizeof(pid)) != (ssize_t)sizeof(pid) || close(ANSWER_FD) < 0)
+        _exit(1);
+    while (read(GATE_FD, &byte, 1) != 1)
+        if (errno != EINTR)
+            _exit(1);
+    (void)close(GATE_FD);
+}
+
+/* 0: a request; -1: no more requests can come, or siltd, which holds the other end of our pipe, is
+ * gone. */
+static int await_ask(void)
+{
+    struct pollfd p[] = {{.fd = SILT_INSIDE_FD, .events = POLLIN},
+                         {.fd = SILT_ZYGOTE_FD, .events = POLLIN}};
+    while (poll(p, 2, -1) < 0)
+        if (errno != EINTR)
+            return -1;
+    return p[1].revents == 0 ? 0 : -1;
+}
+
+/* Returns 0 in children, and -1 at the end. Uses clone, because the sandbox's filter may refuse
+ * clone3; the order of its last two arguments differs between architectures, and one of them is
+ * ignored. */
+int silt_zygote_serve_inside(void)
+{
+    static struct asked q;
+    char byte;
+    if (prctl(PR_GET_TID_ADDRESS, &tid_address) < 0)
+        return -1;
+    while (await_ask() == 0 && receive_from(SILT_INSIDE_FD, &byte, sizeof(byte), &q) == 0) {
+        PyOS_BeforeFork();
+        long pid =
+            q.nfds == SILT_INSIDE_FDS
+                ? syscall(SYS_clone, CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, NULL,
+                          NULL, tid_address, tid_address)
+                : -1;
+        if (pid == 0) {
+            wait_for_place(&q);
+            PyOS_AfterFork_Child();
+            return 0;
+        }
+        PyOS_AfterFork_Parent();
+        for (int i = 0; i < q.nfds; i++)
+            (void)close(q.fds[i]);
     }
     return -1;
 }

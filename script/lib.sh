@@ -58,20 +58,28 @@ without_services() {
     return "$ended"
 }
 
+# ---- the source ----
+
+# is_formatted: whether clang-format would change nothing.
+is_formatted() {
+    (cd "$top" && find src tests bench interpreters -name '*.[ch]' -not -path '*/node_modules/*' -print0 |
+        xargs -0 -P "$(nproc)" -n 40 clang-format --dry-run -Werror)
+}
+
 # ---- the build ----
 
 : "${BUILD:=$top/build}"
 
-# build_tree FOLDER [MESON OPTION...]: sets up the folder once, then builds what has changed.
+# build_tree DIRECTORY [MESON OPTION...]: sets up the directory once, then builds what has changed.
 build_tree() {
-    folder=$1
+    directory=$1
     shift
-    mkdir -p "$folder"
-    if [ ! -f "$folder/build.ninja" ]; then
-        rm -rf "$folder/meson-private" # of a set-up that was interrupted
-        quietly "$folder/setup.log" meson setup "$folder" "$top" "$@" || return 1
+    mkdir -p "$directory"
+    if [ ! -f "$directory/build.ninja" ]; then
+        rm -rf "$directory/meson-private" # of a set-up that was interrupted
+        quietly "$directory/setup.log" meson setup "$directory" "$top" "$@" || return 1
     fi
-    quietly "$folder/build.log" ninja -C "$folder"
+    quietly "$directory/build.log" ninja -C "$directory"
 }
 
 # show_count: of lines like "[12/400] Compiling …" the count, in one place of the terminal.
@@ -133,9 +141,9 @@ setting() {
 
 read_settings() {
     instance=$(setting instance silt)
-    run_folder=$(setting run /run/silt)
+    run_directory=$(setting run /run/silt)
     state=$(setting state /var/lib/silt)
-    image_folder=$(setting images "$state/images")
+    image_directory=$(setting images "$state/images")
     token_file=$(setting token_file /etc/silt/token)
     user=$(setting user silt)
     log=${SILT_LOG:-/var/log/silt.log}
@@ -154,8 +162,8 @@ alive() {
 
 # super_pid: the running silt-super of this instance, or nothing.
 super_pid() {
-    [ -r "$run_folder/pid" ] || return 0
-    pid=$(cat "$run_folder/pid")
+    [ -r "$run_directory/pid" ] || return 0
+    pid=$(cat "$run_directory/pid")
     if alive "$pid" && [ "$(cat "/proc/$pid/comm")" = silt-super ]; then
         echo "$pid"
     fi
@@ -168,7 +176,7 @@ api() {
     answer=$(mktemp)
     status=$(printf 'header = "Authorization: Bearer %s"\n' "$(cat "$token_file")" |
         curl --silent --show-error --config - --request "$method" --output "$answer" --write-out '%{http_code}' \
-            "$@" "http://$(cat "$run_folder/address")$path") || { rm -f "$answer" && return 1; }
+            "$@" "http://$(cat "$run_directory/address")$path") || { rm -f "$answer" && return 1; }
     body=$(cat "$answer")
     rm -f "$answer"
     case $status in
@@ -193,12 +201,12 @@ import_image() {
 is_trusted() {
     is_trusted_digest=$(api GET /v1/images | tr -d ' \n' | sed 's/},*/}\n/g' | grep -F "\"name\":\"$1\"" |
         sed -n 's/.*"digest":"\(sha256:\)\{0,1\}\([0-9a-f]\{64\}\)".*/\2/p')
-    [ -n "$is_trusted_digest" ] && [ -e "$image_folder/$is_trusted_digest.trusted" ]
+    [ -n "$is_trusted_digest" ] && [ -e "$image_directory/$is_trusted_digest.trusted" ]
 }
 
 # trust_image TAR: root unpacks it itself; the import that follows finds the files. Without it contexts of the image only start more slowly.
 trust_image() {
-    mkdir -p "$image_folder"
+    mkdir -p "$image_directory"
     "$BUILD/silt-trust" "$1" || say "      no Python of this image is kept warm"
 }
 
@@ -214,5 +222,5 @@ await() {
 }
 
 answers() {
-    [ -r "$run_folder/address" ] && curl --silent --fail --max-time 2 --output /dev/null "http://$(cat "$run_folder/address")/healthz"
+    [ -r "$run_directory/address" ] && curl --silent --fail --max-time 2 --output /dev/null "http://$(cat "$run_directory/address")/healthz"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""embed_examples.py OUTPUT FILE...: files of examples/, named examples/NAME/PATH, as the C table of src/cli/example.h."""
+"""embed_examples.py OUTPUT FILE...: files of examples/, named examples/NAME/PATH, as the C table of src/cli/command/example.h."""
 import pathlib
 import sys
 
@@ -23,7 +23,7 @@ def main():
         files.setdefault(name, {".gitignore": IGNORED})[inner] = read(path)
     rows = [(name, inner, text.encode()) for name, of in files.items() for inner, text in of.items()]
     with open(sys.argv[1], "w") as out:
-        out.write('#include "cli/example.h"\n')
+        out.write('#include "cli/command/example.h"\n')
         for i, (_, _, data) in enumerate(rows):
             numbers = ",".join(str(byte - 256 if byte > 127 else byte) for byte in data)
             out.write(f"static const char file_{i}[] = {{{numbers}}};\n")

@@ -45,7 +45,7 @@ _silt() {
         [ "${COMP_WORDS[i]}" != -- ] || return
     done
     case $previous in
-    --token-file | --folder)
+    --token-file | --directory)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -133,7 +133,7 @@ _silt() {
         ;;
     wrangler-env) words+=" --no-account" ;;
     tls)
-        [ "$COMP_CWORD" -ne 2 ] && words="--folder --print-ca" || words=dev
+        [ "$COMP_CWORD" -ne 2 ] && words="--directory --print-ca" || words=dev
         ;;
     image)
         case $COMP_CWORD:${COMP_WORDS[2]} in

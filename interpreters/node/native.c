@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native: what the kernel of a JavaScript context needs and JavaScript cannot do. It keeps the
- * control descriptors away from user code's children, reads requests on a thread of its own, writes whole
+/* native: what the kernel of a JavaScript context needs and JavaScript cannot do. It hides the
+ * control descriptors from user code's children, reads requests on its own thread, writes whole
  * lines, and stops JavaScript on SIGINT wherever it is: in a cell, after an await, in a timer.
  *
- * SIGINT is first told to the event loop (onInterrupt). A loop that does not answer within
- * PATIENCE_MS is held up by user code, which is then terminated, again and again until somebody
- * answers. Code of the kernel itself is never terminated: it either runs while nothing is watched,
- * or is a native call.
+ * SIGINT is first reported to the event loop (onInterrupt). If the loop does not answer within
+ * PATIENCE_MS it is blocked by user code, which is then terminated, repeatedly until the loop
+ * answers. Code of the kernel itself is never terminated: it runs while nothing is watched, or is a
+ * native call.
  *
  * Linked against no library: every name below is exported by node or by the C library that node has
- * loaded, so that one file serves every image. Node-API is declared here because a build needs no
+ * loaded, so one file works in every image. Node-API is declared here so that a build does not need
  * Node. */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,27 +62,29 @@ napi_status napi_call_threadsafe_function(napi_threadsafe_function, void *, int)
 __attribute__((visibility("default"))) napi_value napi_register_module_v1(napi_env env,
                                                                           napi_value exports);
 
-/* Methods of v8::Isolate, by the names that the C++ compiler gives them. */
+/* Methods of v8::Isolate, by their mangled C++ names. */
 void *current_isolate(void) __asm__("_ZN2v87Isolate10GetCurrentEv");
 void terminate_execution(void *isolate) __asm__("_ZN2v87Isolate18TerminateExecutionEv");
 void cancel_terminate_execution(void *isolate) __asm__(
     "_ZN2v87Isolate24CancelTerminateExecutionEv");
 typedef void (*promise_hook)(int type, napi_value promise, napi_value parent);
 void set_promise_hook(void *isolate, promise_hook hook) __asm__(
-    "_ZN2v87Isolate14SetPromiseHookEPFvNS_15PromiseHookTypeENS_5LocalINS_7PromiseEEENS2_INS_5ValueEEEE");
+    "_ZN2v87Isolate14SetPromiseHookEPFvNS_15PromiseHookTypeENS_5LocalINS_7PromiseEEENS2_INS_"
+    "5ValueEEEE");
 #pragma weak set_promise_hook
 
 enum {
     AUTO_LENGTH = -1,
     PROMISE_INIT = 0, /* of v8::PromiseHookType */
     PATIENCE_MS = 20,
-    CONTROL_FD_MIN = 60,       /* out of the way of the numbers that user code gets and closes, and within the 64 that a
-                                * process begins with: with threads Linux waits 10 ms before it has more */
+    /* away from the numbers that user code gets and closes, and below 64, the initial size of a
+     * process's table: with threads Linux waits 10 ms to enlarge it */
+    CONTROL_FD_MIN = 60,
     LINE_MAX_BYTES = 64 << 20, /* code of 10 MB, every byte escaped */
     READ_BYTES = 64 << 10,
 };
 
-/* An interrupt, from the signal to the one who deals with it. */
+/* The states of an interrupt, from the signal to its handling. */
 enum interrupt { NONE, ASKED, ANSWERED };
 
 struct line {
@@ -98,18 +100,18 @@ static struct {
     int control; /* requests */
     int answers;
     int signal_read, signal_write;
-    bool closed; /* the thread's: nothing more is read from control */
+    bool closed; /* used by the thread: control has ended */
     char *buffer;
     size_t used, size;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following members */
     enum interrupt interrupt;
-    bool stopped;     /* the process ends: the event loop is told nothing more */
+    bool stopped;     /* the process ends: the event loop gets no more calls */
     unsigned waiting; /* lines that the event loop has not taken yet */
     unsigned inside;  /* depth of call() */
-    bool busy;        /* a line was taken and is not dealt with: an interrupt is meant for it */
-    bool shielded;    /* node is at work on something that must not be left half done */
-    bool watched;     /* ... and user code may be running, wherever it is */
+    bool busy;        /* a line was taken and is being handled: interrupts are meant for it */
+    bool shielded;    /* node is doing something that must not be interrupted halfway */
+    bool watched;     /* user code may be running anywhere */
 } k = {.control = -1, .answers = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the thread ---- */
@@ -141,14 +143,14 @@ static void strike(void)
     pthread_mutex_unlock(&k.lock);
 }
 
-/* A signal while nothing runs and nothing waits to run means nothing. */
+/* A signal while nothing runs and nothing waits has no effect. */
 static void ask(void)
 {
     char drain[64];
     bool any = false;
     pthread_mutex_lock(&k.lock);
     while (read(k.signal_read, drain, sizeof drain) > 0)
-        any = true; /* forget() may have been quicker */
+        any = true; /* forget() may have been faster */
     bool idle = !any || (!k.busy && !k.waiting);
     if (!idle && k.interrupt == NONE)
         k.interrupt = ASKED;
@@ -165,7 +167,7 @@ static bool asked(void)
     return yes;
 }
 
-/* No line at all is the end. */
+/* NULL means the end of the requests. */
 static void deliver(const char *bytes, size_t length)
 {
     struct line *line = NULL;
@@ -232,7 +234,7 @@ static void *thread(void *unused)
         if (ready <= 0)
             continue;
         if (fds[1].revents)
-            read_control(); /* before the signal: what was sent first is a reason for it */
+            read_control(); /* before the signal: what was sent first may be the reason for it */
         if (fds[0].revents)
             ask();
     }
@@ -241,8 +243,8 @@ static void *thread(void *unused)
 
 /* ---- in the event loop ---- */
 
-/* User code is out of the way: JavaScript of the kernel runs, and is not stopped. With the lock
- * held. */
+/* User code is off the stack: JavaScript of the kernel runs and is not stopped. Called with the
+ * lock held. */
 static void take_over(void)
 {
     if (k.interrupt == ASKED)
@@ -281,7 +283,7 @@ static void on_interrupt(napi_env env, napi_value handler, void *context, void *
     (void)context, (void)data;
     napi_value self, result;
     if (!env || !asked())
-        return; /* dealt with already */
+        return; /* handled already */
     pthread_mutex_lock(&k.lock);
     take_over();
     pthread_mutex_unlock(&k.lock);
@@ -289,10 +291,10 @@ static void on_interrupt(napi_env env, napi_value handler, void *context, void *
     (void)napi_call_function(env, self, handler, 0, NULL, &result);
 }
 
-/* ---- what JavaScript calls ---- */
+/* ---- functions for JavaScript ---- */
 
-/* watch(): from here on user code may be anywhere. False when the run has been interrupted already.
- */
+/* watch(): from here on user code may run anywhere. False if the run has been interrupted
+ * already. */
 static napi_value watch(napi_env env, napi_callback_info info)
 {
     (void)info;
@@ -305,7 +307,7 @@ static napi_value watch(napi_env env, napi_callback_info info)
     return result;
 }
 
-/* pause(): the kernel goes on with the run; an interrupt waits for its next call() or watch(). */
+/* pause(): the kernel continues the run; an interrupt waits for its next call() or watch(). */
 static napi_value pause_run(napi_env env, napi_callback_info info)
 {
     (void)env, (void)info;
@@ -315,8 +317,8 @@ static napi_value pause_run(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-/* forget(): signals that have come mean nothing any more. What came before a line that this thread has taken is in
- * the pipe: its handler has run. */
+/* forget(): discards signals received so far. Those sent before a line that this thread has taken
+ * are in the pipe: their handler has run. */
 static napi_value forget(napi_env env, napi_callback_info info)
 {
     (void)env, (void)info;
@@ -329,7 +331,7 @@ static napi_value forget(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-/* rest(): the line is dealt with. */
+/* rest(): the line is handled. */
 static napi_value rest(napi_env env, napi_callback_info info)
 {
     (void)env, (void)info;
@@ -363,8 +365,8 @@ static bool leave(void)
     return undisturbed;
 }
 
-/* call(f): true when f has returned, false when SIGINT stopped it or came before; what f throws is
- * thrown. */
+/* call(f): true if f has returned, false if SIGINT stopped it or came before; rethrows what f
+ * throws. */
 static napi_value call(napi_env env, napi_callback_info info)
 {
     size_t count = 1;
@@ -382,7 +384,7 @@ static napi_value call(napi_env env, napi_callback_info info)
     return result;
 }
 
-/* shield(on): what was asked before strikes where the next function begins, what is asked later
+/* shield(on): an earlier interrupt takes effect where the next function begins, a later one
  * waits. */
 static napi_value shield(napi_env env, napi_callback_info info)
 {
@@ -405,13 +407,13 @@ static void on_promise(int type, napi_value promise, napi_value parent)
     napi_value self, f, result;
     if (type != PROMISE_INIT)
         return;
-    set_promise_hook(k.isolate, NULL); /* what is called makes promises, too */
+    set_promise_hook(k.isolate, NULL); /* the callback creates promises, too */
     napi_get_undefined(k.env, &self);
     if (napi_get_reference_value(k.env, k.on_promise, &f) == 0)
         (void)napi_call_function(k.env, self, f, 1, &promise, &result);
 }
 
-/* onPromise(f): what is told of promises; false when this V8 cannot. */
+/* onPromise(f): sets the callback for promises; false if this V8 does not support it. */
 static napi_value set_on_promise(napi_env env, napi_callback_info info)
 {
     size_t count = 1;
@@ -423,7 +425,8 @@ static napi_value set_on_promise(napi_env env, napi_callback_info info)
     return result;
 }
 
-/* awaitPromise(on): f is given the next promise, in the middle of its making, if any is made until it is switched off. */
+/* awaitPromise(on): f gets the next promise, while it is being created, if one is created before
+ * this is switched off. */
 static napi_value await_promise(napi_env env, napi_callback_info info)
 {
     size_t count = 1;
@@ -435,8 +438,8 @@ static napi_value await_promise(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-/* Waits as long as it takes: the reader always reads on. A child may have made a pipe non-blocking.
- */
+/* Blocks as long as it takes: the reader always reads on. A child may have made a pipe
+ * non-blocking. */
 static int write_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -475,7 +478,8 @@ static int write_value(napi_env env, int fd, napi_value value, const char *end)
     return error;
 }
 
-/* send(text): one line of control. write(fd, text or buffer): output. Both give 0 or errno. */
+/* send(text): writes one line to control. write(fd, text or buffer): writes output. Both return 0
+ * or errno. */
 static napi_value send_line(napi_env env, napi_callback_info info)
 {
     size_t count = 1;
@@ -496,8 +500,8 @@ static napi_value write_output(napi_env env, napi_callback_info info)
     return result;
 }
 
-/* unwind(): an exception that nobody catches, after which node balances its books about
- * asynchronous calls. Code that was terminated in a timer or a tick has left them open. */
+/* unwind(): throws an exception that nothing catches, after which node resets its stack of
+ * asynchronous calls. Code terminated in a timer or a tick has left it unbalanced. */
 static napi_value unwind(napi_env env, napi_callback_info info)
 {
     (void)info;
@@ -507,7 +511,7 @@ static napi_value unwind(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-/* stop(): the event loop ends with the process, and the thread must not speak to it any more. */
+/* stop(): the event loop ends with the process, and the thread must not call it any more. */
 static napi_value stop(napi_env env, napi_callback_info info)
 {
     (void)env, (void)info;
@@ -546,8 +550,7 @@ static int start_thread(void)
     sigset_t all, before;
     pthread_t id;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all,
-                    &before); /* signals are for the threads that node has for them */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to node's own threads */
     int error = pthread_create(&id, NULL, thread, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
@@ -564,7 +567,8 @@ static napi_threadsafe_function callback(napi_env env, napi_value handler,
     return f;
 }
 
-/* open(requests, lines, onLine(text or null at the end), onInterrupt()): 0 or errno. Takes both descriptors. */
+/* open(requests, lines, onLine(text or null at the end), onInterrupt()): 0 or errno. Takes both
+ * descriptors. */
 static napi_value open_control(napi_env env, napi_callback_info info)
 {
     size_t count = 4;
@@ -591,10 +595,20 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         const char *name;
         napi_callback run;
     } functions[] = {
-        {"open", open_control}, {"send", send_line}, {"write", write_output}, {"call", call},
-        {"watch", watch},       {"rest", rest},      {"guard", guard},        {"pause", pause_run},
-        {"shield", shield},     {"stop", stop},      {"unwind", unwind},     {"forget", forget},
-        {"onPromise", set_on_promise},               {"awaitPromise", await_promise},
+        {"open", open_control},
+        {"send", send_line},
+        {"write", write_output},
+        {"call", call},
+        {"watch", watch},
+        {"rest", rest},
+        {"guard", guard},
+        {"pause", pause_run},
+        {"shield", shield},
+        {"stop", stop},
+        {"unwind", unwind},
+        {"forget", forget},
+        {"onPromise", set_on_promise},
+        {"awaitPromise", await_promise},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value f;

@@ -11,8 +11,8 @@ let before = null; // what it was when the wait began
 
 /* As a shell finds it: the first in PATH. It need not be ours, but something that starts ours. */
 function find() {
-	for (const folder of String(process.env.PATH).split(path.delimiter)) {
-		const found = statOf(path.join(folder, 'node'));
+	for (const directory of String(process.env.PATH).split(path.delimiter)) {
+		const found = statOf(path.join(directory, 'node'));
 		if (found?.isFile() && found.mode & 0o111)
 			return found;
 	}

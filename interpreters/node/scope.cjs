@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scope: what a cell finds around it: require, module, __dirname, node's modules by name, and the process as if a file
-// of the working folder had been started.
+// of the working directory had been started.
 'use strict';
 
 const path = require('path');
@@ -58,7 +58,7 @@ function provideBuiltins() {
 			provideLater(name, () => require(name));
 }
 
-/* What is the same in every folder. */
+/* What is the same in every directory. */
 function furnish() {
 	if (furnished)
 		return;
@@ -75,9 +75,9 @@ function pretendProgram() {
 	process.mainModule = undefined;
 }
 
-/* Throws when there is no such folder. */
-function enter(folder, env) {
-	process.chdir(folder);
+/* Throws when there is no such directory. */
+function enter(directory, env) {
+	process.chdir(directory);
 	cwd = process.cwd();
 	for (const name of keys(env ?? {}))
 		process.env[name] = env[name];
@@ -92,7 +92,7 @@ function follow() {
 	try {
 		now = process.cwd();
 	} catch {
-		return; // the folder was removed: as it was
+		return; // the directory was removed: as it was
 	}
 	if (now === cwd)
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-init: PID 1 of a sandbox. Started as wire/agent.h says; when it ends, the sandbox ends. */
-#include "agent/agent.h"
+/* silt-init: PID 1 of a sandbox, started as described in wire/agent.h; when it exits, the sandbox
+ * ends. */
+#include "agent/exec/agent.h"
 #include "base/slice.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
         (void)silt_fail(&e, SILT_INVALID, "silt-init needs three arguments");
     else
         (void)run(argv, &e);
-    /* The loop never ends by itself. In a sandbox nobody reads this; in a test somebody does. */
+    /* The loop ends only on an error. Inside a sandbox this goes to /dev/null; tests read it. */
     if (write(STDERR_FILENO, e.text, strlen(e.text)) < 0)
         return 2;
     return 1;

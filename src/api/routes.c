@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every route, one line each; docs/openapi.json says the same and a test compares the two. */
-#include "api/api.h"
+/* All routes, one line each; a test compares them with docs/openapi.json. */
+#include "api/core/api.h"
 
 const struct silt_route silt_routes[] = {
-    /* what is asked most is found first */
+    /* most frequent first */
     {"POST", "/sandboxes/{id}/api/execute", silt_api_execute, 0},
     {"POST", "/sandboxes/{id}/api/execute/stream", silt_api_execute_stream, 0},
     {"POST", "/sandboxes/{id}/api/read", silt_api_file_read, 0},

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena: memory that lives as long as one request and goes with it. */
+/* arena: a request's memory: allocated piece by piece, freed at once when the request ends. The
+ * owner of the request owns the arena. An allocation fails only past the ceiling or without memory.
+ */
 #pragma once
 
 #include "base/slice.h"
@@ -10,7 +12,7 @@ struct silt_arena {
     char *at;
     char *end;
     size_t total;
-    size_t max; /* ceiling over all blocks; past it silt_arena_alloc answers NULL */
+    size_t max; /* ceiling over all blocks; past it silt_arena_alloc returns NULL */
 };
 
 void silt_arena_init(struct silt_arena *a, size_t max);
@@ -18,7 +20,7 @@ void silt_arena_fini(struct silt_arena *a);
 void silt_arena_reset(struct silt_arena *a); /* keeps one ordinary block for the next request */
 /* Aligned for any type, not cleared; NULL past the ceiling or without memory. */
 void *silt_arena_alloc(struct silt_arena *a, size_t size);
-/* A terminated copy. */
+/* A NUL-terminated copy. */
 char *silt_arena_dup(struct silt_arena *a, silt_slice s);
 
 #define silt_auto_arena __attribute__((cleanup(silt_arena_fini))) struct silt_arena

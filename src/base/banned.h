@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* banned: functions that we replaced do not compile. */
+/* banned: makes the C functions that Silt has replaced fail to compile. Included before every file.
+ */
 #pragma once
 
 #include <stdio.h>
@@ -9,4 +10,5 @@
 /* With _FORTIFY_SOURCE glibc defines these as macros for clang. */
 #undef sprintf
 #undef vsprintf
-#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atoll system popen
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atoll      \
+    system popen

@@ -3,7 +3,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* The value of a digit and one more; 0: none. */
+/* The value of a digit plus one; 0: not a digit. */
 static const unsigned char values[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
@@ -98,12 +98,12 @@ size_t silt_base64_decode(silt_slice *text, char *out, size_t room)
         size_t left = s.len - used, bytes = left >= 4 ? 3 : left - 1;
         if (made + bytes > room)
             break;
-        unsigned bits = value_at(s, used) << 18 | value_at(s, used + 1) << 12 | value_at(s, used + 2) << 6
-                        | value_at(s, used + 3);
+        unsigned bits = value_at(s, used) << 18 | value_at(s, used + 1) << 12
+                        | value_at(s, used + 2) << 6 | value_at(s, used + 3);
         for (size_t i = 0; i < bytes; i++)
             out[made++] = (char)(bits >> (16 - 8 * i));
     }
-    used = used >= s.len ? text->len : used; /* the padding goes with the last */
+    used = used >= s.len ? text->len : used; /* the padding belongs to the last group */
     text->data += used;
     text->len -= used;
     return made;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buf: bytes we build, with a ceiling given at birth. Past it the buf is `broken`, further appends do
- * nothing, and the writer looks once, at the end. Memory comes on first use and doubles. */
+/* buf: a growing byte buffer with a ceiling set by silt_buf_init. An append past the ceiling sets
+ * `broken` and later appends do nothing, so the writer checks once, at the end. Memory is allocated
+ * on first use and doubles. */
 #pragma once
 
 #include "base/slice.h"
@@ -16,14 +17,15 @@ struct silt_buf {
 };
 
 void silt_buf_init(struct silt_buf *b, size_t max);
-void silt_buf_fini(struct silt_buf *b); /* usable again after it, same ceiling */
-void silt_buf_clear(struct silt_buf *b); /* empties, keeps memory, forgets `broken` */
+void silt_buf_fini(struct silt_buf *b);  /* the buf can be used again, with the same ceiling */
+void silt_buf_clear(struct silt_buf *b); /* empties it and resets `broken`; keeps the memory */
 
-/* Room for n more bytes, to be written by the caller, who then adds to len; NULL when broken. */
+/* Reserves n bytes for the caller to write, who then adds to len. NULL if the buf is broken. */
 char *silt_buf_room(struct silt_buf *b, size_t n);
 void silt_buf_add(struct silt_buf *b, silt_slice bytes);
 void silt_buf_add_byte(struct silt_buf *b, char byte);
-void silt_buf_addf(struct silt_buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void silt_buf_addf(struct silt_buf *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void silt_buf_drop(struct silt_buf *b, size_t n); /* the first n bytes, n <= len */
 
 static inline silt_slice silt_buf_slice(const struct silt_buf *b)

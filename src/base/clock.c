@@ -32,7 +32,7 @@ static void put_digits(char *at, int value, int digits)
         at[i] = (char)('0' + value % 10);
 }
 
-/* By hand: every answer and log line has a time, and printf would be most of its cost. */
+/* Without printf, which would be most of the cost: every response and log line has a time. */
 void silt_clock_iso(int64_t wall_ms, char out[SILT_ISO_SIZE])
 {
     time_t seconds = wall_ms / 1000;

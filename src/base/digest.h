@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest: the text of a sha256 digest: 64 hexadecimal digits, small ones. */
+/* digest: parses a sha256 digest: 64 lower-case hexadecimal digits. */
 #pragma once
 
 #include "base/slice.h"
@@ -9,5 +9,5 @@
 
 enum { SILT_DIGEST_BYTES = 32 };
 
-/* False: it is none. */
+/* False: not a digest. */
 bool silt_digest_parse(silt_slice text, uint8_t ret[SILT_DIGEST_BYTES]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "base/without.h"
+#include "base/test_switch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -69,6 +70,45 @@ int silt_fd_put(int dir, const char *path, const char *text, struct silt_error *
     return 0;
 }
 
+int silt_fd_seal(silt_slice bytes, int *ret_fd, struct silt_error *e)
+{
+    silt_auto_fd fd = memfd_create("silt-sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return silt_fail_errno(e, "create memfd");
+    if (silt_fd_write_all(fd, bytes, e) < 0)
+        return -1;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return silt_fail_errno(e, "seal memfd");
+    *ret_fd = silt_take_fd(&fd);
+    return 0;
+}
+
+int silt_fd_map_sealed(int fd, size_t max, silt_slice *ret, struct silt_error *e)
+{
+    const int needed = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0)
+        return silt_fail(e, SILT_PROTOCOL, "a descriptor that is no sealed memfd");
+    if (st.st_size <= 0 || (uint64_t)st.st_size > max)
+        return silt_fail(e, SILT_LIMIT, "a memfd of %lld bytes, at most %zu", (long long)st.st_size,
+                         max);
+    void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return silt_fail_errno(e, "read a sealed memfd");
+    *ret = (silt_slice){bytes, (size_t)st.st_size};
+    return 0;
+}
+
+void silt_fd_unmap(silt_slice bytes)
+{
+    union {
+        const char *theirs;
+        void *ours;
+    } at = {bytes.data};
+    (void)munmap(at.ours, bytes.len);
+}
+
 int silt_fd_pair(int type, int ret_pair[2], struct silt_error *e)
 {
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_pair) < 0)
@@ -117,7 +157,8 @@ int silt_fd_send(int sock, const struct silt_parcel *p, struct silt_error *e)
 
 enum { KERNEL_FDS_MAX = 253 }; /* SCM_MAX_FD */
 
-/* What does not fit would be closed by the kernel, in our name and as its sender likes: so everything fits. */
+/* Large enough for every descriptor that one message can carry: the kernel would close the rest in
+ * our process, and a sender can make that close slow. */
 union foreign_control {
     struct cmsghdr align;
     char room[CMSG_SPACE(sizeof(int) * KERNEL_FDS_MAX)];
@@ -130,7 +171,7 @@ static void close_foreign(int fd)
     (void)close(fd);
 }
 
-/* Answers whether all of them have room in the parcel; the others are closed. */
+/* Returns whether all descriptors fit into the parcel; closes the rest. */
 static bool take_fds(struct silt_parcel *p, struct msghdr *m)
 {
     bool fit = true;
@@ -170,7 +211,8 @@ int silt_fd_recv(int sock, struct silt_parcel *p, struct silt_error *e)
         return silt_fail_errno(e, "receive message");
     if (!take_fds(p, &m) || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
         silt_parcel_close(p);
-        return silt_fail(e, SILT_PROTOCOL, "message larger than %zu bytes or with more than %d descriptors", p->len,
+        return silt_fail(e, SILT_PROTOCOL,
+                         "message larger than %zu bytes or with more than %d descriptors", p->len,
                          SILT_FDS_MAX);
     }
     p->len = (size_t)n;
@@ -197,18 +239,25 @@ static bool is_pipe(int fd, int mode)
 {
     struct stat st;
     int flags = fcntl(fd, F_GETFL);
-    return flags >= 0 && (flags & (O_ACCMODE | O_PATH)) == mode && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    return flags >= 0 && (flags & (O_ACCMODE | O_PATH)) == mode && fstat(fd, &st) == 0
+           && S_ISFIFO(st.st_mode);
 }
 
 int silt_fd_check(int fd, enum silt_fd_kind kind, struct silt_error *e)
 {
     switch (kind) {
     case SILT_FD_READ:
-        return is_pipe(fd, O_RDONLY) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the reading end of a pipe");
+        return is_pipe(fd, O_RDONLY)
+                   ? 0
+                   : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the reading end of a pipe");
     case SILT_FD_WRITE:
-        return is_pipe(fd, O_WRONLY) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the writing end of a pipe");
+        return is_pipe(fd, O_WRONLY)
+                   ? 0
+                   : silt_fail(e, SILT_PROTOCOL, "a descriptor is not the writing end of a pipe");
     case SILT_FD_PACKETS:
-        return is_packets(fd) ? 0 : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix socket of packets");
+        return is_packets(fd)
+                   ? 0
+                   : silt_fail(e, SILT_PROTOCOL, "a descriptor is not a unix socket of packets");
     }
     return silt_fail(e, SILT_INTERNAL, "no kind of descriptor");
 }

@@ -31,7 +31,8 @@ int silt_id_check(silt_slice id, struct silt_error *e)
     for (size_t i = 0; i < id.len; i++) {
         char c = id.data[i];
         if (!is_alnum(c) && c != '-' && c != '.' && c != '_')
-            return silt_fail(e, SILT_INVALID, "sandbox id '%.*s' has more than letters, digits, '.', '_' and '-'",
+            return silt_fail(e, SILT_INVALID,
+                             "sandbox id '%.*s' has more than letters, digits, '.', '_' and '-'",
                              (int)id.len, id.data);
         if (c == '.' && i > 0 && id.data[i - 1] == '.')
             return silt_fail(e, SILT_INVALID, "sandbox id with '..'");
@@ -61,8 +62,9 @@ int silt_id_check_image(silt_slice name, struct silt_error *e)
         bool letter = c >= 'a' && c <= 'z';
         bool other = (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
         if (!letter && !(other && i > 0))
-            return silt_fail(e, SILT_INVALID,
-                             "image name may hold a-z, 0-9, '.', '_', '-' and begins with a letter");
+            return silt_fail(
+                e, SILT_INVALID,
+                "image name may hold a-z, 0-9, '.', '_', '-' and begins with a letter");
     }
     return 0;
 }

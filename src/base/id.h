@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* id: the names callers choose (one validator for all of them) and the ones we make up. */
+/* id: checks the names that clients choose, and makes random ones. */
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ enum { SILT_ID_MAX = 128, SILT_HOSTNAME_SIZE = 64 };
 
 /* 1..128 of [A-Za-z0-9._-], no leading or trailing - or ., no "..", not a reserved word. */
 int silt_id_check(silt_slice id, struct silt_error *e);
-/* The first 63 bytes; what a host name may not hold becomes '-'. */
+/* The first 63 bytes; a character that is not allowed in a host name becomes '-'. */
 void silt_id_hostname(silt_slice id, char out[SILT_HOSTNAME_SIZE]);
 /* [a-z][a-z0-9._-]{0,63}: names of images. */
 int silt_id_check_image(silt_slice name, struct silt_error *e);

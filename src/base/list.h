@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list: a ring of embedded links. A link that stands alone points at itself. */
+/* list: a doubly linked ring of links embedded in their items. An unlinked item points at itself.
+ */
 #pragma once
 
 #include "base/own.h"
@@ -31,7 +32,7 @@ static inline void silt_list_append(struct silt_link *list, struct silt_link *it
     list->prev = item;
 }
 
-/* Also fine for an item that is in no list, as long as it was initialized. */
+/* Also allowed for an initialized item that is in no list. */
 static inline void silt_list_remove(struct silt_link *item)
 {
     item->prev->next = item->next;
@@ -39,7 +40,7 @@ static inline void silt_list_remove(struct silt_link *item)
     silt_list_init(item);
 }
 
-/* The first becomes the last, and is answered: turns are taken. There is one. */
+/* Moves the first item to the end and returns it, for round-robin. The list must not be empty. */
 static inline struct silt_link *silt_list_rotate(struct silt_link *list)
 {
     struct silt_link *first = list->next;
@@ -49,9 +50,9 @@ static inline struct silt_link *silt_list_rotate(struct silt_link *list)
 }
 
 #define silt_list_first(list, type, member)                                                        \
-    (silt_list_empty(list) ? NULL : silt_container_of((list)->next, type, member))
+    (silt_list_empty(list) ? NULL : silt_outer((list)->next, type, member))
 
-/* The item may be removed by the body. */
+/* The body may remove the current item. */
 #define silt_list_each(it, list)                                                                   \
     for (struct silt_link *it = (list)->next, *silt_next_##it = it->next; it != (list);            \
          it = silt_next_##it, silt_next_##it = it->next)

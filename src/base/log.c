@@ -38,7 +38,7 @@ bool silt_log_waiting(void)
 
 static void put_out(const char *bytes, size_t len)
 {
-    /* A log that cannot be written has nobody to be told to. */
+    /* Nowhere to report that the log cannot be written. */
     ssize_t written = write(STDERR_FILENO, bytes, len);
     (void)written;
 }
@@ -68,8 +68,8 @@ void silt_log(enum silt_log_level level, const char *event, const char *format, 
     char line[2048];
     char when[SILT_ISO_SIZE];
     silt_clock_iso(silt_clock_wall_ms(), when);
-    int n = snprintf(line, sizeof(line), "%s %s %s %s ", when, level_names[level], program_name,
-                     event);
+    int n =
+        snprintf(line, sizeof(line), "%s %s %s %s ", when, level_names[level], program_name, event);
     size_t used = n < 0 ? 0 : (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
     va_list args;
     va_start(args, format);

@@ -13,12 +13,13 @@ bool silt_log_wants(enum silt_log_level level);
 void silt_log(enum silt_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* From now on lines of `debug` level gather in memory, for a program that writes many of them from one
- * thread: they leave when the buffer is full or at silt_log_flush. Everything else leaves at once. */
+/* Buffers lines of level `debug` from now on, for a program that writes many of them from one
+ * thread. They are written when the buffer is full or by silt_log_flush; all other lines are
+ * written at once. */
 void silt_log_gather(void);
-bool silt_log_waiting(void); /* something has gathered */
+bool silt_log_waiting(void); /* the buffer holds lines */
 void silt_log_flush(void);
 
 enum { SILT_LOG_QUOTE_SIZE = 200 };
-/* Printable ASCII stays, everything else becomes \xNN; cut with "..." when longer. Returns out. */
+/* Keeps printable ASCII, writes other bytes as \xNN, ends with "..." if cut. Returns out. */
 const char *silt_log_quote(silt_slice s, char out[SILT_LOG_QUOTE_SIZE]);

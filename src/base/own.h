@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own: locals that own what they hold and let go of it on every way out of a scope. */
+/* own: local variables that own a descriptor or memory and release it on every way out of the
+ * scope. */
 #pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* -1 is "nothing". EINTR is not retried: on Linux the number is already someone else's. */
+/* -1 means none. EINTR is not retried: on Linux the descriptor is closed anyway, and its number may
+ * be in use again. */
 static inline void silt_close_fd(int *fd)
 {
     if (*fd >= 0)
@@ -37,7 +39,6 @@ static inline void silt_free_ptr(void *p)
         silt_taken;                                                                                \
     })
 
-#define silt_container_of(ptr, type, member)                                                       \
-    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define silt_outer(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define SILT_COUNT(array) (sizeof(array) / sizeof((array)[0]))

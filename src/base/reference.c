@@ -89,15 +89,16 @@ static silt_slice without(silt_slice path, silt_slice prefix)
     return path;
 }
 
-/* Of a registry: the first part is one when it has a dot or a port, or is localhost. */
+/* The first part of the path is a registry if it has a dot or a port, or is localhost. */
 static bool has_host(silt_slice path)
 {
     silt_slice first;
     return silt_slice_has_byte(path, '/') && silt_slice_split(&path, '/', &first)
-        && (silt_slice_has_byte(first, '.') || silt_slice_has_byte(first, ':') || silt_slice_eq(first, SILT_LIT("localhost")));
+           && (silt_slice_has_byte(first, '.') || silt_slice_has_byte(first, ':')
+               || silt_slice_eq(first, SILT_LIT("localhost")));
 }
 
-/* False: it names a registry behind docker.io, and would be that one's with docker.io left out. */
+/* False: a registry follows docker.io, so dropping docker.io would change what the name means. */
 static bool shorten(silt_slice *path)
 {
     silt_slice rest = without(*path, SILT_LIT("docker.io/"));
@@ -113,11 +114,13 @@ static bool shorten(silt_slice *path)
 int silt_reference_read(silt_slice text, char ret[SILT_REFERENCE_SIZE], struct silt_error *e)
 {
     if (text.len == 0 || text.len >= SILT_REFERENCE_SIZE)
-        return silt_fail(e, SILT_INVALID, "image name of %zu bytes, 1 to %d", text.len, SILT_REFERENCE_SIZE - 1);
+        return silt_fail(e, SILT_INVALID, "image name of %zu bytes, 1 to %d", text.len,
+                         SILT_REFERENCE_SIZE - 1);
     silt_slice path = text, tag = cut_tag(&path);
     if (path.len == 0 || !is_path(path) || !is_tag(tag))
         return silt_fail(e, SILT_INVALID,
-                         "image name may hold a-z, 0-9, '.', '_', '-' in parts that begin with a letter or digit, "
+                         "image name may hold a-z, 0-9, '.', '_', '-' in parts that begin with a "
+                         "letter or digit, "
                          "separated by '/', and a tag behind ':'");
     if (!shorten(&path))
         return silt_fail(e, SILT_INVALID, "image name with two registries");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sha1: for the WebSocket handshake (RFC 6455), which proves nothing but that both sides speak it. Protects nothing. */
+/* sha1: for the WebSocket handshake (RFC 6455), which proves nothing but that both sides speak it.
+ * Protects nothing. */
 #pragma once
 
 #include "base/slice.h"

@@ -16,7 +16,8 @@ static int open_reader(int fd, int *ret, struct silt_error *e)
     return *ret >= 0 ? 0 : silt_fail_errno(e, "open shared memory for reading");
 }
 
-/* Mode 0600: whoever gets the reader cannot open it again, through /proc, for more. */
+/* Mode 0600: the process that gets the read-only descriptor cannot reopen it for writing through
+ * /proc. */
 int silt_share_open(struct silt_share *s, size_t size, struct silt_error *e)
 {
     silt_auto_fd reader = -1;
@@ -28,11 +29,12 @@ int silt_share_open(struct silt_share *s, size_t size, struct silt_error *e)
     void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return silt_fail_errno(e, "map shared memory");
-    *s = (struct silt_share){.fd = silt_take_fd(&fd), .reader = silt_take_fd(&reader), .bytes = map, .size = size};
+    *s = (struct silt_share){
+        .fd = silt_take_fd(&fd), .reader = silt_take_fd(&reader), .bytes = map, .size = size};
     return 0;
 }
 
-/* Truncated, so that one who keeps the reader keeps no memory of ours. */
+/* Truncates, so that a reader that keeps its descriptor keeps no memory of ours. */
 void silt_share_close(struct silt_share *s)
 {
     if (s->bytes == NULL)
@@ -50,7 +52,8 @@ int silt_share_look(int fd, silt_slice *ret, struct silt_error *e)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return silt_fail_errno(e, "look at shared memory");
-    void *map = st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *map =
+        st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (map == MAP_FAILED)
         return silt_fail_errno(e, "map shared memory of %lld bytes", (long long)st.st_size);
     *ret = (silt_slice){map, (size_t)st.st_size};

@@ -103,7 +103,7 @@ int silt_slice_to_path(silt_slice s, char out[PATH_MAX], struct silt_error *e)
     return silt_slice_to_cstr(s, out, PATH_MAX, e);
 }
 
-/* How many bytes the sequence at `p` has, 0 when it is not well-formed UTF-8 (RFC 3629 table). */
+/* Length of the sequence at `p`; 0 if it is not well-formed UTF-8 (table of RFC 3629). */
 static size_t sequence(const unsigned char *p, size_t left)
 {
     unsigned char a = p[0];

@@ -2,9 +2,9 @@
 /* silt: the command line. An HTTP client of the daemon and nothing more, except `image build`,
  * which runs a recipe as root first, and `tls dev`, which makes files of this machine. */
 #include "base/own.h"
-#include "cli/cli.h"
-#include "cli/docker.h"
-#include "cli/find.h"
+#include "cli/core/cli.h"
+#include "cli/docker/docker.h"
+#include "cli/core/find.h"
 
 static int run_token(int argc, char **argv)
 {
@@ -43,53 +43,74 @@ static const struct command {
     {"exec",
      "ID [--session S | --no-session] [--keep] [--cwd DIR] [--env K=V]... [--timeout 5s] -- "
      "COMMAND",
-     "run a command in a sandbox, made on first use; its output streams, its exit status is ours",
+     "run a command in a sandbox, created on first use; streams its output, exits with its status",
      silt_cli_exec},
     {"run",
      "[-d] ID [--name PROCESS] [--session S] [--cwd DIR] [--env K=V]... [--user U] [--timeout 5s] "
      "-- COMMAND",
-     "start a process with a log; -d leaves it running, else its output streams and Ctrl-C ends it",
+     "start a process with a log and stream its output; Ctrl-C ends it; -d leaves it running",
      silt_cli_run},
-    {"create", "[ID] [--image NAME] [--type TYPE] [--network none|public|allow] [--allow RULE]... [--env K=V]... [--label K=V]... [--sleep-after 5m] [--ephemeral] [--json]",
-     "make a sandbox of a chosen image, size or network, and print its id; without such wishes its first use makes it", silt_cli_create},
+    {"create",
+     "[ID] [--image NAME] [--type TYPE] [--network none|public|allow] [--allow RULE]... [--env "
+     "K=V]... [--label K=V]... [--sleep-after 5m] [--ephemeral] [--json]",
+     "create a sandbox with another image, size or network and print its id; otherwise the first "
+     "use of an id creates it",
+     silt_cli_create},
     {"shell", "ID [--session S] [--shell PROGRAM]",
-     "a terminal in a sandbox; Ctrl-] leaves it running, the same words come back to it", silt_cli_shell},
-    {"ps", "ID [--all] [--json]", "list what runs, also what commands left behind; --all: ended processes too", silt_cli_ps},
+     "open a terminal in a sandbox; Ctrl-] detaches, the same command reattaches", silt_cli_shell},
+    {"ps", "ID [--all] [--json]",
+     "list running processes, also leftovers of commands; --all: ended ones too", silt_cli_ps},
     {"logs", "[-f] [--stdout | --stderr] ID PROCESS",
-     "what a process wrote; -f follows it and passes its exit status on", silt_cli_logs},
-    {"kill", "ID PROCESS... [-s SIGNAL] | ID --all", "end processes and all they started; --all: everything but shells that wait",
+     "print the output of a process; -f follows it and exits with its status", silt_cli_logs},
+    {"kill", "ID PROCESS... [-s SIGNAL] | ID --all",
+     "end processes and their children; --all: everything but idle shells and interpreters",
      silt_cli_kill},
-    {"cp", "FROM TO", "copy a file or folder; ID:PATH is in a sandbox, - standard input or output",
+    {"cp", "FROM TO",
+     "copy a file or directory; ID:PATH is a path in a sandbox, - is standard input or output",
      silt_cli_cp},
     {"git-clone", "ID URL [DIR] [--branch B] [--depth N] [--timeout 5m]",
      "clone a repository into a sandbox", silt_cli_git_clone},
     {"watch", "ID PATH [--include GLOB]... [--exclude GLOB]... [--event TYPE]... [--flat] [--json]",
-     "print what happens to files, until Ctrl-C", silt_cli_watch},
+     "print changes of files until Ctrl-C", silt_cli_watch},
     {"ls", "[--label K=V]... [--json]", "list the sandboxes", silt_cli_ls},
-    {"info", "ID [--json]", "one sandbox: state, limits, usage, last death", silt_cli_info},
+    {"info", "ID [--json]", "show one sandbox: state, limits, usage, last death", silt_cli_info},
     {"net", "ID [--mode none|public|allow] [--allow RULE]... [--json]",
-     "what a sandbox may reach, how much it did, what was refused; or change it", silt_cli_net},
+     "show or change a sandbox's network: mode, rules, traffic, denials", silt_cli_net},
     {"expose", "ID PORT [--name NAME] [--token TOKEN] [--private] [--json]",
-     "give a service a URL and print it; --private: only signed URLs lead to it", silt_cli_expose},
-    {"unexpose", "ID PORT [--json]", "take the URL away", silt_cli_unexpose},
-    {"ports", "ID [--json]", "list the services that have a URL", silt_cli_ports},
-    {"open", "ID PORT [--json]", "expose a service, print its URL, and show it in a browser where there is one",
-     silt_cli_open},
+     "give a port a URL and print it; --private: only signed URLs work", silt_cli_expose},
+    {"unexpose", "ID PORT [--json]", "remove the URL of a port", silt_cli_unexpose},
+    {"ports", "ID [--json]", "list the ports that have a URL", silt_cli_ports},
+    {"open", "ID PORT [--json]",
+     "expose a port, print its URL, and open it in a browser if there is one", silt_cli_open},
     {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},
-    {"image", "ls [--json] | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] [--no-cache] DIR"
-              " | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | pull REF [--name NAME] [--user U --password-stdin] | tag NAME OTHER | commit ID NAME | prune | rm NAME...",
-     "images; build makes one from a Dockerfile, or base or host from its recipe (as root); pull fetches one from a registry; import reads an OCI layout, a docker-save archive or a "
-     "tar of a root, export writes one", silt_cli_image},
-    {"tls", "dev [--folder DIR] [--print-ca]", "make a certificate for previews on this machine, name it in the settings, and tell how to trust it (as root)", silt_cli_tls},
-    {"new", "DIR [--template NAME]", "make a folder with an app for wrangler that runs on Silt: minimal, or another of the examples", silt_cli_new},
-    {"wrangler-env", "[--no-account]", "print the variables that make wrangler use Silt; in a shell: eval \"$(silt wrangler-env)\"", silt_cli_wrangler_env},
+    {"image",
+     "ls [--json] | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network "
+     "public|none] [--no-cache] DIR"
+     " | build base|host [--refresh] | import [--image REF] [--format auto|tar|oci|docker] [NAME] "
+     "PATH|- | export [-o FILE] [--format oci|docker|tar] NAME | pull REF [--name NAME] [--user U "
+     "--password-stdin] | tag NAME OTHER | commit ID NAME | prune | rm NAME...",
+     "manage images; build makes one from a Dockerfile, or base or host from its recipe (as root); "
+     "pull fetches one from a registry; import reads an OCI layout, a docker-save archive or a "
+     "tar of a root, export writes one",
+     silt_cli_image},
+    {"tls", "dev [--directory DIR] [--print-ca]",
+     "make a certificate for previews on this machine, name it in the settings, and print how to "
+     "trust it (as root)",
+     silt_cli_tls},
+    {"new", "DIR [--template NAME]",
+     "make a directory with an app for wrangler that runs on Silt, from the template minimal or "
+     "another example",
+     silt_cli_new},
+    {"wrangler-env", "[--no-account]",
+     "print the variables that make wrangler use Silt; in a shell: eval \"$(silt wrangler-env)\"",
+     silt_cli_wrangler_env},
     {"token", "", "print the API token", run_token},
     {"doctor", "", "check this machine and say what is missing", silt_cli_doctor},
     {"version", "", "print the version", run_version},
-    {"help", "", "this", run_help},
+    {"help", "", "print this help", run_help},
 };
 
-/* One line for each way to use it: `|` outside of brackets parts them. */
+/* Prints one line for each form of the command: `|` outside brackets separates them. */
 static void print_ways(const struct command *c, const char *margin)
 {
     int depth = 0;
@@ -115,9 +136,9 @@ static int run_help(int argc, char **argv)
         print_ways(&commands[i], "  ");
         (void)printf("      %s\n", commands[i].help);
     }
-    (void)puts(
-        "\nEverywhere: --server HOST:PORT (or SILT_SERVER), --token-file FILE (or SILT_TOKEN).\n"
-        "Exit status 125: the error is silt's own, not the command's. More: man silt");
+    (void)puts("\nEvery command takes: --server HOST:PORT (or SILT_SERVER), --token-file FILE (or "
+               "SILT_TOKEN).\n"
+               "Exit status 125: silt itself failed, not the command. More: man silt");
     return EXIT_SUCCESS;
 }
 

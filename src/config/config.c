@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/config.h"
 #include "base/own.h"
-#include "base/prefix.h"
+#include "base/ip_prefix.h"
 #include "base/reference.h"
 #include "config/row.h"
 
 #include <errno.h>
 #include <ini.h>
 
-/* How many single-letter changes turn a into b. */
+/* Edit distance: the number of single-letter changes that turn a into b. */
 static size_t distance(const char *a, silt_slice b)
 {
     size_t line[SILT_ROW_NAME_MAX + 1], n = b.len < SILT_ROW_NAME_MAX ? b.len : SILT_ROW_NAME_MAX;
@@ -36,7 +36,8 @@ static int fail_unknown(silt_slice name, struct silt_error *e)
         if (distance(silt_rows[i].name, name) < distance(nearest->name, name))
             nearest = &silt_rows[i];
     if (distance(nearest->name, name) > name.len / 2)
-        return silt_fail(e, SILT_INVALID, "unknown setting %s; silt-super --help lists them", silt_log_quote(name, quoted));
+        return silt_fail(e, SILT_INVALID, "unknown setting %s; silt-super --help lists them",
+                         silt_log_quote(name, quoted));
     return silt_fail(e, SILT_INVALID, "unknown setting %s; did you mean %s?",
                      silt_log_quote(name, quoted), nearest->name);
 }
@@ -59,14 +60,14 @@ static void set_defaults(struct silt_config *c)
     for (size_t i = 0; i < SILT_ROW_COUNT; i++)
         if (silt_rows[i].preset[0] != 0
             && silt_row_set(&silt_rows[i], c, silt_rows[i].preset, &e) < 0)
-            abort(); /* a row whose default breaks its own bounds */
+            abort(); /* the row's default violates its own bounds */
 }
 
 /* The file */
 
 struct reading {
     struct silt_config *config;
-    struct silt_error *e; /* of the first bad line */
+    struct silt_error *e; /* the first invalid line's error */
     bool failed;
     bool seen[SILT_ROW_COUNT];
 };
@@ -119,8 +120,8 @@ static int load_file(struct silt_config *c, const char *path, bool must, struct 
     return silt_because(e, "%s line %d", path, line);
 }
 
-/* The environment: http.connections is SILT_HTTP_CONNECTIONS. Other SILT_ names belong to others.
- */
+/* The environment: http.connections is SILT_HTTP_CONNECTIONS. Other SILT_ variables are ignored:
+ * they have other uses. */
 
 static void env_name(const struct silt_row *r, char out[SILT_ROW_NAME_MAX])
 {
@@ -146,7 +147,7 @@ static int load_environment(struct silt_config *c, struct silt_error *e)
 
 /* The flags */
 
-/* The part behind the prefix, or NULL. */
+/* The part after the prefix, or NULL. */
 static const char *after(const char *text, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -193,14 +194,14 @@ static const char *named_file(int argc, char **argv)
     return file;
 }
 
-/* Open files: siltd and silt-super hold up to four per sandbox, siltd one per connection, silt-preview two
- * (the visitor's and the one inside). */
+/* Open files: siltd and silt-super hold up to four per sandbox, siltd one per connection,
+ * silt-preview two (the client's and the one to the sandbox). */
 
 enum { FILES_OF_SANDBOX = 4, FILES_BASE = 4096, FILES_START = 2048 };
 
 uint64_t silt_config_files_least(const struct silt_config *c)
 {
-    uint64_t locks = c->ids_count / 256; /* silt-super's, one per block of ids */
+    uint64_t locks = c->ids_count / 256; /* held by silt-super, one per block of ids */
     return FILES_START + locks + (uint64_t)c->pool_sandboxes * FILES_OF_SANDBOX;
 }
 
@@ -211,7 +212,7 @@ uint64_t silt_config_files_most(const struct silt_config *c)
     return api < previews ? previews : api;
 }
 
-/* What a single row cannot check */
+/* Checks across rows */
 
 static bool overlap(uint64_t a, uint64_t a_len, uint64_t b, uint64_t b_len)
 {
@@ -230,7 +231,8 @@ static int check_ids(const struct silt_config *c, struct silt_error *e)
     if (c->ids_images % SILT_CONFIG_SLOT_IDS != 0)
         return silt_fail(e, SILT_INVALID, "setting ids.images: %u is not a multiple of %d",
                          c->ids_images, SILT_CONFIG_SLOT_IDS);
-    /* The last block stays out: it ends in (uid_t)-1 and holds nobody's overflow. */
+    /* The last block stays unused: it ends in (uid_t)-1, which is not an id, and no range overflows
+     * into it. */
     if (c->ids_base + ids > 0xff000000)
         return silt_fail(e, SILT_INVALID, "setting ids.count: %u sandboxes from id %u pass 2^32",
                          c->ids_count, c->ids_base);
@@ -241,8 +243,8 @@ static int check_ids(const struct silt_config *c, struct silt_error *e)
 
 static int check_fronts(const struct silt_config *c, struct silt_error *e)
 {
-    struct silt_prefix_list ignored;
-    if (silt_prefix_list_parse(silt_slice_of(c->fronts), &ignored, e) < 0)
+    struct silt_ip_prefix_list ignored;
+    if (silt_ip_prefix_list_parse(silt_slice_of(c->fronts), &ignored, e) < 0)
         return silt_because(e, "setting fronts");
     return 0;
 }
@@ -262,7 +264,8 @@ static int check(struct silt_config *c, struct silt_error *e)
             return silt_fail(e, SILT_INVALID, "setting state: path too long");
     }
     if ((c->preview_certificate[0] == 0) != (c->preview_key[0] == 0))
-        return silt_fail(e, SILT_INVALID, "settings preview.certificate and preview.key: one without the other");
+        return silt_fail(e, SILT_INVALID,
+                         "settings preview.certificate and preview.key: one without the other");
     return check_fronts(c, e) < 0 ? -1 : check_ids(c, e);
 }
 
@@ -287,8 +290,8 @@ static bool is_local(const char *domain)
     silt_slice local = SILT_LIT(".localhost");
     bool below = name.len >= local.len
                  && silt_slice_eq((silt_slice){name.data + name.len - local.len, local.len}, local);
-    return below || silt_slice_eq(name, SILT_LIT("localhost")) || silt_slice_eq(name, SILT_LIT("[::1"))
-           || silt_slice_starts(name, SILT_LIT("127."));
+    return below || silt_slice_eq(name, SILT_LIT("localhost"))
+           || silt_slice_eq(name, SILT_LIT("[::1")) || silt_slice_starts(name, SILT_LIT("127."));
 }
 
 bool silt_config_previews_https(const struct silt_config *c)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config: every setting is one row (name, kind, default, bounds, help). The file, the environment,
- * the flags, --help and the reference page all come from the rows; other rooms receive values only.
- * Later wins: default, file (/etc/silt/silt.conf), environment (SILT_HTTP_CONNECTIONS), flag
- * (--http.connections=100). */
+/* config: loads the settings. Each setting is one row (name, kind, default, bounds, help); the
+ * file, the environment, the flags, --help and the reference page are all generated from the rows,
+ * and other rooms receive values only. Precedence, lowest first: default, file
+ * (/etc/silt/silt.conf), environment (SILT_HTTP_CONNECTIONS), flag (--http.connections=100). Used
+ * by silt-super, siltd, silt-priv, silt-trust, silt-proxy and silt. An unknown name or an invalid
+ * value is an error. */
 #pragma once
 
 #include "base/error.h"
@@ -14,7 +16,7 @@
 #include <stdio.h>
 
 enum {
-    SILT_CONFIG_BLOCK_IDS = 1 << 24, /* ids.base counts in these; a block has 256 slots */
+    SILT_CONFIG_BLOCK_IDS = 1 << 24, /* ids.base is a multiple of this; a block has 256 slots */
     SILT_CONFIG_SLOT_IDS = 1 << 16,  /* uids and gids of one sandbox, and of all images together */
 };
 
@@ -23,7 +25,7 @@ struct silt_config {
     char listen[64];
     char state[PATH_MAX];
     char run[PATH_MAX];
-    char images[PATH_MAX]; /* filled in (<state>/images) when not set */
+    char images[PATH_MAX]; /* default: <state>/images */
     char token_file[PATH_MAX];
     char user[64];
     uint32_t ids_base;
@@ -45,8 +47,6 @@ struct silt_config {
     uint64_t interpreter_output_max;
     uint32_t interpreter_spares;
     uint32_t interpreter_spare_idle;
-    uint32_t interpreter_ready_pythons;
-    uint32_t interpreter_ready_nodes;
     uint32_t interpreter_zygotes;
     uint32_t interpreter_renew;
     uint32_t workers;
@@ -67,13 +67,13 @@ struct silt_config {
     uint32_t http_body_timeout_ms;
     uint32_t http_idle_timeout_ms;
     char fronts[1024];
-    char git_local_remotes[4]; /* on, off */
-    char preview_listen[64]; /* off: no previews */
-    char preview_domain[128]; /* silt-super fills it in ([silt.]localhost:PORT) when not set */
-    char preview_certificate[PATH_MAX]; /* "": none, plain HTTP */
+    char git_local_remotes[4];          /* on, off */
+    char preview_listen[64];            /* off: no previews */
+    char preview_domain[128];           /* default: [silt.]localhost:PORT, set by silt-super */
+    char preview_certificate[PATH_MAX]; /* "": none; previews use plain HTTP */
     char preview_key[PATH_MAX];
-    char preview_paths[4];    /* on, off */
-    char preview_scheme[8];   /* auto, http, https */
+    char preview_paths[4];  /* on, off */
+    char preview_scheme[8]; /* auto, http, https */
     char preview_short_tokens[4];
     char preview_old_form[4];
     char preview_localhost_host[4];
@@ -84,7 +84,7 @@ struct silt_config {
     uint32_t preview_silence_timeout_ms;
     uint32_t preview_total_timeout_s;
     uint64_t preview_bandwidth;
-    char engine_socket[108]; /* off: none; silt-super fills it in (<run>/engine.sock) when not set */
+    char engine_socket[108]; /* off: none; default: <run>/engine.sock, set by silt-super */
     char engine_mode[8];
     char engine_group[64];
     uint32_t engine_exit_delay_ms;
@@ -93,8 +93,8 @@ struct silt_config {
     uint32_t engine_hold_ms;
     char engine_max_instances[4];
 
-    bool fresh;     /* --fresh: silt-super says so to the first silt-priv of an instance */
-    bool help;      /* --help: the program prints silt_config_help and ends */
+    bool fresh;     /* --fresh: passed by silt-super to the first silt-priv of an instance */
+    bool help;      /* --help: the program prints silt_config_help and exits */
     bool version;   /* --version */
     bool reference; /* --reference: silt_config_reference */
 };
@@ -103,18 +103,18 @@ struct silt_config {
  * SILT_CONFIG named it; an empty name means no file. *ret is 40 KB: keep it static. */
 int silt_config_load(int argc, char **argv, struct silt_config *ret, struct silt_error *e);
 
-/* Whether visitors of previews see https. */
+/* Whether preview URLs are https for their visitors. */
 bool silt_config_previews_https(const struct silt_config *c);
 
-/* Open files that one program of an instance needs: to start, with some sandboxes; and at most, with all
- * sandboxes and connections that the settings allow. */
+/* The number of open files that one program of an instance needs: the minimum to start and run some
+ * sandboxes, and the maximum with all sandboxes and connections that the settings allow. */
 uint64_t silt_config_files_least(const struct silt_config *c);
 uint64_t silt_config_files_most(const struct silt_config *c);
 
-void silt_config_help(FILE *out);      /* the flags, one a paragraph */
-void silt_config_reference(FILE *out); /* docs/settings.md */
+void silt_config_help(FILE *out);      /* lists the flags, one paragraph each */
+void silt_config_reference(FILE *out); /* writes docs/settings.md */
 
-/* The effective settings as an argument vector, program first, that silt_config_load turns back
- * into the same values without reading any file. The caller frees it; `more` may be NULL. */
+/* The effective settings as an argument vector, starting with the program; silt_config_load turns
+ * it back into the same values without reading a file. The caller frees it; `more` may be NULL. */
 char **silt_config_to_args(const struct silt_config *c, const char *program, const char *more);
 void silt_config_args_free(char **args);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row: one setting, and the table of all of them. Private to this folder. */
+/* row: the description of one setting, and the table of all settings. Private to this directory. */
 #pragma once
 
 #include "base/slice.h"
@@ -7,7 +7,8 @@
 
 enum {
     SILT_ROW_NAME_MAX = 40,
-    SILT_ROW_COUNT = 76, /* of silt_rows: one too many does not compile, one too few fails every test */
+    SILT_ROW_COUNT =
+        74, /* rows in silt_rows: one too many does not compile, one too few fails every test */
 };
 
 #define SILT_ROW_DEFAULT_FILE "/etc/silt/silt.conf"
@@ -24,10 +25,10 @@ enum silt_row_kind {
 struct silt_row {
     const char *name;
     enum silt_row_kind kind;
-    const char *preset;  /* the default, as a user would write it; "": see help */
+    const char *preset;  /* the default in the file's syntax; "": see help */
     uint64_t min, max;   /* NUMBER, BYTES: bounds; TEXT: length */
     const char *choices; /* CHOICE, LEVEL: "a|b|c" */
-    size_t at, size;     /* the field */
+    size_t at, size;     /* offset and size of the field in struct silt_config */
     const char *help;
 };
 

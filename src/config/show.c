@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes out of the rows: help, the reference page, an argument vector. */
+/* Output generated from the rows: help, the reference page, an argument vector. */
 #include "config/row.h"
 
 enum { FLAG_MAX = PATH_MAX + 64 };
@@ -33,7 +33,7 @@ void silt_config_help(FILE *out)
     }
 }
 
-/* "a|b" would end a table cell. */
+/* A "|" would end a table cell. */
 static void print_choices(FILE *out, const char *choices)
 {
     silt_slice rest = silt_slice_of(choices), one;
@@ -44,7 +44,7 @@ static void print_choices(FILE *out, const char *choices)
     }
 }
 
-/* In the largest unit that it is a multiple of. */
+/* In the largest unit that divides it. */
 static void print_bytes(FILE *out, uint64_t bytes)
 {
     static const char units[] = "KMGT";
@@ -84,21 +84,22 @@ static void print_allowed(FILE *out, const struct silt_row *r)
 
 void silt_config_reference(FILE *out)
 {
-    (void)fprintf(out,
-                  "# Settings\n\n"
-                  "Every setting has one name. It can stand in the file `%s`\n"
-                  "(`name = value`, or `[http]` and then `connections = 100`), in the environment\n"
-                  "(`SILT_` and the name in capitals, dots as `_`: `SILT_HTTP_CONNECTIONS`) and as "
-                  "a flag of\n"
-                  "`silt-super` (`--http.connections=100`). The flag wins over the environment, "
-                  "the environment\n"
-                  "over the file. `--config=FILE` or `SILT_CONFIG` names another file. An unknown "
-                  "name is an\n"
-                  "error, in the environment it has no effect. Settings are read once, at the start.\n\n"
-                  "`silt-super --help` prints the same rows; this page is made from them\n"
-                  "(`silt-super --reference`).\n\n"
-                  "| name | default | allowed | what it does |\n| --- | --- | --- | --- |\n",
-                  SILT_ROW_DEFAULT_FILE);
+    (void)fprintf(
+        out,
+        "# Settings\n\n"
+        "Every setting has one name. It can stand in the file `%s`\n"
+        "(`name = value`, or `[http]` and then `connections = 100`), in the environment\n"
+        "(`SILT_` and the name in capitals, dots as `_`: `SILT_HTTP_CONNECTIONS`) and as "
+        "a flag of\n"
+        "`silt-super` (`--http.connections=100`). The flag wins over the environment, "
+        "the environment\n"
+        "over the file. `--config=FILE` or `SILT_CONFIG` names another file. An unknown "
+        "name is an\n"
+        "error, in the environment it has no effect. Settings are read once, at the start.\n\n"
+        "`silt-super --help` prints the same rows; this page is made from them\n"
+        "(`silt-super --reference`).\n\n"
+        "| name | default | allowed | what it does |\n| --- | --- | --- | --- |\n",
+        SILT_ROW_DEFAULT_FILE);
     for (size_t i = 0; i < SILT_ROW_COUNT; i++) {
         const struct silt_row *r = &silt_rows[i];
         if (r->preset[0] != 0)
@@ -160,7 +161,7 @@ char **silt_config_to_args(const struct silt_config *c, const char *program, con
         abort();
     size_t n = 0;
     args[n++] = strdup(program);
-    args[n++] = strdup("--config="); /* everything is said here: no file */
+    args[n++] = strdup("--config="); /* no file: everything is in the arguments */
     for (size_t i = 0; i < SILT_ROW_COUNT; i++)
         args[n++] = to_flag(c, &silt_rows[i]);
     if (more != NULL)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine: what siltd may ask of the kernel once it is set up, a list: to talk through sockets that it was given,
- * to wait, to keep its database, and to end. No programs, processes, threads or code, no sockets of its own making
- * but local pairs, no mounts, no namespaces. */
+/* confine: siltd's seccomp filter, applied once it is set up. An allow-list: use the sockets it was
+ * given, wait, keep its database, exit. It cannot start programs, processes or threads, map code,
+ * create sockets other than local pairs, mount, or enter namespaces. Failure to apply it stops
+ * siltd. */
 #pragma once
 
 #include "base/error.h"

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* siltd: faces the network and has no rights. Everything it may touch came as a descriptor from
- * silt-super; it dies without harm, and the next one finds every sandbox again. */
-#include "api/api.h"
-#include "api/engine.h"
+/* siltd: faces the network and has no privileges. Everything it may touch came as a descriptor from
+ * silt-super. If it dies, nothing is lost: the next siltd takes over every sandbox. */
+#include "api/core/api.h"
+#include "api/engine/engine.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/confine.h"
+#include "sandbox/context/context.h"
+#include "sandbox/facets.h"
+#include "sandbox/network/network.h"
+#include "sandbox/preview/preview_channel.h"
 #include "wire/super.h"
 
 #include <errno.h>
@@ -56,7 +60,8 @@ static int serve(struct daemon *d, struct silt_error *e)
 {
     struct silt_http_limits limits = {
         .connections = d->config.http_connections,
-        .body_max = (uint64_t)64 << 30, /* images; every other route takes SILT_BODY_MAX at most */
+        .body_max =
+            (uint64_t)64 << 30, /* for images; every other route accepts SILT_BODY_MAX at most */
         .head_timeout_ms = d->config.http_head_timeout_ms,
         .body_timeout_ms = d->config.http_body_timeout_ms,
         .idle_timeout_ms = d->config.http_idle_timeout_ms,
@@ -69,7 +74,8 @@ static int serve(struct daemon *d, struct silt_error *e)
         .context = &d->api,
         .extra_fields = silt_api_cors,
     };
-    if (silt_http_server_open(&d->loop, SILT_SUPER_FD_LISTEN, &limits, &hooks, &d->api.server, e) < 0)
+    if (silt_http_server_open(&d->loop, SILT_SUPER_FD_LISTEN, &limits, &hooks, &d->api.server, e)
+        < 0)
         return -1;
     if (d->engine.all != NULL && silt_engine_open(&d->engine, SILT_SUPER_FD_ENGINE, &limits, e) < 0)
         return -1;
@@ -93,29 +99,30 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
     if (note->type == SILT_SUPER_KEPT && note->number == 0 && p->nfds == 2) {
         silt_registry_adopt(&d->registry, note->key, p->fds[0], p->fds[1]);
         p->nfds = 0;
-    } else if (note->type == SILT_SUPER_KEPT && note->number != 0 && p->nfds == SILT_SUPER_CONTEXT_FDS) {
-        silt_registry_adopt_context(&d->registry, note->key, note->number, p->fds);
+    } else if (note->type == SILT_SUPER_KEPT && note->number != 0
+               && p->nfds == SILT_SUPER_CONTEXT_FDS) {
+        silt_contexts_adopt(&d->registry, note->key, note->number, p->fds);
         p->nfds = 0;
     } else if (note->type == SILT_SUPER_KEPT && note->number != 0) {
-        silt_registry_outlive_context(&d->registry, note->key, note->number);
+        silt_contexts_outlive(&d->registry, note->key, note->number);
     } else if (note->type == SILT_SUPER_KEPT_ALL && d->registry.recovering) {
         silt_registry_adopted_all(&d->registry);
         if (!d->stopping && serve(d, &e) < 0)
             give_up(d, &e);
     } else if (note->type == SILT_SUPER_LISTENER && d->engine.all != NULL) {
-        silt_containers_on_listener(d->engine.all, note->number, note->key, p->nfds == 1 ? p->fds[0] : -1);
+        silt_containers_on_listener(d->engine.all, note->number, note->key,
+                                    p->nfds == 1 ? p->fds[0] : -1);
         p->nfds = p->nfds == 1 ? 0 : p->nfds;
-    } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PRIV
-               && p->nfds == 1) {
+    } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PRIV && p->nfds == 1) {
         silt_priv_ask_replace(d->registry.priv, p->fds[0]);
         p->nfds = 0;
     } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_EGRESS
                && p->nfds == 1) {
-        silt_registry_on_proxy(&d->registry, p->fds[0]);
+        silt_egress_connect(d->registry.egress, p->fds[0]);
         p->nfds = 0;
     } else if (note->type == SILT_SUPER_PEER && note->key == SILT_SUPER_PAIR_PREVIEW
                && p->nfds == 1) {
-        silt_registry_on_preview(&d->registry, p->fds[0]);
+        silt_preview_connect(d->registry.preview, p->fds[0]);
         p->nfds = 0;
     }
     silt_parcel_close(p);
@@ -123,7 +130,7 @@ static void on_note(struct daemon *d, const struct silt_super_note *note, struct
 
 static void on_super(struct silt_watch *w, uint32_t events)
 {
-    struct daemon *d = silt_container_of(w, struct daemon, super);
+    struct daemon *d = silt_outer(w, struct daemon, super);
     struct silt_super_note note;
     struct silt_error e;
     (void)events;
@@ -151,7 +158,8 @@ static void on_drained(void *context)
 }
 
 #ifdef SILT_UNSAFE_TESTS
-/* For tests of the watchdog: SIGUSR1 makes the loop wait for a byte that never comes, SIGUSR2 turn on the spot. */
+/* For tests of the watchdog: SIGUSR1 makes the loop block on a byte that never comes, SIGUSR2 makes
+ * it spin. */
 static void stand_still(uint32_t signo)
 {
     int ends[2];
@@ -170,14 +178,14 @@ static void stand_still(uint32_t signo)
 
 static void on_signal(struct silt_watch *w, uint32_t events)
 {
-    struct daemon *d = silt_container_of(w, struct daemon, signals);
+    struct daemon *d = silt_outer(w, struct daemon, signals);
     struct signalfd_siginfo info;
     (void)events;
     if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     stand_still(info.ssi_signo);
     if (d->stopping)
-        return; /* asked twice: silt-super loses its patience first */
+        return; /* a second signal: silt-super's timeout comes first */
     d->stopping = true;
     silt_log(SILT_LOG_INFO, "stopping", "signal=%u", info.ssi_signo);
     silt_api_stop_watches(&d->api);
@@ -189,17 +197,18 @@ static void on_signal(struct silt_watch *w, uint32_t events)
         silt_loop_stop(&d->loop);
 }
 
-/* silt-super sees by it that the loop turns. */
+/* The heartbeat by which silt-super sees that the loop is turning. */
 static void on_beat(struct silt_timer *t)
 {
-    struct daemon *d = silt_container_of(t, struct daemon, beat);
+    struct daemon *d = silt_outer(t, struct daemon, beat);
     (void)atomic_fetch_add(&d->pulse->count, 1);
     silt_loop_after(&d->loop, &d->beat, SILT_SUPER_PULSE_MS);
 }
 
 static int start_pulse(struct daemon *d, struct silt_error *e)
 {
-    void *map = mmap(NULL, sizeof(*d->pulse), PROT_READ | PROT_WRITE, MAP_SHARED, SILT_SUPER_FD_PULSE, 0);
+    void *map =
+        mmap(NULL, sizeof(*d->pulse), PROT_READ | PROT_WRITE, MAP_SHARED, SILT_SUPER_FD_PULSE, 0);
     if (map == MAP_FAILED)
         return silt_fail_errno(e, "map the pulse");
     (void)close(SILT_SUPER_FD_PULSE);
@@ -235,17 +244,17 @@ static bool is_on(const char *setting)
     return strcmp(setting, "on") == 0;
 }
 
-static void set_previews(struct silt_entrance_settings *s, const struct silt_config *c)
+static void set_previews(struct silt_preview_settings *s, const struct silt_config *c)
 {
-    *s = (struct silt_entrance_settings){.domain = c->preview_domain,
-                                         .https = silt_config_previews_https(c),
-                                         .short_tokens = is_on(c->preview_short_tokens),
-                                         .old_form = is_on(c->preview_old_form),
-                                         .paths = is_on(c->preview_paths),
-                                         .localhost_host = is_on(c->preview_localhost_host)};
+    *s = (struct silt_preview_settings){.domain = c->preview_domain,
+                                        .https = silt_config_previews_https(c),
+                                        .short_tokens = is_on(c->preview_short_tokens),
+                                        .old_form = is_on(c->preview_old_form),
+                                        .paths = is_on(c->preview_paths),
+                                        .localhost_host = is_on(c->preview_localhost_host)};
 }
 
-/* Before siltd is confined: it may open no netlink socket then. */
+/* Must run before silt_confine, which forbids netlink sockets. */
 static int set_engine(struct daemon *d, struct silt_error *e)
 {
     struct silt_registry *r = &d->registry;
@@ -258,10 +267,10 @@ static int set_engine(struct daemon *d, struct silt_error *e)
     r->containers->hold_ms = d->config.engine_hold_ms;
     r->containers->max_instances = is_on(d->config.engine_max_instances);
     silt_engine_init(&d->engine, &d->api, r->containers);
-    return silt_diag_open(&r->containers->diag, e);
+    return silt_sock_diag_open(&r->containers->diag, e);
 }
 
-/* Before siltd serves: it may wait for a file now. */
+/* Must run before siltd serves: reading a file may block. */
 static int read_authorities(struct daemon *d, struct silt_error *e)
 {
     static char text[SILT_AUTHORITIES_MAX];
@@ -281,7 +290,8 @@ static int read_authorities(struct daemon *d, struct silt_error *e)
         len += (size_t)n;
     }
     if (len == sizeof(text))
-        return silt_fail(e, SILT_LIMIT, "setting images.authorities: more than %d bytes", SILT_AUTHORITIES_MAX - 1);
+        return silt_fail(e, SILT_LIMIT, "setting images.authorities: more than %d bytes",
+                         SILT_AUTHORITIES_MAX - 1);
     return silt_fail_errno(e, "setting images.authorities: read %.300s", path);
 }
 
@@ -304,13 +314,13 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.ready = d->config.pool_sandboxes;
     r->settings.output_max = d->config.interpreter_output_max;
     r->settings.spares = d->config.interpreter_spares;
-    r->settings.ready_pythons = d->config.interpreter_ready_pythons;
-    r->settings.ready_nodes = d->config.interpreter_ready_nodes;
+    r->facets = &silt_facets;
     r->settings.spare_idle_ms = (int64_t)d->config.interpreter_spare_idle * 1000;
     r->settings.zygotes = d->config.interpreter_zygotes;
     r->settings.agent_deadline_ms = d->config.agent_deadline_ms;
-    set_previews(&r->settings.entrance, &d->config);
-    silt_pool_init(&r->pool, d->config.run);
+    set_previews(&r->settings.preview, &d->config);
+    silt_disk_pool_init(&r->pool, d->config.run);
+    silt_tcp_memory_init(&r->tcp_memory, d->config.run);
     r->loop = &d->loop;
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;
@@ -321,9 +331,11 @@ static int build(struct daemon *d, struct silt_error *e)
                                             .allow = d->config.network_allow,
                                             .open = d->config.network_open};
     r->without_network = strcmp(d->config.network, "off") == 0;
-    if (silt_registry_set_network(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0 || watch_signals(d, e) < 0 || start_pulse(d, e) < 0 || read_token(d, e) < 0
+    if (silt_network_read_settings(&r->settings, &network, e) < 0 || silt_loop_open(&d->loop, e) < 0
+        || watch_signals(d, e) < 0 || start_pulse(d, e) < 0 || read_token(d, e) < 0
         || set_engine(d, e) < 0 || read_authorities(d, e) < 0
-        || silt_store_open(store_path, &r->store, e) < 0 || silt_registry_restore(r, SILT_SUPER_FD_PRIV, e) < 0
+        || silt_store_open(store_path, &r->store, e) < 0
+        || silt_registry_restore(r, SILT_SUPER_FD_PRIV, e) < 0
         || silt_worker_open(&d->loop, WORKERS, &r->worker, e) < 0
         || silt_worker_open(&d->loop, PARSERS, &r->parsers, e) < 0
         || silt_priv_ask_open(&d->loop, SILT_SUPER_FD_PRIV, &r->priv, e) < 0
@@ -340,7 +352,8 @@ int main(int argc, char **argv)
 {
     static struct daemon d;
     struct silt_error e = {0};
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* tokens and keys of authorities must not end in a core file */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0,
+                0); /* tokens and keys of authorities must not end up in a core file */
     if (silt_config_load(argc, argv, &d.config, &e) < 0) {
         (void)fprintf(stderr, "siltd: %s\n", e.text);
         return 2;

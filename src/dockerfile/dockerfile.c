@@ -39,8 +39,8 @@ silt_slice silt_docker_flag(const struct silt_docker_step *s, silt_slice name)
 
 struct reader {
     struct silt_arena *arena;
-    silt_slice left; /* lines that were not read yet */
-    uint32_t line;   /* of the last one that was */
+    silt_slice left; /* lines not yet read */
+    uint32_t line;   /* number of the last line read */
     bool over;
     struct silt_dockerfile *file;
     struct silt_error *error;
@@ -73,7 +73,7 @@ static silt_slice trim_left(silt_slice s)
     return s;
 }
 
-/* False: there is none left. A carriage return at its end goes. */
+/* False at the end. Strips a trailing carriage return. */
 static bool next_line(struct reader *r, silt_slice *ret)
 {
     if (r->over || !silt_slice_split(&r->left, '\n', ret))
@@ -81,7 +81,7 @@ static bool next_line(struct reader *r, silt_slice *ret)
     if (r->left.data == NULL) {
         r->over = true;
         if (ret->len == 0)
-            return false; /* behind the last line break */
+            return false; /* after the last newline */
     }
     r->line++;
     if (ret->len > 0 && ret->data[ret->len - 1] == '\r')
@@ -104,7 +104,8 @@ static bool is_directive(silt_slice key)
     return false;
 }
 
-/* `# escape=` in comments at the very top; behind any other comment it is one, too. */
+/* `# escape=` in the comments at the very top; after any other comment it is an ordinary
+ * comment. */
 static void read_directives(struct reader *r)
 {
     struct reader look = *r;
@@ -121,7 +122,7 @@ static void read_directives(struct reader *r)
     }
 }
 
-/* Without the escape character at its end; true: the next line belongs to it. */
+/* Strips a trailing escape character; true: the next line belongs to this one. */
 static bool is_continued(silt_slice *line, char escape)
 {
     silt_slice s = *line;
@@ -133,7 +134,7 @@ static bool is_continued(silt_slice *line, char escape)
     return true;
 }
 
-/* One instruction with all its lines. An empty result: the end. */
+/* One instruction with all its lines; empty at the end. */
 static int read_logical(struct reader *r, silt_slice *ret, uint32_t *ret_line)
 {
     silt_slice line;
@@ -191,18 +192,20 @@ static int read_flags(struct reader *r, struct silt_docker_step *s)
         if (s->flag_count == SILT_DOCKER_FLAGS_MAX)
             return refuse(r, s->line, "too many flags");
         (void)silt_slice_split(&word, '=', &name);
-        s->flags[s->flag_count++] = (struct silt_docker_flag){name, word.data != NULL ? word : SILT_LIT("")};
+        s->flags[s->flag_count++] =
+            (struct silt_docker_flag){name, word.data != NULL ? word : SILT_LIT("")};
     }
     return 0;
 }
 
-/* A list of texts, and nothing else, is JSON; everything that is not is ordinary text. */
+/* Only an array of strings counts as JSON; anything else is ordinary text. */
 static int read_json(struct reader *r, struct silt_docker_step *s)
 {
     const struct silt_json *list;
     struct silt_error ignored;
-    if (s->rest.len == 0 || s->rest.data[0] != '[' || silt_json_read(r->arena, s->rest, &list, &ignored) < 0
-        || list->type != SILT_JSON_ARRAY || list->items.count > SILT_DOCKER_WORDS_MAX)
+    if (s->rest.len == 0 || s->rest.data[0] != '['
+        || silt_json_read(r->arena, s->rest, &list, &ignored) < 0 || list->type != SILT_JSON_ARRAY
+        || list->items.count > SILT_DOCKER_WORDS_MAX)
         return 0;
     for (const struct silt_json *i = list->items.first; i != NULL; i = i->next)
         if (i->type != SILT_JSON_STRING || silt_slice_has_byte(i->string, 0))
@@ -219,14 +222,16 @@ static int read_json(struct reader *r, struct silt_docker_step *s)
 static int read_words(struct reader *r, struct silt_docker_step *s)
 {
     silt_slice rest = s->rest;
-    size_t most = rest.len / 2 + 1 < SILT_DOCKER_WORDS_MAX ? rest.len / 2 + 1 : SILT_DOCKER_WORDS_MAX;
+    size_t most =
+        rest.len / 2 + 1 < SILT_DOCKER_WORDS_MAX ? rest.len / 2 + 1 : SILT_DOCKER_WORDS_MAX;
     s->words = allocate(r, most * sizeof(silt_slice));
     if (s->words == NULL)
         return -1;
     while (rest.len > 0) {
         if (s->word_count == most)
             return refuse(r, s->line, "too many words");
-        s->words[s->word_count++] = s->op == SILT_DOCKER_ARG ? silt_docker_cut(&rest, r->file->escape) : cut_word(&rest);
+        s->words[s->word_count++] =
+            s->op == SILT_DOCKER_ARG ? silt_docker_cut(&rest, r->file->escape) : cut_word(&rest);
     }
     return 0;
 }
@@ -235,10 +240,12 @@ static int read_words(struct reader *r, struct silt_docker_step *s)
 
 static bool is_name(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'
+           || c == '.' || c == '-';
 }
 
-static int read_heredoc(struct reader *r, struct silt_docker_step *s, silt_slice name, bool expand, bool tabs)
+static int read_heredoc(struct reader *r, struct silt_docker_step *s, silt_slice name, bool expand,
+                        bool tabs)
 {
     silt_auto_buf b;
     silt_slice line;
@@ -260,8 +267,9 @@ static int read_heredoc(struct reader *r, struct silt_docker_step *s, silt_slice
     return 0;
 }
 
-/* At "<<": 1 and the name, or 0. *at is behind it then. */
-static int is_heredoc(silt_slice text, size_t *at, silt_slice *ret, bool *ret_expand, bool *ret_tabs)
+/* At "<<": 1 and the name, with *at behind it, or 0. */
+static int is_heredoc(silt_slice text, size_t *at, silt_slice *ret, bool *ret_expand,
+                      bool *ret_tabs)
 {
     size_t i = *at + 2;
     *ret_tabs = i < text.len && text.data[i] == '-';
@@ -298,11 +306,13 @@ static int read_heredocs(struct reader *r, struct silt_docker_step *s)
             i++;
             continue;
         }
-        if (c == '<' && s->rest.data[i + 1] == '<' && i + 2 < s->rest.len && s->rest.data[i + 2] == '<') {
-            i += 3; /* a here string */
+        if (c == '<' && s->rest.data[i + 1] == '<' && i + 2 < s->rest.len
+            && s->rest.data[i + 2] == '<') {
+            i += 3; /* a here-string */
             continue;
         }
-        if (c != '<' || s->rest.data[i + 1] != '<' || !is_heredoc(s->rest, &i, &name, &expand, &tabs)) {
+        if (c != '<' || s->rest.data[i + 1] != '<'
+            || !is_heredoc(s->rest, &i, &name, &expand, &tabs)) {
             i++;
             continue;
         }
@@ -318,13 +328,15 @@ static int read_heredocs(struct reader *r, struct silt_docker_step *s)
 
 static bool has_flags(enum silt_docker_op op)
 {
-    return op == SILT_DOCKER_FROM || op == SILT_DOCKER_RUN || op == SILT_DOCKER_COPY || op == SILT_DOCKER_ADD;
+    return op == SILT_DOCKER_FROM || op == SILT_DOCKER_RUN || op == SILT_DOCKER_COPY
+           || op == SILT_DOCKER_ADD;
 }
 
 static bool has_json(enum silt_docker_op op)
 {
-    return op == SILT_DOCKER_RUN || op == SILT_DOCKER_CMD || op == SILT_DOCKER_ENTRYPOINT || op == SILT_DOCKER_SHELL
-           || op == SILT_DOCKER_COPY || op == SILT_DOCKER_ADD || op == SILT_DOCKER_VOLUME;
+    return op == SILT_DOCKER_RUN || op == SILT_DOCKER_CMD || op == SILT_DOCKER_ENTRYPOINT
+           || op == SILT_DOCKER_SHELL || op == SILT_DOCKER_COPY || op == SILT_DOCKER_ADD
+           || op == SILT_DOCKER_VOLUME;
 }
 
 static bool has_heredocs(enum silt_docker_op op)
@@ -354,7 +366,8 @@ static int read_step(struct reader *r, silt_slice text, struct silt_docker_step 
     return 0;
 }
 
-static int name_stage(struct reader *r, const struct silt_docker_step *s, struct silt_docker_stage *g)
+static int name_stage(struct reader *r, const struct silt_docker_step *s,
+                      struct silt_docker_stage *g)
 {
     g->image = s->words[0];
     if (s->word_count == 1)
@@ -378,7 +391,8 @@ static int add_step(struct reader *r, const struct silt_docker_step *s)
     struct silt_dockerfile *f = r->file;
     f->steps[f->step_count++] = *s;
     if (s->op == SILT_DOCKER_FROM) {
-        struct silt_docker_stage g = {.from = f->step_count - 1, .first = f->step_count, .end = f->step_count};
+        struct silt_docker_stage g = {
+            .from = f->step_count - 1, .first = f->step_count, .end = f->step_count};
         if (f->stage_count == SILT_DOCKER_STAGES_MAX)
             return refuse(r, s->line, "too many stages");
         if (name_stage(r, s, &g) < 0)
@@ -393,12 +407,14 @@ static int add_step(struct reader *r, const struct silt_docker_step *s)
     return 0;
 }
 
-int silt_dockerfile_read(struct silt_arena *a, silt_slice text, struct silt_dockerfile *ret, struct silt_error *e)
+int silt_dockerfile_read(struct silt_arena *a, silt_slice text, struct silt_dockerfile *ret,
+                         struct silt_error *e)
 {
     struct reader r = {.arena = a, .left = text, .file = ret, .error = e};
     *ret = (struct silt_dockerfile){.escape = '\\'};
     if (text.len > SILT_DOCKERFILE_MAX)
-        return silt_fail(e, SILT_LIMIT, "a Dockerfile of %zu bytes, at most %d", text.len, SILT_DOCKERFILE_MAX);
+        return silt_fail(e, SILT_LIMIT, "a Dockerfile of %zu bytes, at most %d", text.len,
+                         SILT_DOCKERFILE_MAX);
     if (silt_slice_has_byte(text, 0))
         return silt_fail(e, SILT_INVALID, "the Dockerfile holds a NUL byte");
     if (silt_slice_starts(text, SILT_LIT("\xef\xbb\xbf")))

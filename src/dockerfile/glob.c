@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of COPY --exclude, which are those of a .dockerignore, as regular expressions: what finds files in a sandbox knows those. */
+/* Translates patterns of COPY --exclude, which are those of .dockerignore, to regular expressions,
+ * which the tool that finds files in a sandbox understands. */
 #include "dockerfile/dockerfile.h"
 
 #include <stdint.h>
@@ -12,12 +13,12 @@ static silt_slice behind(silt_slice s, size_t n)
 
 static void add_byte(struct silt_buf *b, char c)
 {
-    if (c != 0 && strchr("^\\.[]$()|*+?{}", c) != NULL)
+    if (silt_is_any(c, "^\\.[]$()|*+?{}"))
         silt_buf_add_byte(b, '\\');
     silt_buf_add_byte(b, c);
 }
 
-/* In an order in which none of them means anything but itself. */
+/* Ordered so that no character is special inside the bracket. */
 static void add_set(struct silt_buf *b, const bool set[256])
 {
     static const char late[] = "][^-";
@@ -27,7 +28,7 @@ static void add_set(struct silt_buf *b, const bool set[256])
         silt_buf_add_byte(b, ']');
     for (size_t i = 1; i < 256; i++) {
         count += set[i];
-        if (set[i] && strchr(late, (int)i) == NULL)
+        if (set[i] && !silt_is_any((char)i, late))
             silt_buf_add_byte(b, (char)i);
     }
     for (const char *c = late + 1; *c != 0; c++)
@@ -36,11 +37,11 @@ static void add_set(struct silt_buf *b, const bool set[256])
     silt_buf_add_byte(b, ']');
     if (b->broken || (count > 0 && !(count <= 2 && set['^'] && (count == 1 || set['-']))))
         return;
-    b->len = before; /* nothing, and what a bracket would take for another thing */
+    b->len = before; /* an empty set, or one that a bracket would read differently */
     silt_buf_add(b, count == 0 ? SILT_LIT("//") : count == 1 ? SILT_LIT("\\^") : SILT_LIT("[-^]"));
 }
 
-/* "[a-z]", which is cut off; never a slash. */
+/* "[a-z]", taken off the front; never matches a slash. */
 static silt_slice read_set(struct silt_buf *b, silt_slice glob)
 {
     bool negated = glob.len > 1 && (glob.data[1] == '^' || glob.data[1] == '!'), set[256] = {false};
@@ -86,7 +87,8 @@ int silt_docker_exclude(struct silt_buf *b, silt_slice glob, struct silt_error *
     bool back = silt_slice_starts(glob, SILT_LIT("!"));
     glob = without_ends(behind(glob, back ? 1 : 0));
     if (glob.len == 0 || glob.len > SILT_DOCKER_GLOB_MAX)
-        return silt_fail(e, SILT_INVALID, "--exclude needs a pattern of at most %d bytes", SILT_DOCKER_GLOB_MAX);
+        return silt_fail(e, SILT_INVALID, "--exclude needs a pattern of at most %d bytes",
+                         SILT_DOCKER_GLOB_MAX);
     silt_buf_add(b, back ? SILT_LIT("-\\./") : SILT_LIT("+\\./"));
     while (glob.len > 0) {
         size_t escape = glob.data[0] == '\\' && glob.len > 1 ? 1 : 0;

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RUN --mount=type=bind,source=…: names and values between commas. */
+/* RUN --mount=type=bind,source=…: comma-separated names and values. */
 #include "dockerfile/dockerfile.h"
 
 static int unclear(silt_slice text, const char *why, struct silt_error *e)
 {
-    return silt_fail(e, SILT_INVALID, "--mount=%.*s: %s", text.len > 120 ? 120 : (int)text.len, text.data, why);
+    return silt_fail(e, SILT_INVALID, "--mount=%.*s: %s", text.len > 120 ? 120 : (int)text.len,
+                     text.data, why);
 }
 
 static bool read_kind(silt_slice value, enum silt_docker_mount_kind *ret)
 {
     static const char *const names[SILT_DOCKER_MOUNT_MAX] = {
-        [SILT_DOCKER_BIND] = "bind",
-        [SILT_DOCKER_CACHE] = "cache",
-        [SILT_DOCKER_SECRET] = "secret",
-        [SILT_DOCKER_SSH] = "ssh",
-        [SILT_DOCKER_TMPFS] = "tmpfs",
+        [SILT_DOCKER_BIND] = "bind", [SILT_DOCKER_CACHE] = "cache", [SILT_DOCKER_SECRET] = "secret",
+        [SILT_DOCKER_SSH] = "ssh",   [SILT_DOCKER_TMPFS] = "tmpfs",
     };
     for (size_t i = 0; i < SILT_DOCKER_MOUNT_MAX; i++)
         if (silt_slice_ieq(value, silt_slice_of(names[i]))) {
@@ -34,11 +32,16 @@ static bool is_one_of(silt_slice name, const char *const *names)
 
 static int read_one(silt_slice name, silt_slice value, struct silt_docker_mount *m)
 {
-    static const char *const sources[] = {"source", "src", NULL}, *const targets[] = {"target", "dst", "destination", NULL};
-    /* That a mount may be written to changes nothing here; the others are of kinds that have no effect. */
-    static const char *const others[] = {"rw", "readwrite", "ro", "readonly", "id", "sharing", "mode", "uid", "gid", "size", "env", NULL};
+    static const char *const sources[] = {"source", "src", NULL}, *const targets[] = {
+                                                                      "target", "dst",
+                                                                      "destination", NULL};
+    /* Whether a mount is writable makes no difference here; the other options are of mount types
+     * that have no effect. */
+    static const char *const others[] = {"rw",   "readwrite", "ro",  "readonly", "id",  "sharing",
+                                         "mode", "uid",       "gid", "size",     "env", NULL};
     if (silt_slice_ieq(name, SILT_LIT("required"))) {
-        m->required = value.data == NULL || silt_slice_ieq(value, SILT_LIT("true")) || silt_slice_eq(value, SILT_LIT("1"));
+        m->required = value.data == NULL || silt_slice_ieq(value, SILT_LIT("true"))
+                      || silt_slice_eq(value, SILT_LIT("1"));
         return 0;
     }
     if (is_one_of(name, others))
@@ -47,10 +50,10 @@ static int read_one(silt_slice name, silt_slice value, struct silt_docker_mount 
         return -1;
     if (silt_slice_ieq(name, SILT_LIT("type")))
         return read_kind(value, &m->kind) ? 0 : -1;
-    silt_slice *at = is_one_of(name, sources)                    ? &m->source
-                     : is_one_of(name, targets)                  ? &m->target
+    silt_slice *at = is_one_of(name, sources)                 ? &m->source
+                     : is_one_of(name, targets)               ? &m->target
                      : silt_slice_ieq(name, SILT_LIT("from")) ? &m->from
-                                                                 : NULL;
+                                                              : NULL;
     if (at == NULL)
         return -1;
     *at = value;
@@ -64,7 +67,8 @@ int silt_docker_mount_read(silt_slice text, struct silt_docker_mount *ret, struc
     while (silt_slice_split(&rest, ',', &value)) {
         (void)silt_slice_split(&value, '=', &name);
         if (read_one(name, value, ret) < 0)
-            return unclear(text, "expected type=bind,source=path,target=path,from=stage,rw and the like", e);
+            return unclear(
+                text, "expected type=bind,source=path,target=path,from=stage,rw and the like", e);
         if (rest.data == NULL)
             break;
     }

@@ -8,7 +8,7 @@ struct finder {
     struct silt_arena *arena;
     char escape;
     uint32_t line;
-    bool variable; /* one was looked up */
+    bool variable; /* a variable was looked up */
     struct silt_docker_sources *found;
 };
 
@@ -19,7 +19,7 @@ static void take_all(struct finder *x, const char *reason)
 }
 
 /* Values depend on arguments, on the base image and on other instructions, which only the build
- * itself knows. */
+ * knows. */
 static silt_slice on_variable(void *context, silt_slice name)
 {
     struct finder *x = context;
@@ -28,7 +28,7 @@ static silt_slice on_variable(void *context, silt_slice name)
     return (silt_slice){NULL, 0};
 }
 
-/* What a shell may take for more than a byte becomes a star up to the end of the name. */
+/* A wildcard other than `*`, or an escape, becomes a star in place of the rest of the name. */
 static void add_name(struct silt_buf *b, silt_slice name)
 {
     if (b->len > 0)
@@ -42,7 +42,7 @@ static void add_name(struct silt_buf *b, silt_slice name)
     }
 }
 
-/* False: it leads out of the context, or back into it. */
+/* False if it leads out of the context, or back into it. */
 static bool add_names(struct silt_buf *b, silt_slice path)
 {
     silt_slice name;
@@ -50,7 +50,7 @@ static bool add_names(struct silt_buf *b, silt_slice path)
         if (silt_slice_eq(name, SILT_LIT("..")))
             return false;
         if (silt_slice_eq(name, SILT_LIT("**")))
-            return true; /* whatever is below */
+            return true; /* everything below */
         if (name.len > 0 && !silt_slice_eq(name, SILT_LIT(".")))
             add_name(b, name);
     }
@@ -66,7 +66,7 @@ static void add_path(struct finder *x, silt_slice path)
     if (!clear || copy == NULL || x->found->count == SILT_DOCKER_SOURCES_MAX)
         take_all(x, clear ? "names too many sources" : "names a source with ..");
     else if (b.len == 0)
-        take_all(x, "uses the whole folder");
+        take_all(x, "uses the whole directory");
     else
         x->found->patterns[x->found->count++] = (silt_slice){copy, b.len};
 }

@@ -7,7 +7,7 @@
 
 enum { DEPTH_MAX = 16, TOKENS_MAX = 256, STEPS_LEAST = 8 };
 
-/* Steps of one match: a few hundredths of a second, in which the loop serves nobody else. */
+/* Steps per match: a few hundredths of a second, during which the loop is blocked. */
 static const uint64_t STEPS_MAX = 16 << 20;
 
 struct expander {
@@ -15,8 +15,8 @@ struct expander {
     struct silt_buf *out;
     silt_slice text;
     size_t at;
-    bool quotes; /* they go; else they are text */
-    bool raw;    /* of a pattern: escapes stay */
+    bool quotes; /* quotes are removed; else they are text */
+    bool raw;    /* inside a pattern: escapes are kept */
     int depth;
     struct silt_error *error;
 };
@@ -33,7 +33,7 @@ static char peek(const struct expander *x)
     return x->text.data[x->at];
 }
 
-/* Each byte is looked at once: names may be long, and many. */
+/* Looks at each byte once: names may be long and numerous. */
 static bool continues_name(char c, bool first)
 {
     const char name[] = {'_', c};
@@ -55,7 +55,9 @@ static silt_slice find(const struct expander *x, silt_slice name)
 
 static int unclear(struct expander *x)
 {
-    return silt_fail(x->error, SILT_INVALID, "'%.*s': a variable is written as $name, ${name}, ${name:-word}, ${name:+word} or ${name#pattern}",
+    return silt_fail(x->error, SILT_INVALID,
+                     "'%.*s': a variable is written as $name, ${name}, ${name:-word}, "
+                     "${name:+word} or ${name#pattern}",
                      x->text.len > 80 ? 80 : (int)x->text.len, x->text.data);
 }
 
@@ -63,7 +65,7 @@ static int unclear(struct expander *x)
 
 enum { ANY = 256, STARS = 257 };
 
-struct pattern { /* bytes, ANY one of them, STARS: any number */
+struct pattern { /* literal bytes, ANY single byte, STARS for any number */
     uint16_t tokens[TOKENS_MAX];
     size_t count;
 };
@@ -77,18 +79,23 @@ static int read_pattern(const struct expander *x, silt_slice text, struct patter
         i += escaped;
         if (p->count == TOKENS_MAX)
             return silt_fail(x->error, SILT_LIMIT, "a pattern of more than %d bytes", TOKENS_MAX);
-        p->tokens[p->count++] = escaped ? (unsigned char)c : c == '*' ? STARS : c == '?' ? ANY : (unsigned char)c;
+        p->tokens[p->count++] = escaped    ? (unsigned char)c
+                                : c == '*' ? STARS
+                                : c == '?' ? ANY
+                                           : (unsigned char)c;
     }
     return 0;
 }
 
-/* How much of the beginning it fits, or of the end; -1: none. All places of the pattern at once. */
+/* Length of the matching prefix or suffix; -1: no match. Advances all positions of the pattern at
+ * once. */
 static ssize_t fit(const struct pattern *p, silt_slice text, bool backwards, bool longest)
 {
-    bool at[TOKENS_MAX + 1] = {true}, next[TOKENS_MAX + 1]; /* bytes, each */
+    bool at[TOKENS_MAX + 1] = {true}, next[TOKENS_MAX + 1]; /* one byte each */
     ssize_t best = -1;
     for (size_t i = 0; i <= text.len; i++) {
-        unsigned char c = i == text.len ? 0 : (unsigned char)text.data[backwards ? text.len - 1 - i : i];
+        unsigned char c =
+            i == text.len ? 0 : (unsigned char)text.data[backwards ? text.len - 1 - i : i];
         memset(next, 0, p->count + 1);
         for (size_t k = 0; k < p->count; k++) {
             uint16_t token = p->tokens[backwards ? p->count - 1 - k : k];
@@ -104,7 +111,8 @@ static ssize_t fit(const struct pattern *p, silt_slice text, bool backwards, boo
     return best;
 }
 
-static void replace(const struct pattern *p, silt_slice value, silt_slice by, bool all, struct silt_buf *out)
+static void replace(const struct pattern *p, silt_slice value, silt_slice by, bool all,
+                    struct silt_buf *out)
 {
     for (size_t i = 0; i < value.len;) {
         ssize_t n = fit(p, (silt_slice){value.data + i, value.len - i}, false, true);
@@ -121,14 +129,15 @@ static void replace(const struct pattern *p, silt_slice value, silt_slice by, bo
     }
 }
 
-static void cut_off(const struct pattern *p, silt_slice value, bool end, bool longest, struct silt_buf *out)
+static void cut_off(const struct pattern *p, silt_slice value, bool end, bool longest,
+                    struct silt_buf *out)
 {
     ssize_t n = fit(p, value, end, longest);
     size_t cut = n > 0 ? (size_t)n : 0;
     silt_buf_add(out, (silt_slice){value.data + (end ? 0 : cut), value.len - cut});
 }
 
-/* Up to one of these, into a buf of its own. */
+/* Expands up to one of `stops`, into a buf of its own. */
 static int expand_part(struct expander *x, const char *stops, bool raw, struct silt_buf *part)
 {
     struct silt_buf *out = x->out;
@@ -142,7 +151,7 @@ static int expand_part(struct expander *x, const char *stops, bool raw, struct s
     return done == 0 && !more(x) ? unclear(x) : done;
 }
 
-/* Behind ${name: `#x`, `##x`, `%x`, `%%x`, `/x/y`, `//x/y`, up to the brace. */
+/* After ${name: `#x`, `##x`, `%x`, `%%x`, `/x/y`, `//x/y`, up to the brace. */
 static int expand_pattern(struct expander *x, silt_slice value)
 {
     struct pattern p;
@@ -157,14 +166,16 @@ static int expand_pattern(struct expander *x, silt_slice value)
         return -1;
     bool replaces = how == '/' && peek(x) == '/';
     x->at += replaces;
-    if ((replaces && expand_part(x, "}", false, &by) < 0) || read_pattern(x, silt_buf_slice(&text), &p) < 0)
+    if ((replaces && expand_part(x, "}", false, &by) < 0)
+        || read_pattern(x, silt_buf_slice(&text), &p) < 0)
         return -1;
     x->at++;
     if (value.len == 0)
         return 0;
     uint64_t steps = (uint64_t)value.len * (p.count + STEPS_LEAST) * (how == '/' ? value.len : 1);
     if (steps > STEPS_MAX)
-        return silt_fail(x->error, SILT_LIMIT, "a value of %zu bytes is too long for a pattern", value.len);
+        return silt_fail(x->error, SILT_LIMIT, "a value of %zu bytes is too long for a pattern",
+                         value.len);
     if (x->scope->steps != NULL)
         *x->scope->steps += steps;
     if (how == '/')
@@ -174,7 +185,7 @@ static int expand_pattern(struct expander *x, silt_slice value)
     return 0;
 }
 
-/* Behind ${name: `-word`, `:+word` and so on, up to the brace. */
+/* After ${name: `-word`, `:+word` and so on, up to the brace. */
 static int expand_choice(struct expander *x, silt_slice value)
 {
     bool colon = peek(x) == ':';
@@ -204,7 +215,7 @@ static int expand_choice(struct expander *x, silt_slice value)
 
 static int expand_variable(struct expander *x)
 {
-    x->at++; /* $ */
+    x->at++; /* skips the $ */
     if (!more(x)) {
         silt_buf_add_byte(x->out, '$');
         return 0;
@@ -285,9 +296,9 @@ static int expand_until(struct expander *x, const char *stops)
     if (x->depth == DEPTH_MAX)
         return unclear(x);
     x->depth++;
-    while (done == 0 && more(x) && (peek(x) == 0 || strchr(stops, peek(x)) == NULL)) {
+    while (done == 0 && more(x) && !silt_is_any(peek(x), stops)) {
         char c = peek(x);
-        done = c == '$'                  ? expand_variable(x)
+        done = c == '$'                 ? expand_variable(x)
                : c == '\'' && x->quotes ? expand_single(x)
                : c == '"' && x->quotes  ? expand_double(x)
                                         : expand_plain(x);
@@ -296,20 +307,25 @@ static int expand_until(struct expander *x, const char *stops)
     return done;
 }
 
-static int expand(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s, bool quotes, struct silt_error *e)
+static int expand(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s,
+                  bool quotes, struct silt_error *e)
 {
     struct expander x = {.scope = s, .out = b, .text = text, .quotes = quotes, .error = e};
     if (expand_until(&x, "") < 0)
         return -1;
-    return b->broken ? silt_fail(e, SILT_LIMIT, "a value of more than %d bytes", SILT_DOCKER_VALUE_MAX) : 0;
+    return b->broken
+               ? silt_fail(e, SILT_LIMIT, "a value of more than %d bytes", SILT_DOCKER_VALUE_MAX)
+               : 0;
 }
 
-int silt_docker_expand(struct silt_buf *b, silt_slice word, const struct silt_docker_scope *s, struct silt_error *e)
+int silt_docker_expand(struct silt_buf *b, silt_slice word, const struct silt_docker_scope *s,
+                       struct silt_error *e)
 {
     return expand(b, word, s, true, e);
 }
 
-int silt_docker_expand_text(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s, struct silt_error *e)
+int silt_docker_expand_text(struct silt_buf *b, silt_slice text, const struct silt_docker_scope *s,
+                            struct silt_error *e)
 {
     return expand(b, text, s, false, e);
 }
@@ -335,8 +351,8 @@ silt_slice silt_docker_cut(silt_slice *rest, char escape)
     return word;
 }
 
-int silt_docker_pairs(struct silt_arena *a, const struct silt_docker_step *s, char escape, struct silt_docker_pair **ret,
-                      size_t *ret_count, struct silt_error *e)
+int silt_docker_pairs(struct silt_arena *a, const struct silt_docker_step *s, char escape,
+                      struct silt_docker_pair **ret, size_t *ret_count, struct silt_error *e)
 {
     silt_slice rest = s->rest, name;
     struct silt_docker_pair *pairs = silt_arena_alloc(a, (s->word_count + 1) * sizeof(*pairs));
@@ -347,14 +363,15 @@ int silt_docker_pairs(struct silt_arena *a, const struct silt_docker_step *s, ch
     if (!silt_slice_has_byte(first, '=')) {
         rest = silt_slice_trim((silt_slice){rest.data + first.len, rest.len - first.len});
         if (rest.len == 0)
-            return silt_fail(e, SILT_INVALID, "line %u: %s needs a value", s->line, silt_docker_op_name(s->op));
+            return silt_fail(e, SILT_INVALID, "line %u: %s needs a value", s->line,
+                             silt_docker_op_name(s->op));
         pairs[count++] = (struct silt_docker_pair){first, rest};
     }
     while (count < s->word_count + 1 && rest.len > 0 && silt_slice_has_byte(first, '=')) {
         silt_slice word = silt_docker_cut(&rest, escape);
         if (!silt_slice_split(&word, '=', &name) || word.data == NULL || name.len == 0)
-            return silt_fail(e, SILT_INVALID, "line %u: '%.*s' is no name=value", s->line, (int)(name.len > 80 ? 80 : name.len),
-                             name.data);
+            return silt_fail(e, SILT_INVALID, "line %u: '%.*s' is no name=value", s->line,
+                             (int)(name.len > 80 ? 80 : name.len), name.data);
         pairs[count++] = (struct silt_docker_pair){name, word};
     }
     *ret = pairs;

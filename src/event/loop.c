@@ -68,7 +68,8 @@ void silt_loop_watch(struct silt_loop *l, struct silt_watch *w, uint32_t events)
     }
     if (w->events == 0)
         w->serial = ++l->serials;
-    struct epoll_event ev = {.events = events, .data.u64 = (uint64_t)w->serial << 32 | (uint32_t)w->fd};
+    struct epoll_event ev = {.events = events,
+                             .data.u64 = (uint64_t)w->serial << 32 | (uint32_t)w->fd};
     int op = w->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(l->epoll, op, w->fd, &ev) < 0)
         abort();
@@ -86,7 +87,7 @@ void silt_loop_forget(struct silt_loop *l, struct silt_watch *w)
     l->live[w->fd] = NULL;
 }
 
-/* A binary heap with the next timer at place 1. */
+/* A binary heap with the next timer at index 1. */
 static void put_at(struct silt_loop *l, size_t place, struct silt_timer *t)
 {
     l->heap[place] = t;
@@ -166,9 +167,9 @@ static int wait_ms(const struct silt_loop *l, int timeout_ms)
 
 static void deliver(struct silt_loop *l, const struct epoll_event *ev)
 {
-    /* An earlier callback of this batch may have ended this watch, or even given its number to another:
-     * what was queued for the one before is not for that one. Level triggering brings back whatever is
-     * passed over here. */
+    /* An earlier callback of this batch may have removed this watch, or its number may belong to
+     * another watch by now, which must not get the queued event. Level triggering repeats every
+     * event skipped here. */
     struct silt_watch *w = l->live[(uint32_t)ev->data.u64];
     bool same = w != NULL && w->serial == (uint32_t)(ev->data.u64 >> 32);
     if (same && (ev->events & (w->events | EPOLLERR | EPOLLHUP)) != 0)

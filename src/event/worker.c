@@ -48,20 +48,21 @@ static void *work(void *arg)
 
 static void on_finished(struct silt_watch *watch, uint32_t events)
 {
-    struct silt_worker *w = silt_container_of(watch, struct silt_worker, wake);
+    struct silt_worker *w = silt_outer(watch, struct silt_worker, wake);
     struct silt_link done;
     eventfd_t count;
     (void)events;
     (void)eventfd_read(watch->fd, &count);
     silt_list_init(&done);
     (void)pthread_mutex_lock(&w->lock);
-    silt_list_each(it, &w->finished) {
+    silt_list_each(it, &w->finished)
+    {
         silt_list_remove(it);
         silt_list_append(&done, it);
     }
     (void)pthread_mutex_unlock(&w->lock);
     while (!silt_list_empty(&done)) {
-        struct silt_job *j = silt_container_of(done.next, struct silt_job, link);
+        struct silt_job *j = silt_outer(done.next, struct silt_job, link);
         silt_list_remove(&j->link);
         j->done(j);
     }
@@ -69,7 +70,7 @@ static void on_finished(struct silt_watch *watch, uint32_t events)
 
 static int start_threads(struct silt_worker *w, unsigned threads, struct silt_error *e)
 {
-    sigset_t all, before; /* signals are the loop's */
+    sigset_t all, before; /* signals are handled by the loop's thread */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; w->threads < threads && w->threads < THREADS_MAX; w->threads++)
@@ -92,8 +93,8 @@ int silt_worker_open(struct silt_loop *loop, unsigned threads, struct silt_worke
     silt_list_init(&w->finished);
     (void)pthread_mutex_init(&w->lock, NULL);
     (void)pthread_cond_init(&w->work, NULL);
-    w->wake = (struct silt_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                                  .on_ready = on_finished};
+    w->wake =
+        (struct silt_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .on_ready = on_finished};
     if (w->wake.fd < 0) {
         free(w);
         return silt_fail_errno(e, "create eventfd");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything below runs in silt-fetch's cage, one stream per process. */
+/* archive: everything below runs in silt-fetch's jail, one stream per process. */
 #include "fetch/archive.h"
 
 #include "base/digest.h"
@@ -7,11 +7,11 @@
 #include "fetch/disk.h"
 #include "fetch/layer.h"
 #include "fetch/layout.h"
-#include "fetch/place.h"
+#include "fetch/entry_path.h"
 
 #include <archive_entry.h>
 
-/* The first entry that is not the root; NULL: there is none. Counts those before it. */
+/* The first entry that is not the root; NULL: none. Counts those before it. */
 static int first(struct silt_stream *s, struct archive_entry **ret, char clean[PATH_MAX],
                  uint64_t *entries, struct silt_error *e)
 {
@@ -22,7 +22,7 @@ static int first(struct silt_stream *s, struct archive_entry **ret, char clean[P
         if (!*ret)
             return 0;
         const char *name = archive_entry_pathname(*ret);
-        if (!name || silt_place_clean(name, clean) || clean[0])
+        if (!name || silt_entry_path_clean(name, clean) || clean[0])
             return 0;
     }
 }
@@ -36,11 +36,11 @@ static bool is_digest(silt_slice text)
     return text.len >= digits && silt_digest_parse((silt_slice){text.data, digits}, digest);
 }
 
-/* `docker save` and its kin begin with `<hex>.json`, `<hex>/layer.tar` or the like. */
+/* `docker save` and similar tools start with `<hex>.json`, `<hex>/layer.tar` or the like. */
 static bool is_image_archive(const char *first_name)
 {
-    static const char *const known[] = {"oci-layout", "index.json", "manifest.json", "repositories",
-                                        "blobs",      "blobs/sha256"};
+    static const char *const known[] = {"oci-layout",   "index.json", "manifest.json",
+                                        "repositories", "blobs",      "blobs/sha256"};
     silt_slice name = silt_slice_of(first_name), blob = SILT_LIT("blobs/sha256/");
     for (size_t i = 0; i < SILT_COUNT(known); i++)
         if (strcmp(first_name, known[i]) == 0)

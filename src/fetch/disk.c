@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "fetch/place.h"
+#include "fetch/entry_path.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -12,11 +12,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* libarchive's numbers are errno or made up; only a full disk matters. */
+/* libarchive's codes are errnos or its own; only a full disk matters. */
 static int fail_entry(struct silt_disk *d, struct silt_error *e)
 {
     char quoted[SILT_LOG_QUOTE_SIZE], why[SILT_LOG_QUOTE_SIZE];
-    const char *text = archive_error_string(d->out); /* tells the name as it is */
+    const char *text = archive_error_string(d->out); /* includes the raw name */
     bool full = archive_errno(d->out) == ENOSPC || archive_errno(d->out) == EDQUOT;
     return silt_fail(e, full ? SILT_NO_SPACE : SILT_INVALID, "entry %s: %s",
                      silt_log_quote(silt_slice_of(d->path), quoted),
@@ -33,17 +33,18 @@ int silt_disk_refuse(struct silt_disk *d, const char *why, struct silt_error *e)
 int silt_disk_open(struct silt_disk *d, const struct silt_archive_limits *limits,
                    struct silt_fetch_result *result, struct silt_error *e)
 {
-    /* No UNLINK: with it libarchive removes a link in the way instead of refusing the entry. */
+    /* No UNLINK: with it libarchive would remove a link in the way instead of refusing the
+     * entry. */
     int flags = ARCHIVE_EXTRACT_OWNER | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME
                 | ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NODOTDOT
                 | ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS;
     (void)umask(022);
     *d = (struct silt_disk){.limits = limits, .result = result, .out = archive_write_disk_new()};
-    d->folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (d->folder < 0)
-        return silt_fail_errno(e, "open the output folder");
+    d->directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->directory < 0)
+        return silt_fail_errno(e, "open the output directory");
     if (!d->out || archive_write_disk_set_options(d->out, flags) != ARCHIVE_OK)
-        return silt_fail(e, SILT_INTERNAL, "libarchive: open the output folder");
+        return silt_fail(e, SILT_INTERNAL, "libarchive: open the output directory");
     return 0;
 }
 
@@ -51,17 +52,17 @@ void silt_disk_close(struct silt_disk *d)
 {
     (void)archive_write_free(d->out);
     d->out = NULL;
-    silt_close_fd(&d->folder);
+    silt_close_fd(&d->directory);
 }
 
-/* As it is written: clean, and in a layer past links of others. */
+/* The path as it is written: clean, and in a layer resolved through links of lower layers. */
 static const char *place_of(const struct silt_disk *d, const char *name, char ret[PATH_MAX])
 {
     char cleaned[PATH_MAX];
     if (!d->layer)
-        return silt_place_clean(name, ret);
-    const char *wrong = silt_place_clean(name, cleaned);
-    return wrong ? wrong : silt_place_follow(cleaned, ret);
+        return silt_entry_path_clean(name, ret);
+    const char *wrong = silt_entry_path_clean(name, cleaned);
+    return wrong ? wrong : silt_entry_path_follow(cleaned, ret);
 }
 
 static int take_path(struct silt_disk *d, struct archive_entry *entry, struct silt_error *e)
@@ -110,8 +111,8 @@ static int count_entry(struct silt_disk *d, struct archive_entry *entry, struct 
     return 0;
 }
 
-/* Folders that nothing but a path names are made, too: thousands by one entry. */
-static int count_folders(struct silt_disk *d, struct silt_error *e)
+/* Directories that only appear in a path are created, too: one entry can create thousands. */
+static int count_directories(struct silt_disk *d, struct silt_error *e)
 {
     char path[PATH_MAX], *slash;
     struct stat st;
@@ -148,21 +149,21 @@ static int write_data(struct silt_disk *d, struct silt_stream *s, struct silt_er
             return silt_because(e, "entry %s", silt_log_quote(silt_slice_of(d->path), quoted));
         if (!bytes.data)
             return 0;
-        if (silt_limits_check_room(d->limits, d->folder, e) < 0)
+        if (silt_limits_check_room(d->limits, d->directory, e) < 0)
             return -1;
         if (archive_write_data_block(d->out, bytes.data, bytes.len, offset) < ARCHIVE_OK)
             return fail_entry(d, e);
     }
 }
 
-/* A folder that is there becomes the entry's; whatever else is there goes. */
+/* An existing directory is reused for the entry; anything else is removed. */
 static int make_way(const struct silt_disk *d, struct archive_entry *entry, struct silt_error *e)
 {
     struct stat st;
     if (!d->layer || lstat(d->path, &st) < 0)
         return 0;
-    bool folder = !archive_entry_hardlink(entry) && archive_entry_filetype(entry) == AE_IFDIR;
-    return folder && S_ISDIR(st.st_mode) ? 0 : silt_place_remove(d->path, e);
+    bool directory = !archive_entry_hardlink(entry) && archive_entry_filetype(entry) == AE_IFDIR;
+    return directory && S_ISDIR(st.st_mode) ? 0 : silt_entry_path_remove(d->path, e);
 }
 
 int silt_disk_write(struct silt_disk *d, struct silt_stream *s, struct archive_entry *entry,
@@ -179,7 +180,7 @@ int silt_disk_write(struct silt_disk *d, struct silt_stream *s, struct archive_e
     if (archive_entry_uid(entry) >= SILT_SLOT_IDS || archive_entry_gid(entry) >= SILT_SLOT_IDS
         || archive_entry_uid(entry) < 0 || archive_entry_gid(entry) < 0)
         return silt_disk_refuse(d, "its owner is not a number from 0 to 65535", e);
-    if (count_folders(d, e) < 0 || silt_limits_check_room(d->limits, d->folder, e) < 0)
+    if (count_directories(d, e) < 0 || silt_limits_check_room(d->limits, d->directory, e) < 0)
         return -1;
     if (archive_write_header(d->out, entry) != ARCHIVE_OK)
         return fail_entry(d, e);

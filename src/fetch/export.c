@@ -15,9 +15,14 @@
 #include <openssl/evp.h>
 #include <time.h>
 
-enum { BLOCK = 256 * 1024, TEXT_MAX = 512 << 10, HEX_SIZE = 2 * SILT_DIGEST_SIZE + 1, TIME_SIZE = 32 };
+enum {
+    BLOCK = 256 * 1024,
+    TEXT_MAX = 512 << 10,
+    HEX_SIZE = 2 * SILT_DIGEST_SIZE + 1,
+    TIME_SIZE = 32
+};
 
-/* A file of the archive, by its content. */
+/* A file of the archive, described by its content. */
 struct blob {
     uint64_t size;
     uint8_t digest[SILT_DIGEST_SIZE];
@@ -34,7 +39,7 @@ static void spell(struct blob *b)
     b->hex[HEX_SIZE - 1] = 0;
 }
 
-/* ---- the tree, measured and then written ---- */
+/* ---- the tree: measured, then written ---- */
 
 struct measure {
     struct silt_pack_sink sink;
@@ -44,7 +49,7 @@ struct measure {
 
 static int take_measure(struct silt_pack_sink *sink, silt_slice bytes, struct silt_error *e)
 {
-    struct measure *m = silt_container_of(sink, struct measure, sink);
+    struct measure *m = silt_outer(sink, struct measure, sink);
     m->size += bytes.len;
     return silt_hash_add(m->hash, bytes, e);
 }
@@ -84,7 +89,7 @@ struct to_fd {
 
 static int take_fd(struct silt_pack_sink *sink, silt_slice bytes, struct silt_error *e)
 {
-    return silt_fd_write_all(silt_container_of(sink, struct to_fd, sink)->fd, bytes, e);
+    return silt_fd_write_all(silt_outer(sink, struct to_fd, sink)->fd, bytes, e);
 }
 
 /* ---- the archive around it ---- */
@@ -113,7 +118,7 @@ static int fail_outer(const struct outer *o, struct silt_error *e)
 
 static int take_outer(struct silt_pack_sink *sink, silt_slice bytes, struct silt_error *e)
 {
-    struct outer *o = silt_container_of(sink, struct outer, sink);
+    struct outer *o = silt_outer(sink, struct outer, sink);
     if (archive_write_data(o->out, bytes.data, bytes.len) != (la_ssize_t)bytes.len)
         return fail_outer(o, e);
     return 0;
@@ -151,9 +156,9 @@ static int add_tree(struct outer *o, const char *name, const struct blob *layer,
     return silt_pack(&o->sink, &left_out, e);
 }
 
-/* ---- what the documents say ---- */
+/* ---- the documents ---- */
 
-/* Whatever reads it wants a tag. */
+/* Readers of the archive require a tag. */
 static void full_name(const char *image, char ret[SILT_REFERENCE_SIZE + 8])
 {
     silt_slice name = silt_slice_of(image);
@@ -207,7 +212,7 @@ static void write_config(struct silt_buf *b, const struct silt_fetch_order *o, s
     silt_json_close(b, '}');
 }
 
-/* Left open: annotations may follow. */
+/* The object stays open: annotations may follow. */
 static void open_descriptor(struct silt_buf *b, const char *type, const struct blob *blob)
 {
     char digest[HEX_SIZE + 8], media[80];
@@ -280,7 +285,7 @@ static void write_list(struct silt_buf *b, const char *image, const char *config
     silt_json_close(b, ']');
 }
 
-/* ---- the two forms ---- */
+/* ---- the two formats ---- */
 
 struct image {
     const struct silt_fetch_order *order; /* borrowed */
@@ -335,7 +340,7 @@ static int write_outer(struct outer *o, struct image *i, struct silt_error *e)
     if (got == 0 && archive_write_close(o->out) != ARCHIVE_OK)
         got = fail_outer(o, e);
     if (got < 0)
-        (void)archive_write_fail(o->out); /* nothing more is written when it goes */
+        (void)archive_write_fail(o->out); /* so that freeing it writes nothing more */
     return got;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash: sha256 of bytes that come in pieces. */
+/* hash: incremental SHA-256. */
 #pragma once
 
 #include "base/slice.h"
@@ -10,5 +10,5 @@
 EVP_MD_CTX *silt_hash_new(void); /* NULL: no memory */
 int silt_hash_add(EVP_MD_CTX *h, silt_slice bytes, struct silt_error *e);
 int silt_hash_end(EVP_MD_CTX *h, uint8_t ret[SILT_DIGEST_SIZE], struct silt_error *e);
-/* The same one for other bytes. */
+/* Resets it for other bytes. */
 int silt_hash_again(EVP_MD_CTX *h, struct silt_error *e);

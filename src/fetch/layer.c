@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read twice. First its content is hashed and what it takes away goes, which can only be what others
- * have put there; then its files are written. */
+/* layer: read twice. First its content is hashed and its whiteouts are applied, which can only
+ * affect files of lower layers; then its files are written. */
 #include "fetch/layer.h"
 
 #include "base/log.h"
 #include "base/own.h"
 #include "fetch/disk.h"
-#include "fetch/place.h"
+#include "fetch/entry_path.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of the spool, unpacked: what a stream reads. */
+/* A file of the spool, decompressed: the source of a stream. */
 struct unpacked {
     struct silt_source source;
     const struct silt_layer *layer; /* borrowed */
     const struct silt_archive_limits *limits;
     struct archive *raw;
-    uint64_t at;  /* read from the file */
-    uint64_t out; /* what became of it */
+    uint64_t at;  /* compressed bytes read */
+    uint64_t out; /* decompressed bytes */
     char block[SILT_STREAM_BLOCK];
 };
 
@@ -50,7 +50,7 @@ static bool is_bomb(const struct unpacked *u)
 
 static ssize_t read_unpacked(struct silt_source *source, char *block, size_t size)
 {
-    struct unpacked *u = silt_container_of(source, struct unpacked, source);
+    struct unpacked *u = silt_outer(source, struct unpacked, source);
     la_ssize_t n = archive_read_data(u->raw, block, size);
     if (n < 0) {
         const char *why = archive_error_string(u->raw);
@@ -83,7 +83,7 @@ static int open_raw(struct unpacked *u, struct silt_error *e)
     return silt_fail(e, SILT_INVALID, "%s", why ? why : "it is empty");
 }
 
-/* ---- what it takes away ---- */
+/* ---- whiteouts ---- */
 
 static const silt_slice mark = SILT_LIT(".wh.");
 
@@ -93,7 +93,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The first part of a path that is one, or NULL. */
+/* The first component of a path that is a whiteout, or NULL. */
 static const char *whiteout_in(const char *path)
 {
     for (const char *part = path; part; part = strchr(part, '/')) {
@@ -116,47 +116,48 @@ static int refuse(const char *name, const char *why, struct silt_error *e)
                      why);
 }
 
-/* `place` is the whiteout itself, past links. */
+/* `place` is the whiteout's own path, links resolved. */
 static int take_away(char place[PATH_MAX], struct silt_error *e)
 {
     char *last = place + (last_part(place) - place);
     char *name = last + mark.len;
     if (strcmp(name, ".wh..opq") == 0) {
         *(last > place ? last - 1 : last) = 0;
-        return silt_place_empty(place, e);
+        return silt_entry_path_empty(place, e);
     }
     if (is_note(last))
         return 0;
     if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return refuse(place, "it removes nothing that has a name", e);
     memmove(last, name, strlen(name) + 1);
-    return silt_place_remove(place, e);
+    return silt_entry_path_remove(place, e);
 }
 
-/* A folder of this layer in the place of a link: marks in it mean the folder, not what the link led to. */
+/* A directory of this layer replaces a link: whiteouts in it refer to the directory, not to the
+ * link's target. */
 static void drop_link(const char *clean)
 {
     char place[PATH_MAX];
     struct stat st;
-    if (clean[0] && !silt_place_follow(clean, place) && lstat(place, &st) == 0
+    if (clean[0] && !silt_entry_path_follow(clean, place) && lstat(place, &st) == 0
         && S_ISLNK(st.st_mode))
         (void)unlink(place);
 }
 
-static int look_at(const char *name, bool folder, struct silt_error *e)
+static int look_at(const char *name, bool directory, struct silt_error *e)
 {
     char clean[PATH_MAX], place[PATH_MAX];
-    const char *wrong = name ? silt_place_clean(name, clean) : "its name is not UTF-8";
+    const char *wrong = name ? silt_entry_path_clean(name, clean) : "its name is not UTF-8";
     if (wrong)
         return refuse(name ? name : "", wrong, e);
     const char *whiteout = whiteout_in(clean);
-    if (!whiteout && folder)
+    if (!whiteout && directory)
         drop_link(clean);
     if (!whiteout || (is_note(whiteout) && strchr(whiteout, '/')))
         return 0;
     if (strchr(whiteout, '/'))
         return refuse(clean, "it lies in a whiteout", e);
-    wrong = silt_place_follow(clean, place);
+    wrong = silt_entry_path_follow(clean, place);
     return wrong ? refuse(clean, wrong, e) : take_away(place, e);
 }
 
@@ -169,8 +170,9 @@ static int survey(struct silt_stream *s, const struct silt_layer *l, struct silt
             return -1;
         if (!entry)
             break;
-        bool folder = !archive_entry_hardlink(entry) && archive_entry_filetype(entry) == AE_IFDIR;
-        if (look_at(archive_entry_pathname(entry), folder, e) < 0)
+        bool directory =
+            !archive_entry_hardlink(entry) && archive_entry_filetype(entry) == AE_IFDIR;
+        if (look_at(archive_entry_pathname(entry), directory, e) < 0)
             return -1;
     }
     if (silt_stream_finish(s, digest, e) < 0)
@@ -180,7 +182,7 @@ static int survey(struct silt_stream *s, const struct silt_layer *l, struct silt
     return 0;
 }
 
-/* ---- what it adds ---- */
+/* ---- files ---- */
 
 static int write_entries(struct silt_stream *s, struct silt_disk *d, struct silt_error *e)
 {
@@ -209,7 +211,7 @@ static int write_out(struct silt_stream *s, const struct silt_archive_limits *li
     return got;
 }
 
-/* `result` is NULL for the first reading. */
+/* `result` is NULL for the first pass. */
 static int read_once(const struct silt_layer *l, const struct silt_archive_limits *limits,
                      struct silt_fetch_result *result, struct silt_error *e)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer: a tar that adds to, replaces and removes what the layers below it have put into the current
- * folder (whiteouts: `.wh.name` removes one, `.wh..wh..opq` all that a folder had). */
+/* layer: applies a layer's tar to the current directory: adds, replaces and removes files of the
+ * layers below (whiteouts: `.wh.name` removes one name, `.wh..wh..opq` the whole contents of a
+ * directory). */
 #pragma once
 
 #include "fetch/spool.h"
@@ -8,7 +9,7 @@
 struct silt_layer {
     const struct silt_spool *spool; /* all borrowed */
     const struct silt_spooled *file;
-    const uint8_t *diff; /* what its content, unpacked, must hash to */
+    const uint8_t *diff; /* expected digest of the uncompressed contents */
 };
 
 int silt_layer_apply(const struct silt_layer *l, const struct silt_archive_limits *limits,

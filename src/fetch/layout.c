@@ -7,13 +7,13 @@
 #include "fetch/hash.h"
 #include "fetch/layer.h"
 #include "fetch/manifest.h"
-#include "fetch/place.h"
+#include "fetch/entry_path.h"
 
 #include <ftw.h>
 #include <openssl/evp.h>
 
 enum {
-    INDEXES_MAX = 4, /* inside of each other */
+    INDEXES_MAX = 4, /* nested */
     WALK_FILES = 16, /* open at the same time */
 };
 
@@ -21,10 +21,10 @@ struct unpack {
     const struct silt_spool *spool; /* borrowed */
     struct silt_manifest manifest;
     struct silt_manifest_config config;
-    struct silt_buf text; /* of the document at hand */
+    struct silt_buf text; /* the current document */
 };
 
-/* A blob may be a link to a file of any name; what it is called is its digest all the same. */
+/* A blob may be a link to a file of any name; its own name must be the digest all the same. */
 static bool is_named_right(const char *clean, const struct silt_spooled *file)
 {
     const silt_slice blobs = SILT_LIT("blobs/sha256/"), path = silt_slice_of(clean);
@@ -40,7 +40,7 @@ static int find(const struct unpack *u, const struct silt_blob *blob,
     char clean[PATH_MAX], quoted[SILT_LOG_QUOTE_SIZE];
     const struct silt_spooled *file = NULL;
     const char *name = silt_log_quote(silt_slice_of(blob->path), quoted);
-    if (!silt_place_clean(blob->path, clean))
+    if (!silt_entry_path_clean(blob->path, clean))
         file = silt_spool_find(u->spool, clean);
     if (!file)
         return silt_fail(e, SILT_INVALID, "file %s is missing in the archive", name);
@@ -69,7 +69,7 @@ static int read_named(struct unpack *u, const char *name, struct silt_error *e)
     return read_text(u, &blob, SILT_MANIFEST_MAX, e);
 }
 
-/* From index to index to the manifest. */
+/* Follows nested indexes to the manifest. */
 static int read_oci(struct unpack *u, const char *image, struct silt_error *e)
 {
     struct silt_blob blob;
@@ -126,7 +126,7 @@ static int apply(struct unpack *u, const struct silt_archive_limits *limits,
     return 0;
 }
 
-static uint64_t files_bytes; /* nftw passes nothing on */
+static uint64_t files_bytes; /* nftw passes no context */
 
 static int add_file(const char *path, const struct stat *st, int type, struct FTW *at)
 {
@@ -137,14 +137,15 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
     return type == FTW_DNR || type == FTW_NS;
 }
 
-/* What layers have replaced or taken away is not in the image. A tree with folders that cannot be read keeps the larger number. */
+/* Files that later layers replaced or removed are not counted. If the tree has unreadable
+ * directories, the larger number stays. */
 static void count_bytes(const struct unpack *u, struct silt_fetch_result *ret)
 {
     if (u->config.count > 1 && nftw(".", add_file, WALK_FILES, FTW_PHYS) == 0)
         ret->bytes = files_bytes;
 }
 
-/* Not the same as that of any tar: a root's tar has no whiteouts. */
+/* Differs from the digest of any tar: a root's tar has no whiteouts. */
 static int hash(const struct unpack *u, uint8_t ret[SILT_DIGEST_SIZE], struct silt_error *e)
 {
     EVP_MD_CTX *h = silt_hash_new();
@@ -164,8 +165,8 @@ static int unpack(struct unpack *u, const struct silt_fetch_order *order,
                   const struct silt_archive_limits *limits, struct silt_fetch_result *ret,
                   struct silt_buf *said, struct silt_error *e)
 {
-    if (read_manifest(u, order, e) < 0 || read_config(u, said, e) < 0 || apply(u, limits, ret, e) < 0
-        || hash(u, ret->digest, e) < 0)
+    if (read_manifest(u, order, e) < 0 || read_config(u, said, e) < 0
+        || apply(u, limits, ret, e) < 0 || hash(u, ret->digest, e) < 0)
         return -1;
     count_bytes(u, ret);
     ret->config_size = (uint32_t)said->len;

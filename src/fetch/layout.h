@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout: the files of an archive of an image, all there, become its tree in the current folder. */
+/* layout: unpacks a completely spooled image archive into a tree in the current directory. */
 #pragma once
 
 #include "fetch/spool.h"
 
-/* What it says (see struct silt_fetch_result) is added to `said`. */
+/* Adds the configuration and names (see struct silt_fetch_result) to `said`. */
 int silt_layout_unpack(const struct silt_spool *spool, const struct silt_fetch_order *order,
                        const struct silt_archive_limits *limits, struct silt_fetch_result *ret,
                        struct silt_buf *said, struct silt_error *e);

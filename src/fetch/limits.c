@@ -17,7 +17,8 @@ int silt_limits_check_room(const struct silt_archive_limits *l, int fd, struct s
     uint64_t spare = l->spare / (s.f_bsize > 0 ? (uint64_t)s.f_bsize : 1);
     if (is_short(s.f_bavail, s.f_blocks, spare, l->spare_part))
         return silt_fail(e, SILT_NO_SPACE, "the disk is nearly full");
-    if (is_short(s.f_ffree, s.f_files, spare, l->spare_part)) /* a block has one file in the worst case */
+    if (is_short(s.f_ffree, s.f_files, spare,
+                 l->spare_part)) /* in the worst case every file occupies one block */
         return silt_fail(e, SILT_NO_SPACE, "the disk can hold hardly any more files");
     return 0;
 }

@@ -15,7 +15,7 @@ static const struct silt_json *get(const struct silt_json *object, const char *k
     return silt_json_get(object, silt_slice_of(key));
 }
 
-/* Empty when it is no text. */
+/* Empty if it is not a string. */
 static silt_slice text_of(const struct silt_json *object, const char *key)
 {
     const struct silt_json *v = get(object, key);
@@ -66,7 +66,7 @@ static int read_blob(const struct silt_json *v, const char *what, struct silt_bl
 
 /* ---- names ---- */
 
-/* Says what something is, not how it is called. */
+/* A digest: it identifies content and is not a name. */
 static bool is_pin(silt_slice name)
 {
     return silt_slice_starts(name, SILT_LIT("sha256:"));
@@ -95,7 +95,7 @@ static bool is_called(silt_slice name, const char *image)
 static const char full_name[] = "io.containerd.image.name";
 static const char ref_name[] = "org.opencontainers.image.ref.name";
 
-/* A reference that is only a tag names nothing here. */
+/* A reference that is only a tag is not a name here. */
 static void add_annotated(struct silt_manifest *m, const struct silt_json *annotations)
 {
     silt_slice full = text_of(annotations, full_name), ref = text_of(annotations, ref_name);
@@ -265,9 +265,8 @@ static int read_diffs(const struct silt_json *v, struct silt_manifest_config *re
 int silt_manifest_read_config(silt_slice json, struct silt_manifest_config *ret,
                               struct silt_buf *said, struct silt_error *e)
 {
-    static const char *const known[] = {"Cmd",          "Entrypoint", "Env",        "ExposedPorts",
-                                        "Labels",       "Shell",      "StopSignal", "User",
-                                        "WorkingDir"};
+    static const char *const known[] = {"Cmd",   "Entrypoint", "Env",  "ExposedPorts", "Labels",
+                                        "Shell", "StopSignal", "User", "WorkingDir"};
     silt_auto_arena a = {0};
     const struct silt_json *v;
     if (read_object(&a, json, "configuration", &v, e) < 0)

@@ -11,16 +11,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { BLOCK = 256 * 1024, NAMES_MAX = 4000000 /* in one folder */ };
+enum { BLOCK = 256 * 1024, NAMES_MAX = 4000000 /* in one directory */ };
 
 struct pack {
     struct archive *out;
     struct archive_entry_linkresolver *links;
     struct silt_pack_sink *sink; /* borrowed */
     struct silt_error *e;
-    bool failed; /* the sink has told why */
+    bool failed; /* the sink has reported why */
     uint64_t left_out;
-    char path[PATH_MAX]; /* of the entry at hand */
+    char path[PATH_MAX]; /* of the current entry */
     char block[BLOCK];
 };
 
@@ -50,7 +50,7 @@ static la_ssize_t on_write(struct archive *out, void *user, const void *bytes, s
     return -1;
 }
 
-/* ---- names of a folder ---- */
+/* ---- names of a directory ---- */
 
 struct names {
     char **items;
@@ -84,7 +84,7 @@ static bool add_name(struct names *n, const char *name)
     return n->items[n->count] && ++n->count;
 }
 
-/* Closed again before anything in it is looked at: trees are deep, descriptors few. */
+/* The directory is closed before its entries are visited: trees are deep, descriptors few. */
 static int list(struct pack *p, struct names *ret)
 {
     int fd = open(p->path[0] ? p->path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -92,14 +92,14 @@ static int list(struct pack *p, struct names *ret)
     bool room = true;
     if (!dir) {
         silt_close_fd(&fd);
-        return fail_at(p, "open folder");
+        return fail_at(p, "open directory");
     }
     for (struct dirent *d; room && (d = readdir(dir));)
         if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
             room = add_name(ret, d->d_name);
     (void)closedir(dir);
     if (!room)
-        return silt_fail(p->e, SILT_LIMIT, "no memory for the names of a folder");
+        return silt_fail(p->e, SILT_LIMIT, "no memory for the names of a directory");
     qsort(ret->items, ret->count, sizeof(*ret->items), compare);
     return 0;
 }
@@ -147,9 +147,11 @@ static int describe(struct pack *p, const struct stat *st, struct archive_entry 
 {
     archive_entry_copy_stat(entry, st);
     archive_entry_copy_pathname(entry, p->path);
-    /* Layers are subvolumes: overlayfs shows files of two of them as of one device, and their numbers may be the same; when they were
-     * changed last is not. For the resolver of links only: a tar has no room for a file's device. */
-    archive_entry_set_dev(entry, (dev_t)((uint64_t)st->st_ctim.tv_sec * 1000000000U + (uint64_t)st->st_ctim.tv_nsec));
+    /* Layers are subvolumes: overlayfs shows files of two of them with one device number, and their
+     * inode numbers may be equal; their ctime is not. Only for the hard link resolver: a tar does
+     * not store a file's device. */
+    archive_entry_set_dev(
+        entry, (dev_t)((uint64_t)st->st_ctim.tv_sec * 1000000000U + (uint64_t)st->st_ctim.tv_nsec));
     archive_entry_set_mtime(entry, st->st_mtime, 0);
     archive_entry_unset_atime(entry);
     archive_entry_unset_ctime(entry);
@@ -166,7 +168,7 @@ static int describe(struct pack *p, const struct stat *st, struct archive_entry 
     return 0;
 }
 
-/* Another name of a file that was packed becomes a link to it. */
+/* Another name of a packed file becomes a link to it. */
 static int pack_entry(struct pack *p, const struct stat *st)
 {
     struct archive_entry *entry = archive_entry_new(), *spare = NULL;
@@ -182,14 +184,15 @@ static int pack_entry(struct pack *p, const struct stat *st)
     return got;
 }
 
-static int pack_folder(struct pack *p);
+static int pack_directory(struct pack *p);
 
 static int pack_name(struct pack *p, const char *name)
 {
     struct stat st;
     size_t len = strlen(p->path), more = strlen(name);
     if (len + more + 2 > sizeof(p->path))
-        return silt_fail(p->e, SILT_LIMIT, "a path of the image is longer than an archive may have");
+        return silt_fail(p->e, SILT_LIMIT,
+                         "a path of the image is longer than an archive may have");
     if (len > 0)
         p->path[len++] = '/';
     memcpy(p->path + len, name, more + 1);
@@ -201,11 +204,11 @@ static int pack_name(struct pack *p, const char *name)
     }
     if (pack_entry(p, &st) < 0)
         return -1;
-    return S_ISDIR(st.st_mode) ? pack_folder(p) : 0;
+    return S_ISDIR(st.st_mode) ? pack_directory(p) : 0;
 }
 
-/* As deep as a path is long. */
-static int pack_folder(struct pack *p) /* NOLINT(misc-no-recursion) */
+/* The depth is limited by the length of a path. */
+static int pack_directory(struct pack *p) /* NOLINT(misc-no-recursion) */
 {
     auto_names names = {0};
     size_t len = strlen(p->path);
@@ -241,12 +244,12 @@ int silt_pack(struct silt_pack_sink *sink, uint64_t *ret_left_out, struct silt_e
     p->e = e;
     int got = open_pack(p);
     if (got == 0)
-        got = pack_folder(p);
+        got = pack_directory(p);
     if (got == 0 && archive_write_close(p->out) != ARCHIVE_OK)
         got = fail_out(p);
     *ret_left_out = p->left_out;
     if (p->out && got < 0)
-        (void)archive_write_fail(p->out); /* nothing more is written when it goes */
+        (void)archive_write_fail(p->out); /* so that freeing it writes nothing more */
     (void)archive_write_free(p->out);
     archive_entry_linkresolver_free(p->links);
     free(p);

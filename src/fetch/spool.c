@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "fetch/hash.h"
-#include "fetch/place.h"
+#include "fetch/entry_path.h"
 
 #include <archive_entry.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static const struct silt_spooled *find(const struct silt_spool *s, const char *n
     return NULL;
 }
 
-/* One step is enough: nobody writes links to links. */
+/* One step is enough: links to links do not occur. */
 const struct silt_spooled *silt_spool_find(const struct silt_spool *s, const char *name)
 {
     const struct silt_spooled *file = find(s, name);
@@ -63,7 +63,7 @@ static int new_file(struct silt_spool *s, const char *name, struct silt_spooled 
                     struct silt_error *e)
 {
     char clean[PATH_MAX];
-    const char *wrong = silt_place_clean(name, clean);
+    const char *wrong = silt_entry_path_clean(name, clean);
     if (wrong)
         return refuse(name, wrong, e);
     if (!clean[0] || strlen(clean) > SILT_SPOOL_NAME_MAX)
@@ -80,22 +80,22 @@ static int new_file(struct silt_spool *s, const char *name, struct silt_spooled 
     return 0;
 }
 
-/* Targets of symbolic links are relative to the folder of the link, and may climb to the archive's
+/* Targets of symbolic links are relative to the link's directory and may climb up to the archive's
  * root: `../<hex>.tar`. */
 static int add_link(struct silt_spool *s, struct silt_spooled *file, const char *target,
                     bool symbolic, struct silt_error *e)
 {
     char place[PATH_MAX], clean[PATH_MAX];
     const char *slash = strrchr(file->name, '/');
-    int folder = slash && symbolic ? (int)(slash - file->name) : 0;
-    while (folder > 0 && strncmp(target, "../", 3) == 0) {
+    int directory = slash && symbolic ? (int)(slash - file->name) : 0;
+    while (directory > 0 && strncmp(target, "../", 3) == 0) {
         target += 3;
-        while (folder > 0 && file->name[--folder] != '/')
+        while (directory > 0 && file->name[--directory] != '/')
             continue;
     }
-    int n = snprintf(place, sizeof(place), "%.*s/%s", folder, file->name, target);
-    const char *from = folder > 0 ? place : place + 1;
-    if (n < 0 || n >= (int)sizeof(place) || silt_place_clean(from, clean))
+    int n = snprintf(place, sizeof(place), "%.*s/%s", directory, file->name, target);
+    const char *from = directory > 0 ? place : place + 1;
+    if (n < 0 || n >= (int)sizeof(place) || silt_entry_path_clean(from, clean))
         return refuse(file->name, "it is a link to a place outside", e);
     file->link = silt_arena_dup(&s->arena, silt_slice_of(clean));
     return file->link ? 0 : silt_fail(e, SILT_LIMIT, "no memory");
@@ -188,7 +188,7 @@ int silt_spool_read(const struct silt_spool *s, const struct silt_spooled *file,
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return silt_fail_errno(e, "read the spool");
+            return silt_fail_read(e, n, "read the spool");
         ret->len += (size_t)n;
     }
     return 0;

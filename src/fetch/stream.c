@@ -16,8 +16,8 @@ static const uint64_t GIB = 1024 * 1024 * 1024;
 const struct silt_archive_limits silt_archive_defaults = {
     .bytes = 64 * GIB,
     .entries = 4000000,
-    .stream = 80 * GIB, /* the files, and a header and padding for each */
-    .ratio = 250,       /* gzip could make 1,032 of one byte, zstd tens of thousands */
+    .stream = 80 * GIB, /* the files, plus a header and padding for each */
+    .ratio = 250,       /* gzip can expand a byte to 1,032, zstd to tens of thousands */
     .free = GIB / 4,
     .spare = 2 * GIB,
     .spare_part = 20,
@@ -25,7 +25,7 @@ const struct silt_archive_limits silt_archive_defaults = {
 
 static int fail_stream(struct silt_stream *s, struct silt_error *e)
 {
-    const char *text = s->source->why; /* libarchive may have something else to say by now */
+    const char *text = s->source->why; /* libarchive's own message may be a different one by now */
     if (!text)
         text = archive_error_string(s->reader);
     return silt_fail(e, s->source->limit ? SILT_LIMIT : SILT_INVALID, "read archive: %s",
@@ -53,7 +53,7 @@ static void count_zeros(struct silt_stream *s, size_t n)
 
 static ssize_t read_fd(struct silt_source *source, char *block, size_t size)
 {
-    struct silt_source_fd *s = silt_container_of(source, struct silt_source_fd, source);
+    struct silt_source_fd *s = silt_outer(source, struct silt_source_fd, source);
     ssize_t n;
     do {
         n = read(s->fd, block, size);
@@ -109,10 +109,11 @@ static bool support(struct archive *reader, bool packed)
     return archive_read_support_format_tar(reader) == ARCHIVE_OK;
 }
 
-/* Of several the bomb check would see the last, and the others can be as large as they like. */
+/* With several filters the ratio check would see only the last one, and the others could expand
+ * without limit. */
 int silt_stream_check_filters(struct archive *reader, struct silt_error *e)
 {
-    if (archive_filter_count(reader) > 2) /* one, and the source */
+    if (archive_filter_count(reader) > 2) /* one filter, and the source */
         return silt_fail(e, SILT_INVALID, "read archive: it is packed more than once");
     return 0;
 }
@@ -120,10 +121,8 @@ int silt_stream_check_filters(struct archive *reader, struct silt_error *e)
 int silt_stream_open(struct silt_stream *s, struct silt_source *source, bool packed,
                      const struct silt_archive_limits *limits, struct silt_error *e)
 {
-    *s = (struct silt_stream){.source = source,
-                              .packed = packed,
-                              .limits = limits,
-                              .block = malloc(SILT_STREAM_BLOCK)};
+    *s = (struct silt_stream){
+        .source = source, .packed = packed, .limits = limits, .block = malloc(SILT_STREAM_BLOCK)};
     s->digest = silt_hash_new();
     s->reader = archive_read_new();
     if (!s->block || !s->digest || !s->reader)
@@ -172,8 +171,8 @@ int silt_stream_data(struct silt_stream *s, silt_slice *ret_bytes, int64_t *ret_
     return 0;
 }
 
-/* A plain tar that was cut between two entries looks complete but for its end mark; packed ones
- * notice by themselves, and a layer by its digest. */
+/* A plain tar cut between two entries looks complete except for its end mark; compressed ones
+ * detect it themselves, and a layer by its digest. */
 int silt_stream_finish(struct silt_stream *s, uint8_t ret[SILT_DIGEST_SIZE], struct silt_error *e)
 {
     ssize_t n;
@@ -182,7 +181,8 @@ int silt_stream_finish(struct silt_stream *s, uint8_t ret[SILT_DIGEST_SIZE], str
     if (n < 0)
         return silt_fail(e, s->source->limit ? SILT_LIMIT : SILT_INVALID, "read archive: %s",
                          s->source->why);
-    if (s->packed && archive_filter_code(s->reader, 0) == ARCHIVE_FILTER_NONE && s->zeros < END_OF_ARCHIVE)
+    if (s->packed && archive_filter_code(s->reader, 0) == ARCHIVE_FILTER_NONE
+        && s->zeros < END_OF_ARCHIVE)
         return silt_fail(e, SILT_INVALID, "read archive: it was cut off before its end");
     return silt_hash_end(s->digest, ret, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer: from a status and bytes to what goes out. While a connection's input is processed, its
- * answers gather in the server's batch and leave in one write; otherwise they are written at once.
- * What the kernel does not take waits in c->out. */
+/* answer: writes responses. While a connection's input is being processed, its responses gather in
+ * the server's batch and are sent in one write; otherwise they are written at once. Bytes that the
+ * kernel does not take wait in c->out. */
 #include "http/conn.h"
 #include "base/own.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { BATCH_KEPT = 64 * 1024 }; /* memory of the batch that is kept for the next one */
+enum { BATCH_KEPT = 64 * 1024 }; /* memory of the batch kept for the next one */
 
 size_t silt_http_answer_pending(const struct silt_http_conn *c)
 {
@@ -18,7 +18,7 @@ size_t silt_http_answer_pending(const struct silt_http_conn *c)
     return c->server->batching == c ? queued + c->server->batch.len : queued;
 }
 
-/* Nothing can be written any more. The handler may be on the stack, so it is told later. */
+/* Nothing can be written any more. The handler may be on the stack, so on_gone is called later. */
 static void break_off(struct silt_http_conn *c)
 {
     c->broken = true;
@@ -27,7 +27,7 @@ static void break_off(struct silt_http_conn *c)
     silt_http_server_defer(c);
 }
 
-/* How much of it the kernel took. */
+/* Returns how many bytes the kernel took. */
 static size_t send_some(struct silt_http_conn *c, silt_slice bytes)
 {
     ssize_t n = send(c->watch.fd, bytes.data, bytes.len, MSG_NOSIGNAL);
@@ -61,7 +61,7 @@ void silt_http_answer_batch(struct silt_http_server *s, struct silt_http_conn *c
     s->batching = c;
 }
 
-/* Sends the batch, and keeps what was not taken. */
+/* Sends the batch and keeps what the kernel did not take. */
 static void send_batch(struct silt_http_conn *c)
 {
     silt_slice rest = silt_buf_slice(&c->server->batch);
@@ -95,7 +95,7 @@ void silt_http_answer_batch_end(struct silt_http_server *s)
     s->batching = NULL;
 }
 
-/* Where this connection's bytes go now. */
+/* Where this connection's bytes go now: the batch or c->out. */
 struct outlet {
     struct silt_buf *buf;
     bool own; /* the batch was opened for this call only */
@@ -127,7 +127,8 @@ static void close_outlet(struct silt_http_conn *c, struct outlet o)
     silt_http_answer_flush(c);
 }
 
-/* A body that would be too long to skip, or that the client may or may not send after all. */
+/* The body is too long to skip, or the client (after Expect: 100-continue) may or may not send
+ * it. */
 static bool leaves_bytes(const struct silt_http_exchange *x)
 {
     const struct silt_http_conn *c = x->conn;
@@ -148,13 +149,14 @@ static struct silt_http_answer begin_answer(struct silt_http_exchange *x, int st
         .framing = has_none ? SILT_HTTP_NO_BODY : SILT_HTTP_LENGTH,
         .head_only = silt_slice_eq(x->head.method, SILT_LIT("HEAD")),
         .old = x->head.minor == 0,
+        .reason = x->request.reason,
         .more_fields = x->request.more_fields,
     };
 }
 
 static struct silt_http_exchange *exchange_of(struct silt_http_request *r)
 {
-    return silt_container_of(r, struct silt_http_exchange, request);
+    return silt_outer(r, struct silt_http_exchange, request);
 }
 
 static void end_answer(struct silt_http_exchange *x, struct outlet o)
@@ -171,7 +173,7 @@ void silt_http_reply(struct silt_http_request *r, int status, silt_slice content
 {
     struct silt_http_exchange *x = exchange_of(r);
     if (x->inner != NULL) {
-        silt_http_inner_reply(x->inner, status, content_type, body);
+        silt_http_internal_reply(x->inner, status, content_type, body);
         return;
     }
     struct silt_http_answer a = begin_answer(x, status);
@@ -202,7 +204,7 @@ void silt_http_begin(struct silt_http_request *r, int status, silt_slice content
 {
     struct silt_http_exchange *x = exchange_of(r);
     if (x->inner != NULL) {
-        silt_http_inner_begin(x->inner, status, content_type);
+        silt_http_internal_begin(x->inner, status, content_type);
         return;
     }
     struct silt_http_answer a = begin_answer(x, status);
@@ -213,14 +215,14 @@ void silt_http_begin(struct silt_http_request *r, int status, silt_slice content
     begin_stream(x, &a);
 }
 
-void silt_http_begin_sized(struct silt_http_request *r, int status, silt_slice content_type, silt_slice fields,
-                           uint64_t length)
+void silt_http_begin_sized(struct silt_http_request *r, int status, silt_slice content_type,
+                           silt_slice fields, uint64_t length)
 {
     struct silt_http_exchange *x = exchange_of(r);
     x->sized = true;
     x->size_left = length;
     if (x->inner != NULL) {
-        silt_http_inner_begin(x->inner, status, content_type);
+        silt_http_internal_begin(x->inner, status, content_type);
         return;
     }
     struct silt_http_answer a = begin_answer(x, status);
@@ -249,7 +251,7 @@ void silt_http_write(struct silt_http_request *r, silt_slice bytes)
         bytes.len = (size_t)x->size_left;
     x->size_left -= x->sized ? bytes.len : 0;
     if (x->inner != NULL) {
-        silt_http_inner_write(x->inner, bytes);
+        silt_http_internal_write(x->inner, bytes);
         return;
     }
     if (x->bodiless || bytes.len == 0 || c->broken)
@@ -273,7 +275,7 @@ size_t silt_http_pending(const struct silt_http_request *r)
     const struct silt_http_exchange *x = (const struct silt_http_exchange *)(const void *)r;
     const struct silt_http_conn *c = x->conn;
     if (x->inner != NULL)
-        return silt_http_inner_pending(x->inner);
+        return silt_http_internal_pending(x->inner);
     return c->broken ? SILT_HTTP_MARK : silt_http_answer_pending(c);
 }
 
@@ -285,7 +287,7 @@ void silt_http_end(struct silt_http_request *r)
         return;
     }
     if (x->inner != NULL) {
-        silt_http_inner_end(x->inner, true);
+        silt_http_internal_end(x->inner, true);
         return;
     }
     struct outlet o = open_outlet(x->conn);
@@ -300,10 +302,11 @@ void silt_http_cut(struct silt_http_request *r)
     struct silt_http_exchange *x = exchange_of(r);
     struct silt_http_conn *c = x->conn;
     if (x->inner != NULL) {
-        silt_http_inner_end(x->inner, false);
+        silt_http_internal_end(x->inner, false);
         return;
     }
-    /* Where the end of the connection is the end of the answer, only a reset tells them apart. */
+    /* Where the end of the connection marks the end of the response, only a reset shows that it is
+     * incomplete. */
     bool reset = !x->streaming || !x->chunked;
     struct linger none = {.l_onoff = 1, .l_linger = 0};
     if (reset)
@@ -324,7 +327,7 @@ void silt_http_answer_switch(struct silt_http_exchange *x, silt_slice fields)
     a.fields = fields;
     begin_stream(x, &a);
     x->bodiless = false;
-    x->conn->last = true; /* not before: the client would be told */
+    x->conn->last = true; /* not earlier: the response head would announce it */
 }
 
 void silt_http_answer_continue(struct silt_http_exchange *x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chars: which bytes may stand where. Private to this folder. */
+/* chars: tables of the bytes allowed in header names and values. Private to this directory. */
 #pragma once
 
 #include <stdbool.h>

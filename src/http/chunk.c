@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunk extensions are refused: nobody needs them, and they are a way to hide a second message. */
+/* Rejects chunk extensions: no client needs them, and they can be used to smuggle a second
+ * message. */
 #include "http/chars.h"
 #include "http/parse.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum {
-    LINGER_QUIET_MS = 2000,    /* a parted client that says nothing more */
-    LINGER_MAX_MS = 10 * 1000, /* a parted client that does not stop talking */
+    LINGER_QUIET_MS = 2000,    /* for a client that has stopped sending */
+    LINGER_MAX_MS = 10 * 1000, /* for a client that keeps sending */
 };
 
 static int64_t now(const struct silt_http_conn *c)
@@ -18,7 +18,7 @@ static int64_t now(const struct silt_http_conn *c)
     return c->server->loop->now_ms;
 }
 
-static int64_t read_deadline(const struct silt_http_conn *c, enum silt_http_intake intake)
+static int64_t read_deadline(const struct silt_http_conn *c, enum silt_http_request_reader intake)
 {
     const struct silt_http_limits *l = &c->server->limits;
     switch (intake) {
@@ -42,7 +42,7 @@ static int64_t read_deadline(const struct silt_http_conn *c, enum silt_http_inta
 }
 
 /* The only place that assigns the state. */
-void silt_http_conn_enter(struct silt_http_conn *c, enum silt_http_intake next)
+void silt_http_conn_enter(struct silt_http_conn *c, enum silt_http_request_reader next)
 {
     c->intake = next;
     c->read_by_ms = read_deadline(c, next);
@@ -74,7 +74,7 @@ bool silt_http_conn_wants(const struct silt_http_conn *c)
 
 static void free_conn(struct silt_grave *g)
 {
-    free(silt_container_of(g, struct silt_http_conn, grave));
+    free(silt_outer(g, struct silt_http_conn, grave));
 }
 
 void silt_http_conn_close(struct silt_http_conn *c)
@@ -94,7 +94,7 @@ void silt_http_conn_close(struct silt_http_conn *c)
     silt_http_server_left(c);
 }
 
-/* Ends the exchange for the handler, who has not answered it. */
+/* Ends an exchange that the handler has not answered. */
 static void drop_exchange(struct silt_http_conn *c, int status)
 {
     struct silt_http_exchange *x = c->exchange;
@@ -110,7 +110,7 @@ static void drop_exchange(struct silt_http_conn *c, int status)
     silt_http_server_give_back(x);
 }
 
-enum { CLIENT_GONE = 499 }; /* for the log only; the number that nginx uses */
+enum { CLIENT_GONE = 499 }; /* for the log only; nginx's number */
 
 void silt_http_conn_lose(struct silt_http_conn *c)
 {
@@ -160,7 +160,7 @@ void silt_http_conn_answered(struct silt_http_exchange *x)
         silt_http_server_defer(c);
 }
 
-/* The end of every turn that this connection took part in. */
+/* Called at the end of every loop callback that touched this connection. */
 static void finish_turn(struct silt_http_conn *c)
 {
     struct silt_http_exchange *x = c->exchange;
@@ -184,7 +184,7 @@ void silt_http_conn_resume(struct silt_http_conn *c)
         return;
     }
     silt_http_answer_flush(c);
-    silt_http_intake_leftover(c);
+    silt_http_request_reader_leftover(c);
     finish_turn(c);
 }
 
@@ -198,8 +198,8 @@ static void halve(struct silt_http_conn *c)
 
 static void on_ready(struct silt_watch *w, uint32_t events)
 {
-    struct silt_http_conn *c = silt_container_of(w, struct silt_http_conn, watch);
-    if (!silt_list_empty(&c->todo)) { /* what is there already comes before what is new */
+    struct silt_http_conn *c = silt_outer(w, struct silt_http_conn, watch);
+    if (!silt_list_empty(&c->todo)) { /* buffered bytes come before new ones */
         silt_list_remove(&c->todo);
         silt_http_conn_resume(c);
     }
@@ -213,10 +213,10 @@ static void on_ready(struct silt_watch *w, uint32_t events)
         halve(c);
     if ((events & EPOLLOUT) != 0) {
         silt_http_answer_flush(c);
-        silt_http_intake_leftover(c);
+        silt_http_request_reader_leftover(c);
     }
     if ((events & EPOLLIN) != 0 && c->intake != SILT_HTTP_CLOSED)
-        silt_http_intake_read(c);
+        silt_http_request_reader_read(c);
     finish_turn(c);
 }
 
@@ -225,15 +225,15 @@ static void on_late_reader(struct silt_http_conn *c)
     if (c->intake == SILT_HTTP_HEAD || c->intake == SILT_HTTP_BODY)
         silt_http_conn_refuse(c, 408);
     else if (silt_http_answer_pending(c) > 0)
-        silt_http_conn_enter(
-            c, c->intake); /* still taking an earlier answer: that has a deadline of its own */
+        silt_http_conn_enter(c, c->intake); /* the client is still reading an earlier response,
+                                               which has a deadline of its own */
     else
         silt_http_conn_lose(c);
 }
 
 static void on_time(struct silt_timer *t)
 {
-    struct silt_http_conn *c = silt_container_of(t, struct silt_http_conn, timer);
+    struct silt_http_conn *c = silt_outer(t, struct silt_http_conn, timer);
     if (c->write_by_ms > 0 && now(c) >= c->write_by_ms)
         silt_http_conn_lose(c);
     else if (c->read_by_ms > 0 && now(c) >= c->read_by_ms)
@@ -241,7 +241,7 @@ static void on_time(struct silt_timer *t)
     silt_http_conn_settle(c);
 }
 
-/* All is written. */
+/* Everything is written. */
 static void part(struct silt_http_conn *c)
 {
     if (c->clean && c->in.len == 0) {
@@ -259,7 +259,7 @@ static int64_t earlier(int64_t a, int64_t b)
     return a == 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* A timer that rings too early just looks again: moving a deadline away costs nothing. */
+/* A timer that fires too early just rearms: extending a deadline costs nothing. */
 static void arm(struct silt_http_conn *c)
 {
     if (c->intake == SILT_HTTP_LINGER)
@@ -277,7 +277,7 @@ void silt_http_conn_settle(struct silt_http_conn *c)
         return;
     bool wants = silt_http_conn_wants(c);
     if (!wants)
-        c->read_by_ms = 0; /* it is not the client who is late */
+        c->read_by_ms = 0; /* we are not waiting for the client */
     else if (c->read_by_ms == 0)
         silt_http_conn_enter(c, c->intake);
     if (wants)
@@ -287,7 +287,7 @@ void silt_http_conn_settle(struct silt_http_conn *c)
         events |= EPOLLRDHUP;
     if (silt_http_answer_pending(c) > 0)
         events |= EPOLLOUT;
-    /* Errors and hang-ups are always told, but a watch for nothing at all is none. */
+    /* Errors and hang-ups are always reported, but events 0 would remove the watch. */
     silt_loop_watch(c->server->loop, &c->watch, events != 0 ? events : EPOLLET);
     arm(c);
 }

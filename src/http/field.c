@@ -13,7 +13,8 @@ enum silt_http_part silt_http_range_read(silt_slice field, struct silt_http_rang
     if (!silt_slice_split(&field, '=', &unit) || !silt_slice_ieq(unit, SILT_LIT("bytes")))
         return SILT_HTTP_WHOLE;
     last = silt_slice_trim(field);
-    if (silt_slice_has_byte(last, ',') || !silt_slice_has_byte(last, '-') || !silt_slice_split(&last, '-', &first))
+    if (silt_slice_has_byte(last, ',') || !silt_slice_has_byte(last, '-')
+        || !silt_slice_split(&last, '-', &first))
         return SILT_HTTP_WHOLE;
     if (first.len > 0 && silt_slice_to_u64(first, 0, INT64_MAX, &a, &e) < 0)
         return SILT_HTTP_WHOLE;
@@ -29,7 +30,8 @@ enum silt_http_part silt_http_range_read(silt_slice field, struct silt_http_rang
     return SILT_HTTP_PART;
 }
 
-enum silt_http_part silt_http_range_fit(enum silt_http_part part, uint64_t size, struct silt_http_range *r)
+enum silt_http_part silt_http_range_fit(enum silt_http_part part, uint64_t size,
+                                        struct silt_http_range *r)
 {
     if (part == SILT_HTTP_WHOLE) {
         *r = (struct silt_http_range){.from = 0, .length = size};
@@ -46,7 +48,7 @@ enum silt_http_part silt_http_range_fit(enum silt_http_part part, uint64_t size,
     return SILT_HTTP_PART;
 }
 
-/* Tags hold no quotes, but they may hold commas. */
+/* Tags contain no quotes but may contain commas. */
 bool silt_http_etag_in(silt_slice list, silt_slice etag, bool weak)
 {
     silt_slice between, tag;
@@ -55,7 +57,7 @@ bool silt_http_etag_in(silt_slice list, silt_slice etag, bool weak)
     while (silt_slice_split(&list, '"', &between)) {
         bool is_weak = between.len >= 2 && memcmp(between.data + between.len - 2, "W/", 2) == 0;
         if (list.data == NULL || !silt_slice_split(&list, '"', &tag) || list.data == NULL)
-            return false; /* one that does not end is none */
+            return false; /* an unterminated tag does not count */
         bool is_same = etag.len == tag.len + 2 && memcmp(etag.data + 1, tag.data, tag.len) == 0;
         if (is_same && (weak || !is_weak))
             return true;
@@ -81,7 +83,7 @@ void silt_http_date(int64_t seconds, char out[SILT_HTTP_DATE_SIZE])
     struct tm t = {0};
     char text[80];
     (void)gmtime_r(&when, &t);
-    (void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday], t.tm_mday,
-                   months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+    (void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday],
+                   t.tm_mday, months[t.tm_mon], t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
     (void)snprintf(out, SILT_HTTP_DATE_SIZE, "%.29s", text);
 }

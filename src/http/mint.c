@@ -23,7 +23,7 @@ enum {
 struct silt_mint {
     X509 *certificate;
     EVP_PKEY *key;
-    EVP_PKEY *leaf_key; /* of all that it signs: it never leaves this process */
+    EVP_PKEY *leaf_key; /* of all certificates it signs: never leaves this process */
 };
 
 static int fail(struct silt_error *e, const char *what)
@@ -39,7 +39,8 @@ static int64_t now_s(void)
     return silt_clock_wall_ms() / 1000;
 }
 
-/* No file of the machine's has a say in this; who comes first decides for the whole process. */
+/* Keeps OpenSSL from reading the machine's configuration; the first initialization counts for the
+ * whole process. */
 static void init(void)
 {
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
@@ -60,8 +61,8 @@ static bool add_extension(X509 *x, X509 *issuer, int nid, const char *value)
 
 static bool set_name(X509 *x, const char *name)
 {
-    return X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)name, -1,
-                                      -1, 0)
+    return X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                                      (const unsigned char *)name, -1, -1, 0)
            == 1;
 }
 
@@ -70,18 +71,19 @@ static bool set_serial(X509 *x)
     unsigned char bytes[SERIAL];
     if (RAND_bytes(bytes, sizeof(bytes)) != 1)
         return false;
-    bytes[0] &= 0x7f; /* positive */
+    bytes[0] &= 0x7f; /* serial numbers are positive */
     BIGNUM *number = BN_bin2bn(bytes, sizeof(bytes), NULL);
     bool good = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x)) != NULL;
     BN_free(number);
     return good;
 }
 
-/* Begins a day ago: clocks differ. */
+/* Valid from a day ago: clocks differ. */
 static X509 *begin(EVP_PKEY *key, int64_t until_s)
 {
     X509 *x = X509_new();
-    if (x != NULL && X509_set_version(x, VERSION_3) == 1 && set_serial(x) && X509_set_pubkey(x, key) == 1
+    if (x != NULL && X509_set_version(x, VERSION_3) == 1 && set_serial(x)
+        && X509_set_pubkey(x, key) == 1
         && ASN1_TIME_set(X509_getm_notBefore(x), (time_t)(now_s() - DAY_S)) != NULL
         && ASN1_TIME_set(X509_getm_notAfter(x), (time_t)until_s) != NULL)
         return x;
@@ -91,13 +93,16 @@ static X509 *begin(EVP_PKEY *key, int64_t until_s)
 
 static bool finish_authority(X509 *x, EVP_PKEY *key)
 {
-    return set_name(x, "Silt sandbox authority") && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1
+    return set_name(x, "Silt sandbox authority")
+           && X509_set_issuer_name(x, X509_get_subject_name(x)) == 1
            && add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0")
            && add_extension(x, x, NID_key_usage, "critical,keyCertSign,cRLSign")
-           && add_extension(x, x, NID_subject_key_identifier, "hash") && X509_sign(x, key, EVP_sha256()) > 0;
+           && add_extension(x, x, NID_subject_key_identifier, "hash")
+           && X509_sign(x, key, EVP_sha256()) > 0;
 }
 
-/* The name is of letters, digits, dots, - and _: nothing in it means anything to the text of an extension. */
+/* The name consists of letters, digits, dots, - and _, none of which is special in the text of an
+ * extension. */
 static bool finish_leaf(const struct silt_mint *a, X509 *x, const char *name)
 {
     char names[sizeof("critical,DNS:") + SILT_EGRESS_NAME];
@@ -138,7 +143,8 @@ static bool write_pem(X509 *x, EVP_PKEY *key, struct silt_egress_authority *out)
     return good;
 }
 
-static int read_pem(const struct silt_egress_authority *given, struct silt_mint *a, struct silt_error *e)
+static int read_pem(const struct silt_egress_authority *given, struct silt_mint *a,
+                    struct silt_error *e)
 {
     if (given->certificate_len > SILT_EGRESS_PEM_MAX || given->key_len > SILT_EGRESS_PEM_MAX)
         return silt_fail(e, SILT_INVALID, "an authority of another size");
@@ -148,7 +154,8 @@ static int read_pem(const struct silt_egress_authority *given, struct silt_mint 
     a->key = PEM_read_bio_PrivateKey(key, NULL, NULL, NULL);
     BIO_free(certificate);
     BIO_free(key);
-    if (a->certificate == NULL || a->key == NULL || X509_check_private_key(a->certificate, a->key) != 1)
+    if (a->certificate == NULL || a->key == NULL
+        || X509_check_private_key(a->certificate, a->key) != 1)
         return fail(e, "read an authority");
     return 0;
 }
@@ -165,7 +172,8 @@ int silt_mint_authority(struct silt_egress_authority *ret, struct silt_error *e)
     return good ? 0 : fail(e, "make an authority");
 }
 
-int silt_mint_open(const struct silt_egress_authority *given, struct silt_mint **ret, struct silt_error *e)
+int silt_mint_open(const struct silt_egress_authority *given, struct silt_mint **ret,
+                   struct silt_error *e)
 {
     struct silt_mint *m = calloc(1, sizeof(*m));
     if (m == NULL)
@@ -190,8 +198,8 @@ void silt_mint_close(struct silt_mint *m)
     free(m);
 }
 
-int silt_mint_sign(const struct silt_mint *m, const char *name, int64_t until_s, struct silt_egress_authority *ret,
-                   struct silt_error *e)
+int silt_mint_sign(const struct silt_mint *m, const char *name, int64_t until_s,
+                   struct silt_egress_authority *ret, struct silt_error *e)
 {
     X509 *x = begin(m->leaf_key, until_s);
     bool good = x != NULL && finish_leaf(m, x, name) && write_pem(x, m->leaf_key, ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step answers 0 (go on), MORE (the bytes end inside it) or minus a status. A decision never
- * depends on bytes that come later, so a head that arrives in pieces gets the same answer as a
- * whole one. */
+/* Each step returns 0 (continue), MORE (the bytes end inside it) or minus a status. No decision
+ * depends on later bytes, so a head that arrives in pieces gets the same result as a complete
+ * one. */
 #include "http/parse.h"
 #include "http/chars.h"
 #include "base/own.h"
@@ -9,7 +9,7 @@
 enum {
     MORE = 1,
     METHOD_MAX = 32,
-    TARGET_MAX = 8192,      /* RFC 9112 3 asks for at least 8000 */
+    TARGET_MAX = 8192,      /* RFC 9112 3 requires at least 8000 */
     LENGTH_DIGITS_MAX = 18, /* always fits 63 bits */
 };
 
@@ -19,7 +19,7 @@ const bool silt_http_is_token[256] = {
     ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
 };
 const bool silt_http_is_text[256] = {['\t'] = 1, [' ' ... '~'] = 1, [0x80 ... 0xff] = 1};
-/* In a target: visible ASCII; a fragment is not sent. */
+/* In a target: visible ASCII; fragments are not sent. */
 static const bool is_target[256] = {['!' ... '"'] = 1, ['$' ... '~'] = 1};
 /* In Host: reg-name, IP-literal and port of RFC 3986. */
 static const bool is_host[256] = {
@@ -32,7 +32,7 @@ struct cursor {
     const char *at, *end;
 };
 
-/* The longest run of such bytes; it may be empty, and may end where the bytes end. */
+/* The longest run of allowed bytes; may be empty or reach the end of the bytes. */
 static silt_slice take_run(struct cursor *c, const bool allowed[256])
 {
     const char *from = c->at;
@@ -55,15 +55,6 @@ static int take_newline(struct cursor *c)
 {
     int r = take_byte(c, '\r');
     return r != 0 ? r : take_byte(c, '\n');
-}
-
-static bool has_member(silt_slice list, silt_slice token)
-{
-    silt_slice item;
-    while (silt_slice_split(&list, ',', &item))
-        if (silt_slice_ieq(silt_slice_trim(item), token))
-            return true;
-    return false;
 }
 
 static bool all_of(silt_slice s, const bool allowed[256])
@@ -92,7 +83,7 @@ static int take_version(struct cursor *c, struct silt_http_head *h)
     return 0;
 }
 
-/* "http://host/path": the host in it replaces the field (RFC 9112 3.2.2). */
+/* "http://host/path": this host replaces the Host field (RFC 9112 3.2.2). */
 static int split_absolute(struct silt_http_head *h, silt_slice *ret_rest)
 {
     silt_slice t = h->target;
@@ -113,10 +104,13 @@ static int split_absolute(struct silt_http_head *h, silt_slice *ret_rest)
     return 0;
 }
 
-static int split_target(struct silt_http_head *h)
+static int split_target(struct silt_http_head *h, enum silt_http_kind kind)
 {
     silt_slice rest = h->target;
-    if (silt_slice_eq(h->method, SILT_LIT("CONNECT")))
+    bool connect = silt_slice_eq(h->method, SILT_LIT("CONNECT"));
+    if (kind == SILT_HTTP_CONNECT)
+        return connect ? 0 : -400;
+    if (connect)
         return -501;
     if (silt_slice_eq(rest, SILT_LIT("*")) && silt_slice_eq(h->method, SILT_LIT("OPTIONS"))) {
         h->path = rest;
@@ -132,11 +126,11 @@ static int split_target(struct silt_http_head *h)
     return 0;
 }
 
-static int take_request_line(struct cursor *c, struct silt_http_head *h)
+static int take_request_line(struct cursor *c, struct silt_http_head *h, enum silt_http_kind kind)
 {
     int r;
     if (c->at < c->end && *c->at == '\r' && (r = take_newline(c)) != 0)
-        return r; /* one empty line before a request is forgiven (RFC 9112 2.2) */
+        return r; /* one empty line before a request is tolerated (RFC 9112 2.2) */
     h->method = take_run(c, silt_http_is_token);
     if (h->method.len > METHOD_MAX || (h->method.len == 0 && c->at < c->end))
         return -400;
@@ -149,7 +143,7 @@ static int take_request_line(struct cursor *c, struct silt_http_head *h)
         return -400;
     if ((r = take_byte(c, ' ')) != 0 || (r = take_version(c, h)) != 0)
         return r;
-    return split_target(h);
+    return split_target(h, kind);
 }
 
 static int take_status_line(struct cursor *c, struct silt_http_head *h)
@@ -175,10 +169,11 @@ static int take_status_line(struct cursor *c, struct silt_http_head *h)
 static int on_host(struct silt_http_head *h, silt_slice value)
 {
     if (h->method.data == NULL)
-        return 0; /* says nothing in an answer */
+        return 0; /* meaningless in a response */
     if (!all_of(value, is_host))
         return -400;
-    if (h->host.data == NULL) /* else the target named it; two fields are found in the end */
+    if (h->host.data
+        == NULL) /* otherwise the target named it; duplicate fields are found at the end */
         h->host = value;
     return 0;
 }
@@ -209,29 +204,30 @@ static int on_encoding(struct silt_http_head *h, silt_slice value)
 
 static int on_connection(struct silt_http_head *h, silt_slice value)
 {
-    h->close = h->close || has_member(value, SILT_LIT("close"));
-    h->keep_alive = h->keep_alive || has_member(value, SILT_LIT("keep-alive"));
+    h->close = h->close || silt_http_lists(value, SILT_LIT("close"));
+    h->keep_alive = h->keep_alive || silt_http_lists(value, SILT_LIT("keep-alive"));
     return 0;
 }
 
-/* A server may offer HTTP/2 in its answer; a client that asks for it here would not be understood by both. */
+/* A server may offer HTTP/2 in a response; in a request we reject it, because the two sides of a
+ * proxy would disagree about the protocol. */
 static int on_upgrade(struct silt_http_head *h, silt_slice value)
 {
     h->upgrade = true;
-    return h->method.data != NULL && has_member(value, SILT_LIT("h2c")) ? -400 : 0;
+    return h->method.data != NULL && silt_http_lists(value, SILT_LIT("h2c")) ? -400 : 0;
 }
 
 static int on_expect(struct silt_http_head *h, silt_slice value)
 {
     if (h->method.data == NULL)
-        return 0; /* says nothing in an answer */
+        return 0; /* meaningless in a response */
     if (!silt_slice_ieq(value, SILT_LIT("100-continue")))
         return -417;
     h->expect_continue = true;
     return 0;
 }
 
-/* The fields that change how a message is read. */
+/* The fields that change how a message is parsed. */
 static const struct meaning {
     silt_slice name;
     int (*apply)(struct silt_http_head *h, silt_slice value);
@@ -255,8 +251,8 @@ static int apply_field(struct silt_http_head *h, silt_slice name, silt_slice val
 static int take_field(struct cursor *c, struct silt_http_head *h)
 {
     int r;
-    silt_slice name =
-        take_run(c, silt_http_is_token); /* a folded line begins with a space: no token */
+    silt_slice name = take_run(
+        c, silt_http_is_token); /* a folded line begins with a space, which is not a token */
     if (name.len == 0 && c->at < c->end)
         return -400;
     if ((r = take_byte(c, ':')) != 0)
@@ -278,14 +274,16 @@ static size_t count_fields(const struct silt_http_head *h, silt_slice name)
     return count;
 }
 
-/* What only the whole head shows. */
-static int check_head(struct silt_http_head *h, bool response)
+/* Checks that need the complete head. */
+static int check_head(struct silt_http_head *h, enum silt_http_kind kind)
 {
     if (h->chunked && (h->has_length || h->minor == 0))
         return -400;
-    if (!response) {
+    if (kind == SILT_HTTP_CONNECT && (h->chunked || h->length > 0))
+        return -400;
+    if (kind != SILT_HTTP_RESPONSE) {
         size_t hosts = count_fields(h, SILT_LIT("host"));
-        if (hosts > 1 || (hosts == 0 && h->minor == 1))
+        if (hosts > 1 || (hosts == 0 && h->minor == 1 && kind == SILT_HTTP_REQUEST))
             return -400;
     }
     if (h->minor == 0) {
@@ -295,9 +293,9 @@ static int check_head(struct silt_http_head *h, bool response)
     return 0;
 }
 
-static int take_head(struct cursor *c, struct silt_http_head *h, bool response)
+static int take_head(struct cursor *c, struct silt_http_head *h, enum silt_http_kind kind)
 {
-    int r = response ? take_status_line(c, h) : take_request_line(c, h);
+    int r = kind == SILT_HTTP_RESPONSE ? take_status_line(c, h) : take_request_line(c, h, kind);
     if (r != 0 || (r = take_newline(c)) != 0)
         return r;
     while (c->at < c->end && *c->at != '\r')
@@ -305,10 +303,10 @@ static int take_head(struct cursor *c, struct silt_http_head *h, bool response)
             return r;
     if ((r = take_newline(c)) != 0)
         return r;
-    return check_head(h, response);
+    return check_head(h, kind);
 }
 
-int silt_http_parse(struct silt_http_head *h, silt_slice bytes, bool response)
+int silt_http_parse(struct silt_http_head *h, silt_slice bytes, enum silt_http_kind kind)
 {
     memset(h, 0, offsetof(struct silt_http_head, fields));
     if (bytes.len == 0)
@@ -316,12 +314,12 @@ int silt_http_parse(struct silt_http_head *h, silt_slice bytes, bool response)
     struct cursor c = {bytes.data, bytes.data + bytes.len};
     if (bytes.len > SILT_HTTP_HEAD_MAX)
         c.end = bytes.data + SILT_HTTP_HEAD_MAX;
-    int r = take_head(&c, h, response);
+    int r = take_head(&c, h, kind);
     if (r == MORE)
         r = bytes.len < SILT_HTTP_HEAD_MAX ? 0 : -431;
     else if (r == 0)
         return (int)(c.at - bytes.data);
-    return r < 0 && response ? -502 : r;
+    return r < 0 && kind == SILT_HTTP_RESPONSE ? -502 : r;
 }
 
 silt_slice silt_http_field(const struct silt_http_head *h, silt_slice name)
@@ -346,9 +344,10 @@ bool silt_http_is_own(const struct silt_http_head *h)
     static const silt_slice schemes[] = {{"http://", 7}, {"https://", 8}};
     silt_slice origin = silt_http_field(h, SILT_LIT("origin"));
     if (h->host.len == 0 || count_fields(h, SILT_LIT("origin")) != 1)
-        return false; /* two who look at it would see two, or none */
+        return false; /* none, or several, which two parsers could read differently */
     for (size_t i = 0; i < SILT_COUNT(schemes); i++)
         if (silt_slice_starts(origin, schemes[i]))
-            return silt_slice_ieq((silt_slice){origin.data + schemes[i].len, origin.len - schemes[i].len}, h->host);
+            return silt_slice_ieq(
+                (silt_slice){origin.data + schemes[i].len, origin.len - schemes[i].len}, h->host);
     return false;
 }

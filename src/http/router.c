@@ -8,7 +8,7 @@ static bool takes_rest(silt_slice want)
     return want.len > 2 && want.data[0] == '{' && want.data[want.len - 2] == '*';
 }
 
-/* Segment by segment; "{name}" takes one that is not empty. */
+/* Compares segment by segment; "{name}" matches one that is not empty. */
 static bool fits(const char *pattern, silt_slice path, silt_slice args[SILT_ROUTE_ARGS_MAX])
 {
     silt_slice rest = silt_slice_of(pattern), want, got;
@@ -32,7 +32,7 @@ static bool fits(const char *pattern, silt_slice path, silt_slice args[SILT_ROUT
     return path.data == NULL;
 }
 
-/* HEAD is GET without the body, which the server leaves out. */
+/* HEAD is GET; the server leaves out the body. */
 static bool serves(const struct silt_route *route, silt_slice method)
 {
     silt_slice own = silt_slice_of(route->method);

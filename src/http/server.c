@@ -13,13 +13,13 @@
 #include <sys/socket.h>
 
 enum {
-    ACCEPTS_MAX = 64,      /* in one turn, so that clients in the middle of something get theirs */
+    ACCEPTS_MAX = 64,      /* per turn, so that existing connections get theirs */
     SPARES_MAX = 64,       /* exchanges kept for reuse */
-    BODY_KEPT = 16 * 1024, /* memory for a body that a spare exchange keeps */
+    BODY_KEPT = 16 * 1024, /* body memory kept with a spare exchange */
     ARENA_MAX =
-        192 * 1024 * 1024, /* of one request: the tree and the decoded strings of a large body */
+        192 * 1024 * 1024, /* per request: the tree and the decoded strings of a large body */
     REFUSAL_MAX = 16 * 1024,
-    TELL_MS = 1000, /* between two log lines about too many connections */
+    TELL_MS = 1000, /* between log lines about too many connections */
 };
 
 static struct silt_http_exchange *new_exchange(void)
@@ -39,7 +39,7 @@ static void free_exchange(struct silt_http_exchange *x)
     free(x);
 }
 
-/* The first of the spare ones; it stays spare until the caller unlinks it. */
+/* The first spare exchange; it stays spare until the caller unlinks it. */
 struct silt_http_exchange *silt_http_server_spare(struct silt_http_server *s)
 {
     if (s->spare == NULL) {
@@ -49,7 +49,7 @@ struct silt_http_exchange *silt_http_server_spare(struct silt_http_server *s)
     return s->spare;
 }
 
-/* Everything but the memory is as new; `head` is cleared by the parser. */
+/* Resets everything but the memory; the parser clears `head`. */
 void silt_http_server_give_back(struct silt_http_exchange *x)
 {
     struct silt_http_server *s = x->conn->server;
@@ -84,7 +84,7 @@ void silt_http_server_defer(struct silt_http_conn *c)
 
 static void on_todo(struct silt_timer *t)
 {
-    struct silt_http_server *s = silt_container_of(t, struct silt_http_server, todo_timer);
+    struct silt_http_server *s = silt_outer(t, struct silt_http_server, todo_timer);
     struct silt_http_conn *c;
     while ((c = silt_list_first(&s->todo, struct silt_http_conn, todo)) != NULL) {
         silt_list_remove(&c->todo);
@@ -117,8 +117,8 @@ static void tell(struct silt_http_server *s, const char *why)
     silt_log(SILT_LOG_WARN, "http.refused", "connections=%zu why=%s", s->count, why);
 }
 
-/* Without descriptors the queue of the socket would keep it readable for ever: gives up the reserve
- * to take one connection and end it. */
+/* Out of descriptors, the listening socket would stay readable forever: closes the reserve to
+ * accept one connection and close it. */
 static void on_no_descriptors(struct silt_http_server *s)
 {
     tell(s, "descriptors");
@@ -130,7 +130,7 @@ static void on_no_descriptors(struct silt_http_server *s)
 
 static void on_client(struct silt_watch *w, uint32_t events)
 {
-    struct silt_http_server *s = silt_container_of(w, struct silt_http_server, watch);
+    struct silt_http_server *s = silt_outer(w, struct silt_http_server, watch);
     (void)events;
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         silt_auto_fd fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -150,7 +150,8 @@ static void on_client(struct silt_watch *w, uint32_t events)
     }
 }
 
-/* Connections inherit these. A client whose machine vanished is noticed within a minute or two. */
+/* Connections inherit these options. A client whose machine vanished is noticed within a minute or
+ * two. */
 static void set_options(int fd)
 {
     static const struct {
@@ -160,7 +161,7 @@ static void set_options(int fd)
         {IPPROTO_TCP, TCP_KEEPIDLE, 30}, {IPPROTO_TCP, TCP_KEEPINTVL, 10},
         {IPPROTO_TCP, TCP_KEEPCNT, 3},
     };
-    for (size_t i = 0; i < SILT_COUNT(options); i++) /* not on a unix socket */
+    for (size_t i = 0; i < SILT_COUNT(options); i++) /* fails harmlessly on a unix socket */
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
                          sizeof(options[i].value));
 }
@@ -209,11 +210,11 @@ void silt_http_server_adopt(struct silt_http_server *s, int fd, void *tag)
 void silt_http_server_cut(struct silt_http_server *s, const void *tag)
 {
     struct linger none = {.l_onoff = 1, .l_linger = 0};
-    for (bool found = true; found;) { /* what one leaves may end others */
+    for (bool found = true; found;) { /* cutting one may end others */
         found = false;
         silt_list_each(it, &s->conns)
         {
-            struct silt_http_conn *c = silt_container_of(it, struct silt_http_conn, link);
+            struct silt_http_conn *c = silt_outer(it, struct silt_http_conn, link);
             if (c->tag != tag)
                 continue;
             silt_http_answer_flush(c);
@@ -236,13 +237,13 @@ static void stop_listening(struct silt_http_server *s)
 
 static void cut_all(struct silt_http_server *s)
 {
-    while (!silt_list_empty(&s->conns)) /* what one leaves may end others */
+    while (!silt_list_empty(&s->conns)) /* cutting one may end others */
         silt_http_conn_lose(silt_list_first(&s->conns, struct silt_http_conn, link));
 }
 
 static void on_drain_deadline(struct silt_timer *t)
 {
-    cut_all(silt_container_of(t, struct silt_http_server, drain_timer));
+    cut_all(silt_outer(t, struct silt_http_server, drain_timer));
 }
 
 void silt_http_server_drain(struct silt_http_server *s, int64_t deadline_ms,
@@ -258,7 +259,7 @@ void silt_http_server_drain(struct silt_http_server *s, int64_t deadline_ms,
     silt_loop_after(s->loop, &s->todo_timer, 0);
     silt_list_each(it, &s->conns)
     {
-        struct silt_http_conn *c = silt_container_of(it, struct silt_http_conn, link);
+        struct silt_http_conn *c = silt_outer(it, struct silt_http_conn, link);
         silt_http_conn_drain(c);
         silt_http_conn_settle(c);
     }
@@ -266,7 +267,7 @@ void silt_http_server_drain(struct silt_http_server *s, int64_t deadline_ms,
 
 static void free_server(struct silt_grave *g)
 {
-    struct silt_http_server *s = silt_container_of(g, struct silt_http_server, grave);
+    struct silt_http_server *s = silt_outer(g, struct silt_http_server, grave);
     while (s->spare != NULL) {
         struct silt_http_exchange *x = s->spare;
         s->spare = x->next;

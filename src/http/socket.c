@@ -7,16 +7,16 @@
 
 enum {
     PING_MS = 25 * 1000,
-    KEY_LEN = 24, /* 16 bytes in base64 */
-    MESSAGES_MAX = 256 << 20, /* memory of messages that are not whole yet, all sockets together */
-    SMALL = 64 << 10,         /* has room beyond that */
+    KEY_LEN = 24,             /* 16 bytes in base64 */
+    MESSAGES_MAX = 256 << 20, /* memory of incomplete messages, all sockets together */
+    SMALL = 64 << 10,         /* messages up to this size may exceed that */
 };
 
-static size_t messages; /* bytes of memory, of all sockets */
+static size_t messages; /* memory of messages, all sockets */
 
 /* ---- the handshake ---- */
 
-/* Exactly one, else empty. */
+/* The field if it occurs exactly once, else empty. */
 static silt_slice only(const struct silt_http_head *h, silt_slice name)
 {
     silt_slice found = {NULL, 0};
@@ -37,18 +37,20 @@ static bool is_key(silt_slice key)
 enum silt_socket_verdict silt_socket_judge(const struct silt_http_request *r)
 {
     const struct silt_http_head *h = r->head;
-    if (!silt_slice_eq(h->method, SILT_LIT("GET")) || !silt_http_lists(silt_http_field(h, SILT_LIT("upgrade")), SILT_LIT("websocket")))
+    if (!silt_slice_eq(h->method, SILT_LIT("GET"))
+        || !silt_http_lists(silt_http_field(h, SILT_LIT("upgrade")), SILT_LIT("websocket")))
         return SILT_SOCKET_NOT_ONE;
     if (!silt_http_lists(silt_http_field(h, SILT_LIT("connection")), SILT_LIT("upgrade")))
         return SILT_SOCKET_BAD;
     if (!silt_slice_eq(only(h, SILT_LIT("sec-websocket-version")), SILT_LIT("13")))
         return SILT_SOCKET_NOT_ONE;
-    if (h->minor != 1 || h->chunked || h->length > 0 || !is_key(only(h, SILT_LIT("sec-websocket-key"))))
+    if (h->minor != 1 || h->chunked || h->length > 0
+        || !is_key(only(h, SILT_LIT("sec-websocket-key"))))
         return SILT_SOCKET_BAD;
     return silt_http_may_upgrade(r) ? SILT_SOCKET_FINE : SILT_SOCKET_ENDING;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 static void count(struct silt_socket *s, size_t bytes)
 {
@@ -87,14 +89,14 @@ static void on_gone(struct silt_http_request *r)
     s->on_closed(s);
 }
 
-/* By the client, or because of it. */
+/* Closed by the client, or because of its fault. */
 static void close_for_client(struct silt_socket *s, int code)
 {
     silt_socket_close(s, code, (silt_slice){NULL, 0});
     s->on_closed(s);
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 void silt_socket_send(struct silt_socket *s, enum silt_ws_op op, silt_slice payload)
 {
@@ -115,13 +117,13 @@ size_t silt_socket_pending(const struct silt_socket *s)
 
 static void on_ping_time(struct silt_timer *t)
 {
-    struct silt_socket *s = silt_container_of(t, struct silt_socket, ping);
+    struct silt_socket *s = silt_outer(t, struct silt_socket, ping);
     silt_loop_after(s->loop, t, PING_MS);
     if (silt_socket_pending(s) == 0)
         silt_socket_send(s, SILT_WS_PING, (silt_slice){NULL, 0});
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
 static void set_pause(struct silt_socket *s)
 {
@@ -144,7 +146,7 @@ static void on_drain(struct silt_http_request *r)
         s->on_drain(s);
 }
 
-/* Of many pings that came at once only the last is answered (RFC 6455 5.5.3). */
+/* Of several pings read at once only the last is answered (RFC 6455 5.5.3). */
 struct owed {
     bool pong;
     size_t len;
@@ -159,7 +161,7 @@ static void owe(struct owed *o, silt_slice payload)
         memcpy(o->payload, payload.data, payload.len);
 }
 
-/* False: it is over, or all is read. */
+/* False: closed, or everything is consumed. */
 static bool take(struct silt_socket *s, silt_slice *bytes, struct owed *o)
 {
     silt_slice payload;
@@ -205,11 +207,13 @@ static void on_piece(struct silt_http_request *r, silt_slice bytes, bool end)
         set_pause(s);
 }
 
-void silt_socket_open(struct silt_socket *s, struct silt_loop *loop, struct silt_http_request *r, size_t max)
+void silt_socket_open(struct silt_socket *s, struct silt_loop *loop, struct silt_http_request *r,
+                      size_t max)
 {
     char accept[SILT_WS_ACCEPT_SIZE], fields[160];
     silt_ws_accept(only(r->head, SILT_LIT("sec-websocket-key")), accept);
-    (void)snprintf(fields, sizeof(fields), "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n",
+    (void)snprintf(fields, sizeof(fields),
+                   "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n",
                    accept);
     s->loop = loop;
     s->request = r;

@@ -16,8 +16,8 @@ struct silt_tls_identity {
     SSL_CTX *context;
 };
 
-/*  SHAKING --finished--> OPEN --the peer's last word--> ENDED
- *  any --bytes that are no good--> BROKEN      */
+/* SHAKING --finished--> OPEN --close_notify--> ENDED
+ *   any --invalid bytes--> BROKEN */
 enum state { SHAKING, OPEN, ENDED, BROKEN };
 
 struct silt_tls {
@@ -35,7 +35,7 @@ static int fail(struct silt_error *e, const char *what)
     return silt_fail(e, SILT_INVALID, "%s: %s", what, why != NULL ? why : "not understood");
 }
 
-/* The wire: a BIO on bytes of ours, without a copy of its own. */
+/* The wire: a BIO on our own buffers, without copying. */
 
 static int take_wire(BIO *b, char *out, size_t len, size_t *ret)
 {
@@ -69,14 +69,15 @@ static long control_wire(BIO *b, int what, long number, void *pointer)
     return what == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-/* Made once; there is one thread. */
+/* Created once; there is only one thread. */
 static const BIO_METHOD *wire_method(void)
 {
     static BIO_METHOD *method;
     if (method != NULL)
         return method;
     method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "silt");
-    if (method == NULL || BIO_meth_set_read_ex(method, take_wire) == 0 || BIO_meth_set_write_ex(method, put_wire) == 0
+    if (method == NULL || BIO_meth_set_read_ex(method, take_wire) == 0
+        || BIO_meth_set_write_ex(method, put_wire) == 0
         || BIO_meth_set_ctrl(method, control_wire) == 0)
         abort();
     return method;
@@ -84,7 +85,7 @@ static const BIO_METHOD *wire_method(void)
 
 /* Identities */
 
-/* Whoever has a passphrase on their key would be asked on a terminal that is not there. */
+/* Otherwise OpenSSL would prompt for a key's passphrase on a terminal that does not exist. */
 static int no_passphrase(char *out, int size, int writing, void *context)
 {
     (void)out;
@@ -99,14 +100,15 @@ static int take_certificate(SSL_CTX *c, silt_slice pem, struct silt_error *e)
     BIO *in = BIO_new_mem_buf(pem.data, (int)pem.len);
     int count = 0, good = 1;
     X509 *x;
-    while (good == 1 && count < CHAIN_MAX && (x = PEM_read_bio_X509(in, NULL, no_passphrase, NULL)) != NULL) {
+    while (good == 1 && count < CHAIN_MAX
+           && (x = PEM_read_bio_X509(in, NULL, no_passphrase, NULL)) != NULL) {
         good = count++ == 0 ? SSL_CTX_use_certificate(c, x) : (int)SSL_CTX_add1_chain_cert(c, x);
         X509_free(x);
     }
     BIO_free(in);
     unsigned long last = ERR_peek_last_error();
     if (good == 1 && count > 0 && ERR_GET_REASON(last) == PEM_R_NO_START_LINE)
-        ERR_clear_error(); /* there are no more */
+        ERR_clear_error(); /* the chain has ended */
     else if (good != 1 || count == 0 || last != 0)
         return fail(e, "certificate");
     return 0;
@@ -116,48 +118,56 @@ static int take_key(SSL_CTX *c, silt_slice pem, struct silt_error *e)
 {
     BIO *in = BIO_new_mem_buf(pem.data, (int)pem.len);
     EVP_PKEY *key = PEM_read_bio_PrivateKey(in, NULL, no_passphrase, NULL);
-    int good = key != NULL && SSL_CTX_use_PrivateKey(c, key) == 1 && SSL_CTX_check_private_key(c) == 1;
+    int good =
+        key != NULL && SSL_CTX_use_PrivateKey(c, key) == 1 && SSL_CTX_check_private_key(c) == 1;
     EVP_PKEY_free(key);
     BIO_free(in);
     return good ? 0 : fail(e, "key");
 }
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *len, const unsigned char *in, unsigned in_len, void *context)
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *len,
+                           const unsigned char *in, unsigned in_len, void *context)
 {
     static const unsigned char ours[] = "\x08http/1.1";
     unsigned char *chosen = NULL;
     (void)ssl;
     (void)context;
-    if (SSL_select_next_proto(&chosen, len, ours, sizeof(ours) - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+    if (SSL_select_next_proto(&chosen, len, ours, sizeof(ours) - 1, in, in_len)
+        != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *out = chosen;
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* Tickets hold what they resume, so nothing is remembered here. */
+/* Session tickets are self-contained, so the server keeps no session state. */
 static int set_rules(SSL_CTX *c, struct silt_error *e)
 {
     static const unsigned char name[] = "silt";
-    static char groups[] = "X25519:P-256:P-384"; /* OpenSSL's macro wants it so */
+    static char groups[] = "X25519:P-256:P-384"; /* OpenSSL's macro needs a non-const string */
     SSL_CTX_set_security_level(c, 2);
-    (void)SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    (void)SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    (void)SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION
+                                     | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    (void)SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE
+                                  | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     (void)SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_alpn_select_cb(c, choose_protocol, NULL);
     if (SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 || SSL_CTX_set_num_tickets(c, 1) != 1
-        || SSL_CTX_set_cipher_list(c, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1 || SSL_CTX_set1_groups_list(c, groups) != 1
+        || SSL_CTX_set_cipher_list(c, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1
+        || SSL_CTX_set1_groups_list(c, groups) != 1
         || SSL_CTX_set_session_id_context(c, name, sizeof(name) - 1) != 1)
         return fail(e, "rules of TLS");
     return 0;
 }
 
-int silt_tls_identity_new(silt_slice certificate, silt_slice key, struct silt_tls_identity **ret, struct silt_error *e)
+int silt_tls_identity_new(silt_slice certificate, silt_slice key, struct silt_tls_identity **ret,
+                          struct silt_error *e)
 {
-    /* No file of the machine's has a say in this. */
+    /* Keeps OpenSSL from reading the machine's configuration. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return fail(e, "OpenSSL");
     if (certificate.len > SILT_TLS_PEM_MAX || key.len > SILT_TLS_PEM_MAX)
-        return silt_fail(e, SILT_LIMIT, "certificate and key have at most %d bytes each", SILT_TLS_PEM_MAX);
+        return silt_fail(e, SILT_LIMIT, "certificate and key have at most %d bytes each",
+                         SILT_TLS_PEM_MAX);
     ERR_clear_error();
     SSL_CTX *c = SSL_CTX_new(TLS_server_method());
     if (c == NULL)
@@ -192,7 +202,9 @@ int64_t silt_tls_identity_until_s(const struct silt_tls_identity *i)
 
 bool silt_tls_identity_is_for(const struct silt_tls_identity *i, const char *host)
 {
-    return X509_check_host(SSL_CTX_get0_certificate(i->context), host, 0, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
+    return X509_check_host(SSL_CTX_get0_certificate(i->context), host, 0,
+                           X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL)
+           == 1;
 }
 
 static void copy_name(const ASN1_STRING *s, char out[SILT_TLS_NAME_MAX])
@@ -204,14 +216,16 @@ static void copy_name(const ASN1_STRING *s, char out[SILT_TLS_NAME_MAX])
     out[len] = 0;
 }
 
-/* A wildcard tells more than the names beside it. */
+/* A wildcard name says more than the other names. */
 void silt_tls_identity_name(const struct silt_tls_identity *i, char out[SILT_TLS_NAME_MAX])
 {
-    GENERAL_NAMES *names = X509_get_ext_d2i(SSL_CTX_get0_certificate(i->context), NID_subject_alt_name, NULL, NULL);
+    GENERAL_NAMES *names =
+        X509_get_ext_d2i(SSL_CTX_get0_certificate(i->context), NID_subject_alt_name, NULL, NULL);
     out[0] = 0;
     for (int n = 0; n < sk_GENERAL_NAME_num(names); n++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, n);
-        if (name->type == GEN_DNS && out[0] != '*' && (out[0] == 0 || ASN1_STRING_get0_data(name->d.dNSName)[0] == '*'))
+        if (name->type == GEN_DNS && out[0] != '*'
+            && (out[0] == 0 || ASN1_STRING_get0_data(name->d.dNSName)[0] == '*'))
             copy_name(name->d.dNSName, out);
     }
     GENERAL_NAMES_free(names);
@@ -241,7 +255,7 @@ void silt_tls_free(struct silt_tls *t)
     free(t);
 }
 
-/* Why nothing came. */
+/* Maps OpenSSL's error to the next state. */
 static enum state after(struct silt_tls *t, int result)
 {
     int why = SSL_get_error(t->ssl, result);
@@ -296,7 +310,8 @@ int silt_tls_write(struct silt_tls *t, silt_slice plain)
     while (plain.len > 0 && t->state != BROKEN) {
         size_t n = 0;
         ERR_clear_error();
-        if (SSL_write_ex(t->ssl, plain.data, plain.len < WRITE_PIECE ? plain.len : WRITE_PIECE, &n) != 1) {
+        if (SSL_write_ex(t->ssl, plain.data, plain.len < WRITE_PIECE ? plain.len : WRITE_PIECE, &n)
+            != 1) {
             ERR_clear_error();
             t->state = BROKEN;
             break;

@@ -6,7 +6,15 @@
 
 #include <assert.h>
 
-enum { FIN = 0x80, RESERVED = 0x70, OP = 0x0f, MASKED = 0x80, LEN = 0x7f, LEN_16 = 126, LEN_64 = 127 };
+enum {
+    FIN = 0x80,
+    RESERVED = 0x70,
+    OP = 0x0f,
+    MASKED = 0x80,
+    LEN = 0x7f,
+    LEN_16 = 126,
+    LEN_64 = 127
+};
 
 void silt_ws_reader_init(struct silt_ws_reader *r, bool client, size_t max)
 {
@@ -25,7 +33,7 @@ static enum silt_ws_got fail(struct silt_ws_reader *r, int code)
     return SILT_WS_BAD;
 }
 
-/* ---- the head of a frame ---- */
+/* ---- frame head ---- */
 
 static size_t length_bytes(uint8_t second)
 {
@@ -34,7 +42,8 @@ static size_t length_bytes(uint8_t second)
 
 static size_t head_size(const struct silt_ws_reader *r)
 {
-    return r->head_len < 2 ? 2 : 2 + length_bytes(r->head[1]) + ((r->head[1] & MASKED) != 0 ? 4 : 0);
+    return r->head_len < 2 ? 2
+                           : 2 + length_bytes(r->head[1]) + ((r->head[1] & MASKED) != 0 ? 4 : 0);
 }
 
 static enum silt_ws_op op_of(const struct silt_ws_reader *r)
@@ -47,7 +56,7 @@ static bool is_control(const struct silt_ws_reader *r)
     return (r->head[0] & 0x08) != 0;
 }
 
-/* 0, or what to close with. The first two bytes tell most. */
+/* 0, or the code to close with. The first two bytes decide most. */
 static int check_head(const struct silt_ws_reader *r)
 {
     unsigned op = r->head[0] & OP;
@@ -61,7 +70,7 @@ static int check_head(const struct silt_ws_reader *r)
     return (op == SILT_WS_CONTINUE) == begun ? 0 : SILT_WS_WRONG;
 }
 
-/* False: longer than need be, or than can be. */
+/* False if longer than necessary or than possible. */
 static bool read_length(struct silt_ws_reader *r)
 {
     size_t n = length_bytes(r->head[1]);
@@ -87,7 +96,7 @@ static int begin_frame(struct silt_ws_reader *r)
     return r->left <= r->message.max - r->message.len ? 0 : SILT_WS_TOO_BIG;
 }
 
-/* 1: it is whole; 0: bytes are lacking; else what to close with. */
+/* 1: complete; 0: more bytes needed; else the code to close with. */
 static int take_head(struct silt_ws_reader *r, silt_slice *in)
 {
     while (r->head_len < head_size(r)) {
@@ -103,7 +112,7 @@ static int take_head(struct silt_ws_reader *r, silt_slice *in)
     return code != 0 ? code : 1;
 }
 
-/* ---- its payload ---- */
+/* ---- payload ---- */
 
 static void unmask(struct silt_ws_reader *r, char *bytes, size_t len)
 {
@@ -113,7 +122,7 @@ static void unmask(struct silt_ws_reader *r, char *bytes, size_t len)
     r->at += len;
 }
 
-/* False: there is no memory for it. */
+/* False if there is no memory for it. */
 static bool take_payload(struct silt_ws_reader *r, silt_slice *in)
 {
     size_t n = in->len < r->left ? in->len : (size_t)r->left;
@@ -134,16 +143,18 @@ static bool take_payload(struct silt_ws_reader *r, silt_slice *in)
     return true;
 }
 
-/* ---- what came ---- */
+/* ---- messages and control frames ---- */
 
 static bool is_good_code(int code)
 {
-    return (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) || (code >= 3000 && code <= 4999);
+    return (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006)
+           || (code >= 3000 && code <= 4999);
 }
 
 int silt_ws_close_code(silt_slice payload)
 {
-    return payload.len < 2 ? SILT_WS_NO_CODE : (uint8_t)payload.data[0] << 8 | (uint8_t)payload.data[1];
+    return payload.len < 2 ? SILT_WS_NO_CODE
+                           : (uint8_t)payload.data[0] << 8 | (uint8_t)payload.data[1];
 }
 
 static enum silt_ws_got end_close(struct silt_ws_reader *r, silt_slice payload)
@@ -180,7 +191,7 @@ static enum silt_ws_got end_frame(struct silt_ws_reader *r, silt_slice *ret)
     return SILT_WS_GOT_MESSAGE;
 }
 
-/* A large message does not keep its memory. */
+/* Frees the memory of a large message. */
 static void forget_message(struct silt_ws_reader *r)
 {
     enum { KEPT = 4096 };
@@ -245,12 +256,13 @@ void silt_ws_put_close(struct silt_buf *b, int code, silt_slice reason, const ui
     char payload[SILT_WS_CONTROL_MAX];
     size_t len = reason.len < SILT_WS_REASON_MAX ? reason.len : SILT_WS_REASON_MAX;
     while (len < reason.len && len > 0 && ((uint8_t)reason.data[len] & 0xc0) == 0x80)
-        len--; /* no half characters */
+        len--; /* does not cut a character */
     payload[0] = (char)(code >> 8);
     payload[1] = (char)code;
     if (len > 0)
         memcpy(payload + 2, reason.data, len);
-    silt_ws_put(b, SILT_WS_CLOSE, (silt_slice){payload, code == SILT_WS_NO_CODE ? 0 : 2 + len}, mask);
+    silt_ws_put(b, SILT_WS_CLOSE, (silt_slice){payload, code == SILT_WS_NO_CODE ? 0 : 2 + len},
+                mask);
 }
 
 void silt_ws_accept(silt_slice key, char ret[SILT_WS_ACCEPT_SIZE])

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers: exact while they are whole and fit int64_t, else the nearest double. */
+/* Numbers: exact if they are integers that fit int64_t, else the nearest double. */
 #include "json/reader.h"
 
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 
-enum { NUMBER_MAX = 64 }; /* bytes of a number that are copied to the stack, not to the arena */
+enum { NUMBER_MAX = 64 }; /* longer numbers are copied to the arena, not to the stack */
 
 struct number {
     bool negative, whole;
-    size_t digits;     /* significant ones that were seen, leading zeros of a fraction included */
+    size_t digits;     /* significant digits seen, including leading zeros of a fraction */
     uint64_t mantissa; /* of the first 19 digits */
-    int64_t exponent;  /* of ten */
+    int64_t exponent;  /* power of ten */
 };
 
 static bool is_digit(const struct silt_json_reader *r)
@@ -73,7 +73,7 @@ static int scan_number(struct silt_json_reader *r, struct number *n)
     return 0;
 }
 
-/* Fits int64_t: the value goes to *ret. */
+/* True if it fits int64_t. */
 static bool as_integer(const struct number *n, int64_t *ret)
 {
     uint64_t most = n->negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
@@ -83,7 +83,7 @@ static bool as_integer(const struct number *n, int64_t *ret)
     return true;
 }
 
-/* Mantissa and power of ten are exact doubles, so that one operation rounds once (Clinger 1990). */
+/* If mantissa and power of ten are exact doubles, one operation rounds only once (Clinger 1990). */
 static bool as_exact_double(const struct number *n, double *ret)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -97,7 +97,7 @@ static bool as_exact_double(const struct number *n, double *ret)
     return true;
 }
 
-/* The library's conversion, in the C locale whatever the process has set. */
+/* strtod in the C locale, whatever locale the process has set. */
 static int as_any_double(struct silt_json_reader *r, const unsigned char *from, double *ret)
 {
     char few[NUMBER_MAX];

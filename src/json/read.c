@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader. It does not recurse: open arrays and objects stand on a stack of SILT_JSON_DEPTH_MAX.
- * Work is linear in the text, also for objects with many keys. */
+/* The reader. It does not recurse: open arrays and objects are on a stack of SILT_JSON_DEPTH_MAX.
+ * Time is linear in the text, also for objects with many keys. */
 #include "json/reader.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum { PAIRWISE_MAX = 12 }; /* keys of an object up to which comparing all pairs is fastest */
+enum { PAIRWISE_MAX = 12 }; /* for up to this many keys, comparing all pairs is fastest */
 
 int silt_json_refuse(struct silt_json_reader *r, const char *why)
 {
@@ -25,7 +25,7 @@ void *silt_json_allocate(struct silt_json_reader *r, size_t size)
     return p;
 }
 
-/* The next byte that is no space, or -1 at the end. */
+/* The next byte that is not white space, or -1 at the end. */
 static int peek(struct silt_json_reader *r)
 {
     while (r->at < r->end) {
@@ -45,7 +45,7 @@ static int read_word(struct silt_json_reader *r, silt_slice word)
     return 0;
 }
 
-/* A whole scalar, or the opening bracket of a container. */
+/* A complete scalar, or the opening bracket of a container. */
 static int read_value(struct silt_json_reader *r, struct silt_json *v)
 {
     int c = peek(r);
@@ -87,7 +87,7 @@ static int read_key(struct silt_json_reader *r, silt_slice *ret)
     return 0;
 }
 
-/* A value with its key, if it needs one, linked to what it belongs to. */
+/* A value with its key, if it needs one, linked into its container. */
 static struct silt_json *read_item(struct silt_json_reader *r)
 {
     struct silt_json_level *in = r->depth > 0 ? &r->stack[r->depth - 1] : NULL;
@@ -138,7 +138,7 @@ static uint64_t hash_key(uint64_t seed, silt_slice key)
     return h ^ h >> 29;
 }
 
-/* A table of its own, gone when the object is read. Seeded: nobody can choose keys that collide. */
+/* Uses a temporary hash table, seeded so that nobody can choose colliding keys. */
 static int check_many_keys(struct silt_json_reader *r, const struct silt_json *object)
 {
     uint64_t seed;
@@ -158,7 +158,7 @@ static int check_many_keys(struct silt_json_reader *r, const struct silt_json *o
     return 0;
 }
 
-/* At the closing bracket of the innermost container. */
+/* Called at the closing bracket of the innermost container. */
 static int leave(struct silt_json_reader *r)
 {
     const struct silt_json *node = r->stack[--r->depth].node;
@@ -175,8 +175,8 @@ static int closing(const struct silt_json_reader *r)
     return r->stack[r->depth - 1].node->type == SILT_JSON_OBJECT ? '}' : ']';
 }
 
-/* After `v`, which may have opened a container: moves to where the next item begins. *ret_end:
- * there is none, the document is complete. */
+/* Called after `v`, which may have opened a container: moves to the start of the next item.
+ * *ret_end: the document is complete. */
 static int advance(struct silt_json_reader *r, struct silt_json *v, bool *ret_end)
 {
     *ret_end = false;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader: where the reading of one document stands. Private to this folder. */
+/* reader: the state of parsing one document. Private to this directory. */
 #pragma once
 
 #include "json/json.h"
 
 struct silt_json_level {
     struct silt_json *node; /* the open array or object */
-    struct silt_json *last; /* its newest item; NULL: none yet */
+    struct silt_json *last; /* its last item; NULL: none yet */
 };
 
 struct silt_json_reader {
@@ -17,8 +17,9 @@ struct silt_json_reader {
     size_t depth;
 };
 
-/* At where the reader stands; answers -1. */
+/* Sets the error at the reader's position; returns -1. */
 int silt_json_refuse(struct silt_json_reader *r, const char *why);
-void *silt_json_allocate(struct silt_json_reader *r, size_t size); /* NULL: the error is told */
-int silt_json_read_string(struct silt_json_reader *r, silt_slice *ret); /* at the opening quote */
+void *silt_json_allocate(struct silt_json_reader *r, size_t size); /* NULL: the error is set */
+int silt_json_read_string(struct silt_json_reader *r,
+                          silt_slice *ret); /* called at the opening quote */
 int silt_json_read_number(struct silt_json_reader *r, struct silt_json *v);

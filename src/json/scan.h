@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan: what the reader and the writer of JSON both look for in bytes. Private to this room. */
+/* scan: byte scanning shared by the JSON reader and writer. Private to this directory. */
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +8,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte of a word is its lowest");
 
-/* Bit 7 of each byte that is '"', '\\', a control or not ASCII. A borrow can mark bytes above a
- * marked one wrongly, never below: the lowest mark is right. */
+/* Sets bit 7 of each byte that is '"', '\\', a control character or not ASCII. A borrow can set
+ * bits of bytes above a match by mistake, never below: the lowest bit is right. */
 static inline uint64_t silt_json_marks(uint64_t word)
 {
     const uint64_t ones = 0x0101010101010101;
@@ -19,7 +19,7 @@ static inline uint64_t silt_json_marks(uint64_t word)
     return (word | quote | slash | control) & (ones << 7);
 }
 
-/* The first byte that is '"', '\\', a control or not ASCII; `end` when there is none. */
+/* The first byte that is '"', '\\', a control character or not ASCII; `end` if there is none. */
 static inline const unsigned char *silt_json_plain(const unsigned char *p, const unsigned char *end)
 {
     for (; end - p >= 8; p += 8) {
@@ -34,8 +34,8 @@ static inline const unsigned char *silt_json_plain(const unsigned char *p, const
     return p;
 }
 
-/* The UTF-8 sequence at `p`, which is not ASCII (RFC 3629 table): its length; 0 when it is cut off
- * by the end; minus the length of its maximal ill-formed part. */
+/* Checks the non-ASCII UTF-8 sequence at `p` (table of RFC 3629): returns its length, 0 if the end
+ * cuts it off, or minus the length of its maximal ill-formed part. */
 static inline int silt_json_sequence(const unsigned char *p, size_t left)
 {
     unsigned char a = p[0];

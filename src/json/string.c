@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings: well-formed UTF-8 without control bytes. One without escapes stays where it is in the
+/* Strings: well-formed UTF-8 without control characters. A string without escapes is a slice of the
  * text. */
 #include "json/reader.h"
 #include "json/scan.h"
@@ -43,7 +43,7 @@ static unsigned char *put_utf8(unsigned char *out, uint32_t c)
     return out;
 }
 
-/* What follows "\u"; a high surrogate needs its low one. */
+/* What follows "\u"; a high surrogate must be followed by a low one. */
 static int read_code_point(struct silt_json_reader *r, uint32_t *ret)
 {
     uint32_t c = 0, low = 0;
@@ -64,7 +64,8 @@ static int read_code_point(struct silt_json_reader *r, uint32_t *ret)
     return 0;
 }
 
-/* At a backslash. An escape never grows: six bytes become at most three, twelve become four. */
+/* Called at a backslash. Decoding never grows: six bytes become at most three, twelve become
+ * four. */
 static int read_escape(struct silt_json_reader *r, unsigned char **out)
 {
     static const unsigned char simple[256] = {
@@ -88,7 +89,7 @@ static int read_escape(struct silt_json_reader *r, unsigned char **out)
     return 0;
 }
 
-/* Moves past bytes that stand for themselves, up to a quote or a backslash. */
+/* Skips literal bytes, up to a quote or a backslash. */
 static int read_run(struct silt_json_reader *r)
 {
     for (;;) {
@@ -107,7 +108,7 @@ static int read_run(struct silt_json_reader *r)
     }
 }
 
-/* The closing quote of the string that r->at is inside of: the first one after an even number of
+/* Finds the closing quote of the current string: the first one after an even number of
  * backslashes. */
 static const unsigned char *find_quote(const struct silt_json_reader *r)
 {
@@ -125,7 +126,7 @@ static const unsigned char *find_quote(const struct silt_json_reader *r)
     }
 }
 
-/* A string with escapes, from its first byte `from` on; r->at is at the first backslash. */
+/* A string with escapes that starts at `from`; r->at is at the first backslash. */
 static int read_escaped(struct silt_json_reader *r, const unsigned char *from, silt_slice *ret)
 {
     size_t room = (size_t)(find_quote(r) - from);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer. Whatever bytes a string holds, what is written is JSON in UTF-8. */
+/* The writer. Its output is valid JSON in UTF-8, whatever bytes a string holds. */
 #include "json/json.h"
 #include "json/scan.h"
 
@@ -21,8 +21,8 @@ static inline void put(struct silt_buf *b, const void *bytes, size_t n)
     b->len += n;
 }
 
-/* A comma belongs after what can be the last byte of a value; not after '{', '[', ':', nor after
- * the text that some stream puts before a document. */
+/* A comma is needed after a byte that can end a value; not after '{', '[', ':', nor after text that
+ * a stream puts before a document. */
 static void separate(struct silt_buf *b)
 {
     if (b->len == 0)
@@ -85,12 +85,12 @@ void silt_json_i64(struct silt_buf *b, int64_t v)
         return;
     }
     separate(b);
-    put(b, "-", 1); /* after it no comma is put */
+    put(b, "-", 1); /* no comma is written after it */
     silt_json_u64(b, 0 - (uint64_t)v);
 }
 
-/* 15 digits always survive the way to a double and back, 17 the way back; the smallest numbers have
- * fewer to give. */
+/* 15 digits always survive text to double to text; 17 always identify a double. Subnormal numbers
+ * have fewer significant digits. */
 static int print_shortest(char *out, size_t size, double v)
 {
     int digits = fabs(v) < DBL_MIN ? 1 : 15;
@@ -179,8 +179,9 @@ static void put_special(struct silt_buf *b, unsigned char c)
         put(b, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
 }
 
-/* Brings the kept part to an end with bytes of this piece. Its beginning was well-formed, so only
- * the newest byte can spoil it, and that one is looked at again as the first of something else. */
+/* Completes the kept partial sequence with bytes of this piece. Its beginning was well-formed, so
+ * only the newest byte can make it ill-formed, and that byte is then examined as the start of the
+ * next sequence. */
 static void finish_part(struct silt_json_escape *x, struct silt_buf *b, silt_slice *bytes)
 {
     while (x->part_len > 0 && bytes->len > 0) {
@@ -200,8 +201,7 @@ static void finish_part(struct silt_json_escape *x, struct silt_buf *b, silt_sli
     }
 }
 
-/* The end of the bytes from `p` on that can be copied as they are. *ret_bad: see
- * silt_json_sequence. */
+/* The end of the run from `p` that can be copied unchanged. *ret_bad: see silt_json_sequence. */
 static const unsigned char *find_end_of_run(const unsigned char *p, const unsigned char *end,
                                             int *ret_bad)
 {
@@ -266,7 +266,7 @@ static void write_items(struct silt_buf *b, const struct silt_json *v)
     silt_json_close(b, object ? '}' : ']');
 }
 
-/* No deeper than the reader goes: SILT_JSON_DEPTH_MAX. */
+/* Recursion is bounded by the reader's SILT_JSON_DEPTH_MAX. */
 void silt_json_value(struct silt_buf *b, const struct silt_json *v)
 {
     switch (v->type) {

@@ -8,17 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEADLINE_MS = 30000, SEAL_DEADLINE_MS = 30 * 60 * 1000 /* it waits for the disk */ };
+enum { DEADLINE_MS = 30000, SEAL_DEADLINE_MS = 30 * 60 * 1000 /* waits for the disk */ };
 
-/*   WAITING --sent--> SENT --answer, deadline or death of the channel--> gone
- *      \---deadline---/                                                        */
+/*   WAITING --sent--> SENT --answer, timeout or end of the channel--> gone
+ *       \---timeout---/   \--timeout of a change--> LATE --answer or end of the channel--> gone
+ *
+ * A late change has failed for its caller but may still be carried out: other changes of its slot
+ * wait for it. */
 struct question {
     struct silt_link link; /* in ask->waiting or ask->sent */
     struct silt_priv_ask *ask;
     struct silt_priv_request request;
     int fds[SILT_FDS_MAX];
     int nfds;
-    silt_priv_answered *on_answer;
+    bool sent;
+    silt_priv_answered *on_answer; /* NULL: it is late */
     void *context;
     struct silt_timer deadline;
     struct silt_grave grave;
@@ -34,7 +38,7 @@ struct silt_priv_ask {
 
 static void free_question(struct silt_grave *g)
 {
-    free(silt_container_of(g, struct question, grave));
+    free(silt_outer(g, struct question, grave));
 }
 
 static void close_fds(struct question *q)
@@ -52,9 +56,28 @@ static void end(struct question *q)
     silt_loop_bury(q->ask->loop, &q->grave);
 }
 
+/* True for requests whose order matters to the slot's sandbox. */
+static bool is_change(const struct question *q)
+{
+    switch (q->request.op) {
+    case SILT_PRIV_CREATE:
+    case SILT_PRIV_CLAIM:
+    case SILT_PRIV_STOP:
+    case SILT_PRIV_DESTROY:
+    case SILT_PRIV_HANDLES:
+    case SILT_PRIV_NETWORK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void pump(struct silt_priv_ask *a);
+
 static void answer(struct question *q, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     end(q);
+    pump(q->ask); /* another change of the slot may have waited for it */
     q->on_answer(q->context, a, fds, nfds);
 }
 
@@ -65,12 +88,47 @@ static void fail(struct question *q, enum silt_code code, const char *why)
     answer(q, &a, NULL, 0);
 }
 
-static void on_deadline(struct silt_timer *t)
+static struct question *new_question(struct silt_priv_ask *a, const struct silt_priv_request *q);
+
+static void on_late_stop(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
-    fail(silt_container_of(t, struct question, deadline), SILT_TIMEOUT, "no answer in time");
+    (void)context;
+    (void)fds;
+    (void)nfds;
+    if (!a->ok)
+        silt_log(SILT_LOG_ERROR, "priv.late", "slot=%u error=\"%s\"", a->slot, a->body.error.text);
 }
 
-/* The list may change under us: callbacks ask new questions. */
+/* A sandbox whose request timed out may run without an owner: it is stopped before anything else
+ * happens to its slot. Its files stay: they may be from an earlier start. */
+static void end_late(struct question *q, bool may_run)
+{
+    struct silt_priv_ask *a = q->ask;
+    struct silt_priv_request stop = {.op = SILT_PRIV_STOP, .slot = q->request.slot};
+    if (may_run && q->request.op == SILT_PRIV_CREATE) {
+        struct question *first = new_question(a, &stop);
+        first->on_answer = on_late_stop;
+        silt_list_append(a->waiting.next, &first->link); /* before the first */
+    }
+    end(q);
+    pump(a);
+}
+
+static void on_deadline(struct silt_timer *t)
+{
+    struct question *q = silt_outer(t, struct question, deadline);
+    if (!q->sent || !is_change(q)) {
+        fail(q, SILT_TIMEOUT, "no answer in time");
+        return;
+    }
+    struct silt_priv_answer a = {.seq = q->request.seq, .slot = q->request.slot};
+    silt_priv_answered *on_answer = q->on_answer;
+    (void)silt_fail(&a.body.error, SILT_TIMEOUT, "silt-priv: no answer in time");
+    q->on_answer = NULL;
+    on_answer(q->context, &a, NULL, 0);
+}
+
+/* The list may change under us: callbacks may add new requests. */
 static void fail_sent(struct silt_priv_ask *a)
 {
     struct silt_link dead;
@@ -80,9 +138,13 @@ static void fail_sent(struct silt_priv_ask *a)
         silt_list_remove(it);
         silt_list_append(&dead, it);
     }
-    while (!silt_list_empty(&dead))
-        fail(silt_container_of(dead.next, struct question, link), SILT_INTERRUPTED,
-             "restarted before it answered");
+    while (!silt_list_empty(&dead)) {
+        struct question *q = silt_outer(dead.next, struct question, link);
+        if (q->on_answer == NULL)
+            end_late(q, true);
+        else
+            fail(q, SILT_INTERRUPTED, "restarted before it answered");
+    }
 }
 
 static void hang_up(struct silt_priv_ask *a)
@@ -105,17 +167,35 @@ static int send_one(struct silt_priv_ask *a, struct question *q)
     close_fds(q);
     silt_list_remove(&q->link);
     silt_list_append(&a->sent, &q->link);
+    q->sent = true;
     return 0;
 }
 
-/* A channel that is gone tells so by EPOLLHUP: what is unsent waits for the next one. */
+/* silt-priv's workers do not synchronize with each other. */
+static bool must_wait(const struct silt_priv_ask *a, const struct question *q)
+{
+    if (!is_change(q))
+        return false;
+    silt_list_each(it, &a->sent)
+    {
+        const struct question *other = silt_outer(it, struct question, link);
+        if (other->request.slot == q->request.slot && is_change(other))
+            return true;
+    }
+    return false;
+}
+
+/* A closed channel is reported by EPOLLHUP: unsent requests wait for the next channel. */
 static void pump(struct silt_priv_ask *a)
 {
     if (a->watch.fd < 0)
         return;
     uint32_t events = EPOLLIN;
-    while (!silt_list_empty(&a->waiting)) {
-        struct question *q = silt_container_of(a->waiting.next, struct question, link);
+    silt_list_each(it, &a->waiting)
+    {
+        struct question *q = silt_outer(it, struct question, link);
+        if (must_wait(a, q))
+            continue;
         if (send_one(a, q) < 0) {
             events |= EPOLLOUT;
             break;
@@ -128,15 +208,15 @@ static struct question *find_sent(struct silt_priv_ask *a, uint64_t seq)
 {
     silt_list_each(it, &a->sent)
     {
-        struct question *q = silt_container_of(it, struct question, link);
+        struct question *q = silt_outer(it, struct question, link);
         if (q->request.seq == seq)
             return q;
     }
     return NULL;
 }
 
-/* What silt-priv did not find, or found in its way, is no fault of the caller who asked us. A log is
- * asked for by a number that may be out of date. */
+/* If silt-priv does not find something, or finds it in its way, that is not the client's fault.
+ * Only a log is requested by a number that may be outdated. */
 static void translate(struct silt_error *e, uint32_t op)
 {
     e->text[sizeof(e->text) - 1] = 0;
@@ -168,12 +248,14 @@ static void on_message(struct silt_priv_ask *a, struct silt_priv_answer *got,
                        struct silt_parcel *in)
 {
     struct question *q = find_sent(a, got->seq);
-    if (q == NULL) { /* its deadline has passed */
+    if (q == NULL || q->on_answer == NULL) { /* it has timed out */
         silt_parcel_close(in);
+        if (q != NULL)
+            end_late(q, got->ok);
         return;
     }
     int nfds = in->nfds;
-    in->nfds = 0; /* the callee's from here */
+    in->nfds = 0; /* now owned by the callee */
     if (!got->ok)
         translate(&got->body.error, q->request.op);
     answer(q, got, in->fds, nfds);
@@ -181,7 +263,7 @@ static void on_message(struct silt_priv_ask *a, struct silt_priv_answer *got,
 
 static void on_ready(struct silt_watch *w, uint32_t events)
 {
-    struct silt_priv_ask *a = silt_container_of(w, struct silt_priv_ask, watch);
+    struct silt_priv_ask *a = silt_outer(w, struct silt_priv_ask, watch);
     if ((events & EPOLLIN) != 0) {
         struct silt_priv_answer got;
         struct silt_parcel in = {.data = &got, .len = sizeof(got)};
@@ -235,7 +317,7 @@ int silt_priv_ask_open(struct silt_loop *loop, int fd, struct silt_priv_ask **re
 static void end_all(struct silt_link *list)
 {
     while (!silt_list_empty(list))
-        end(silt_container_of(list->next, struct question, link));
+        end(silt_outer(list->next, struct question, link));
 }
 
 void silt_priv_ask_close(struct silt_priv_ask *a)
@@ -259,25 +341,33 @@ void silt_priv_ask_replace(struct silt_priv_ask *a, int fd)
         silt_log(SILT_LOG_ERROR, "priv.channel", "error=\"%s\"", e.text);
 }
 
-void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, const int *fds,
-                   int nfds, silt_priv_answered *on_answer, void *context)
+/* Not in a list yet. */
+static struct question *new_question(struct silt_priv_ask *a, const struct silt_priv_request *q)
 {
-    assert(nfds >= 0 && nfds <= SILT_FDS_MAX);
     struct question *new = calloc(1, sizeof(*new));
     if (new == NULL)
         abort();
     *new = (struct question){.ask = a,
                              .request = *q,
-                             .nfds = nfds,
-                             .on_answer = on_answer,
-                             .context = context,
                              .deadline = {.on_time = on_deadline},
                              .grave = {.free = free_question}};
     new->request.seq = a->next_seq++;
+    silt_list_init(&new->link);
+    silt_loop_after(a->loop, &new->deadline,
+                    q->op == SILT_PRIV_SEAL ? SEAL_DEADLINE_MS : DEADLINE_MS);
+    return new;
+}
+
+void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, const int *fds,
+                   int nfds, silt_priv_answered *on_answer, void *context)
+{
+    assert(nfds >= 0 && nfds <= SILT_FDS_MAX && on_answer != NULL);
+    struct question *new = new_question(a, q);
+    new->on_answer = on_answer;
+    new->context = context;
+    new->nfds = nfds;
     if (nfds > 0)
         memcpy(new->fds, fds, sizeof(int) * (size_t)nfds);
-    silt_list_init(&new->link);
     silt_list_append(&a->waiting, &new->link);
-    silt_loop_after(a->loop, &new->deadline, q->op == SILT_PRIV_SEAL ? SEAL_DEADLINE_MS : DEADLINE_MS);
     pump(a);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask: siltd's side of the channel to silt-priv. Every question is answered exactly once: by
- * silt-priv, by its deadline (SILT_TIMEOUT) or by the death of the channel (SILT_INTERRUPTED). */
+/* ask: siltd's client for silt-priv. Every request is answered exactly once: by silt-priv, by its
+ * timeout (SILT_TIMEOUT) or by the end of the channel (SILT_INTERRUPTED). Requests that change one
+ * slot are sent one at a time; one that timed out still counts as running, and a sandbox that is
+ * created after its timeout is stopped before the next request. */
 #pragma once
 
 #include "base/list.h"
@@ -9,23 +11,21 @@
 
 struct silt_priv_ask;
 
-/* `answer->ok` tells; the code of an error is SILT_LIMIT, _NO_SPACE, _TIMEOUT, _UNAVAILABLE,
- * _INTERRUPTED or _INTERNAL, for SILT_PRIV_LOG also _NOT_FOUND and _CONFLICT; descriptors in fds are
- * the callee's now (nfds may be 0). */
+/* `answer->ok` is the result. Error codes: SILT_LIMIT, _NO_SPACE, _TIMEOUT, _UNAVAILABLE,
+ * _INTERRUPTED or _INTERNAL; for SILT_PRIV_LOG also _NOT_FOUND and _CONFLICT. The callee owns the
+ * descriptors in fds (nfds may be 0). */
 typedef void silt_priv_answered(void *context, const struct silt_priv_answer *answer, int *fds,
                                 int nfds);
 
 /* Takes fd. */
 int silt_priv_ask_open(struct silt_loop *loop, int fd, struct silt_priv_ask **ret,
                        struct silt_error *e);
-void silt_priv_ask_close(
-    struct silt_priv_ask *a); /* outstanding questions are not answered any more */
-/* silt-priv was restarted: takes the new channel; outstanding questions fail with SILT_INTERRUPTED,
- * those that were not sent yet go out on the new channel. While there is no channel, questions
- * wait. */
+void silt_priv_ask_close(struct silt_priv_ask *a); /* pending requests are not answered any more */
+/* After a restart of silt-priv: takes the new channel. Pending requests fail with SILT_INTERRUPTED,
+ * unsent ones go out on the new channel. Without a channel, requests queue up. */
 void silt_priv_ask_replace(struct silt_priv_ask *a, int fd);
 
-/* Sends (or queues) the question; seq is filled in here. Takes fds in any case. The answer never
- * comes from inside this call. */
+/* Sends or queues the request and fills in seq. Always takes fds. The callback is never called from
+ * inside this function. */
 void silt_priv_ask(struct silt_priv_ask *a, const struct silt_priv_request *q, const int *fds,
                    int nfds, silt_priv_answered *on_answer, void *context);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/context.h"
-#include "engine/layer.h"
-#include "engine/trust.h"
-#include "priv/end.h"
-#include "priv/nursery.h"
+#include "engine/storage/layer.h"
+#include "engine/storage/trust.h"
+#include "priv/stop.h"
+#include "priv/zygote_parent.h"
 #include "wire/agent.h"
 
 #include <fcntl.h>
 
-/* What it has opened on its way. */
+/* Descriptors opened for one request. */
 struct forking {
     struct silt_cgroup_birth groups;
     int handle;
@@ -23,7 +23,8 @@ static void close_forking(struct forking *f)
 }
 #define auto_forking __attribute__((cleanup(close_forking))) struct forking
 
-static int open_forking(struct silt_priv_unit *u, uint32_t slot, uint32_t k, struct forking *f, struct silt_error *e)
+static int open_forking(struct silt_priv_helper *u, uint32_t slot, uint32_t k, struct forking *f,
+                        struct silt_error *e)
 {
     silt_auto_fd volume = -1;
     if (silt_volume_open(&u->volumes, slot, &volume, e) < 0
@@ -33,9 +34,9 @@ static int open_forking(struct silt_priv_unit *u, uint32_t slot, uint32_t k, str
     return u->cgroups.version == 1 ? silt_cgroup_birth_open(&u->cgroups, slot, &f->groups, e) : 0;
 }
 
-/* Version 1: the guest's groups but the freezer's, which is the handle's. */
-static int list_descriptors(const struct silt_priv_job *job, const struct forking *f, struct silt_zygote_ask *ask,
-                            int ret[SILT_FDS_MAX])
+/* v1: the guest's groups without the freezer's, which belongs to the handle. */
+static int list_descriptors(const struct silt_priv_job *job, const struct forking *f,
+                            struct silt_zygote_ask *ask, int ret[SILT_FDS_MAX])
 {
     int n = 0;
     ret[n++] = f->init;
@@ -53,31 +54,33 @@ static int list_descriptors(const struct silt_priv_job *job, const struct forkin
     return n;
 }
 
-static int fork_inside(struct silt_priv_unit *u, struct silt_priv_job *job, const uint8_t tree[SILT_DIGEST_SIZE],
-                       uint32_t k, struct silt_error *e)
+static int fork_inside(struct silt_priv_helper *u, struct silt_priv_job *job,
+                       const uint8_t tree[SILT_DIGEST_SIZE], uint32_t k, struct silt_error *e)
 {
-    auto_forking f = {.groups = {.into = -1, .oom = -1, .peak = -1, .pids = -1}, .handle = -1, .init = -1};
-    struct silt_nursery_ask ask = {.type = SILT_NURSERY_FORK,
-                                   .slot = job->request.slot,
-                                   .number = job->request.body.context.number,
-                                   .handle = k};
-    struct silt_nursery_answer answer;
+    auto_forking f = {
+        .groups = {.into = -1, .oom = -1, .peak = -1, .pids = -1}, .handle = -1, .init = -1};
+    struct silt_zygote_parent_ask ask = {.type = SILT_ZYGOTE_PARENT_FORK,
+                                         .slot = job->request.slot,
+                                         .number = job->request.body.context.number,
+                                         .handle = k};
+    struct silt_zygote_parent_answer answer;
     int fds[SILT_FDS_MAX], pidfd = -1;
     if (open_forking(u, ask.slot, k, &f, e) < 0)
         return -1;
     memcpy(ask.digest, tree, sizeof(ask.digest));
     int nfds = list_descriptors(job, &f, &ask.zygote, fds);
-    if (silt_nursery_ask(u->nursery, &ask, fds, nfds, &answer, &pidfd, e) < 0)
+    if (silt_zygote_parent_ask(u->nursery, &ask, fds, nfds, &answer, &pidfd, e) < 0)
         return -1;
     job->answer.body.context.pid = answer.pid;
     job->out.fds[job->out.nfds++] = pidfd;
     return 0;
 }
 
-/* The tree that the image lies on, if root has vouched for it. Of the layers between, our own notes are read and nothing
- * else: what they change is seen by the forked child, which is inside by then and has no rights (silt_kernel/loaded.py). */
-static int find_trusted(struct silt_priv_unit *u, const uint8_t digest[SILT_DIGEST_SIZE], uint8_t ret[SILT_DIGEST_SIZE],
-                        struct silt_error *e)
+/* Finds the image's tree, if root trusts it. Of the layers in between only our own notes are read:
+ * the forked child, which is inside by then and has no rights, checks what they change
+ * (silt_kernel/loaded.py). */
+static int find_trusted(struct silt_priv_helper *u, const uint8_t digest[SILT_DIGEST_SIZE],
+                        uint8_t ret[SILT_DIGEST_SIZE], struct silt_error *e)
 {
     struct silt_layers image;
     silt_auto_fd trusted = -1;
@@ -88,7 +91,8 @@ static int find_trusted(struct silt_priv_unit *u, const uint8_t digest[SILT_DIGE
     return silt_trust_open(u->images, ret, &trusted, e);
 }
 
-int silt_priv_run_context(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+int silt_priv_run_context(struct silt_priv_helper *u, struct silt_priv_job *job,
+                          struct silt_error *e)
 {
     int handle[SILT_CGROUP_FDS_PER_HANDLE], nfds;
     uint32_t k, slot = job->request.slot;
@@ -110,15 +114,15 @@ int silt_priv_run_context(struct silt_priv_unit *u, struct silt_priv_job *job, s
     return done;
 }
 
-/* A nursery that has died knew the number of the handle: all that are empty go. */
-int silt_priv_run_reap(struct silt_priv_unit *u, struct silt_priv_job *job, struct silt_error *e)
+/* Only the dead zygote_parent knew the handle's number: all empty handles are removed. */
+int silt_priv_run_reap(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
 {
-    struct silt_nursery_ask ask = {.type = SILT_NURSERY_REAP,
-                                   .slot = job->request.slot,
-                                   .number = job->request.body.context.number};
-    struct silt_nursery_answer answer = {0};
+    struct silt_zygote_parent_ask ask = {.type = SILT_ZYGOTE_PARENT_REAP,
+                                         .slot = job->request.slot,
+                                         .number = job->request.body.context.number};
+    struct silt_zygote_parent_answer answer = {0};
     int pidfd = -1;
-    if (silt_nursery_ask(u->nursery, &ask, NULL, 0, &answer, &pidfd, e) < 0)
+    if (silt_zygote_parent_ask(u->nursery, &ask, NULL, 0, &answer, &pidfd, e) < 0)
         answer.known = 0;
     job->answer.body.context =
         (struct silt_priv_context_answer){.known = (int32_t)answer.known, .status = answer.status};

@@ -2,20 +2,22 @@
 #include "priv/create.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "engine/layer.h"
-#include "engine/launch.h"
-#include "engine/rootfs.h"
-#include "engine/template.h"
-#include "priv/end.h"
+#include "engine/storage/layer.h"
+#include "engine/launch/launch.h"
+#include "engine/storage/pool_room.h"
+#include "engine/launch/rootfs.h"
+#include "engine/launch/template.h"
+#include "priv/stop.h"
 #include "priv/janitor.h"
 
+#include <errno.h>
 #include <string.h>
 
-enum { HANDLES_MAX = 16, CAPTIVES = 2 /* ready in each worker */ };
+enum { HANDLES_MAX = 16, CAPTIVES = 2 /* prepared in each worker */ };
 
 static const uint64_t memory_least = 8ULL << 20, memory_most = 1ULL << 46;
-/* A start writes a little to the volume: overlayfs its work folder, we a note. A full one must wake
- * too. */
+/* A start writes a little to the volume: overlayfs its work directory, we the pid. A sandbox with a
+ * full volume must start, too. */
 static const uint64_t headroom = 8ULL << 20;
 static const uint64_t disk_least = 1ULL << 20, disk_most = 1ULL << 50;
 
@@ -40,8 +42,8 @@ int silt_priv_check_hostname(const char name[SILT_HOSTNAME_SIZE], struct silt_er
     if (len == 0 || len == SILT_HOSTNAME_SIZE)
         return silt_fail(e, SILT_INVALID, "host name of %zu bytes", len);
     for (size_t i = 0; i < len; i++)
-        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", name[i])
-            == NULL)
+        if (!silt_is_any(name[i],
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"))
             return silt_fail(e, SILT_INVALID,
                              "host name with other characters than letters, digits, -");
     return 0;
@@ -56,7 +58,8 @@ int silt_priv_check_network(uint32_t mode, struct silt_error *e)
 
 static int check(const struct silt_priv_create *c, struct silt_error *e)
 {
-    uint32_t known = SILT_CREATE_FRESH | SILT_CREATE_EPHEMERAL | SILT_CREATE_HOST_USR | SILT_CREATE_READY;
+    uint32_t known =
+        SILT_CREATE_FRESH | SILT_CREATE_EPHEMERAL | SILT_CREATE_HOST_USR | SILT_CREATE_READY;
     if ((c->flags & ~known) != 0)
         return silt_fail(e, SILT_PROTOCOL, "unknown flags 0x%x", c->flags);
     if (c->handles > HANDLES_MAX)
@@ -67,9 +70,9 @@ static int check(const struct silt_priv_create *c, struct silt_error *e)
     return silt_priv_check_hostname(c->hostname, e);
 }
 
-/* One create and what it has opened on its way. */
+/* One create and the descriptors it opened. */
 struct making {
-    struct silt_priv_unit *unit;
+    struct silt_priv_helper *unit;
     uint32_t slot;
     const struct silt_priv_create *wanted;
     int channel; /* borrowed */
@@ -99,8 +102,8 @@ static bool wants(const struct making *m, uint32_t flag)
     return (m->wanted->flags & flag) != 0;
 }
 
-/* Files that are already there may belong to processes that nobody knows of any more: an earlier
- * silt-priv was killed before it could tell. */
+/* Existing files may belong to processes that nobody knows of: an earlier silt-priv was killed
+ * before it could answer. */
 static int end_leftovers(const struct making *m, struct silt_error *e)
 {
     struct silt_error ignored;
@@ -116,13 +119,13 @@ static int open_volume(struct making *m, struct silt_error *e)
     if (end_leftovers(m, e) < 0)
         return -1;
     if (wants(m, SILT_CREATE_FRESH)) {
-        if (silt_volume_make(v, m->slot, silt_priv_unit_ids(m->unit, m->slot), &m->volume, e) < 0)
+        if (silt_volume_make(v, m->slot, silt_priv_helper_ids(m->unit, m->slot), &m->volume, e) < 0)
             return -1;
         return wants(m, SILT_CREATE_READY) ? silt_volume_note_ready(m->volume, e) : 0;
     }
     if (silt_volume_open(v, m->slot, &m->volume, e) < 0)
         return -1;
-    silt_janitor_await_release(m->unit->janitor, m->slot); /* of the incarnation before */
+    silt_janitor_await_release(m->unit->janitor, m->slot); /* root of the previous start */
     return 0;
 }
 
@@ -138,7 +141,7 @@ static int make_groups(struct making *m, struct silt_error *e)
 
 static int mount_root(struct making *m, struct silt_error *e)
 {
-    uint32_t ids = silt_priv_unit_ids(m->unit, m->slot);
+    uint32_t ids = silt_priv_helper_ids(m->unit, m->slot);
     if (silt_layers_open(&m->unit->volumes, m->unit->images, m->wanted->digest, &m->image, e) < 0)
         return -1;
     struct silt_rootfs rootfs = {.image = &m->image,
@@ -153,10 +156,10 @@ static int mount_root(struct making *m, struct silt_error *e)
     return silt_template_copy(&m->template, e);
 }
 
-/* The first of an instance waits for nft; from then on some are ready. */
+/* The first one of an instance waits for nft; afterwards some are prepared. */
 static int take_captive(struct making *m, struct silt_error *e)
 {
-    struct silt_priv_unit *u = m->unit;
+    struct silt_priv_helper *u = m->unit;
     u->captives_wanted = CAPTIVES;
     if (u->ncaptives == 0)
         return silt_net_make(&u->gate, SILT_NET_CAPTIVE, &m->net, e);
@@ -166,7 +169,7 @@ static int take_captive(struct making *m, struct silt_error *e)
 
 static int take_net(struct making *m, struct silt_error *e)
 {
-    struct silt_priv_unit *u = m->unit;
+    struct silt_priv_helper *u = m->unit;
     enum silt_net_mode mode = m->wanted->network;
     if (mode == SILT_NET_CAPTIVE)
         return take_captive(m, e);
@@ -174,12 +177,12 @@ static int take_net(struct making *m, struct silt_error *e)
         return silt_net_make(&u->gate, mode == SILT_NET_DEFAULT ? SILT_NET_PUBLIC : mode, &m->net,
                              e);
     m->net = u->nets[--u->nnets];
-    if (mode == SILT_NET_DEFAULT || mode == SILT_NET_PUBLIC) /* as those of the pool */
+    if (mode == SILT_NET_DEFAULT || mode == SILT_NET_PUBLIC) /* like those in the pool */
         return 0;
     return silt_net_set_mode(&u->gate, &m->net, mode, e);
 }
 
-static bool refill(struct silt_priv_unit *u, enum silt_net_mode mode, struct silt_net *pool,
+static bool refill(struct silt_priv_helper *u, enum silt_net_mode mode, struct silt_net *pool,
                    uint32_t *count)
 {
     struct silt_error e;
@@ -191,7 +194,7 @@ static bool refill(struct silt_priv_unit *u, enum silt_net_mode mode, struct sil
     return false;
 }
 
-bool silt_priv_refill(struct silt_priv_unit *u)
+bool silt_priv_refill(struct silt_priv_helper *u)
 {
     if (u->nnets < u->nets_wanted)
         return refill(u, SILT_NET_PUBLIC, u->nets, &u->nnets);
@@ -202,10 +205,10 @@ bool silt_priv_refill(struct silt_priv_unit *u)
 
 static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
 {
-    const struct silt_priv_unit *u = m->unit;
+    const struct silt_priv_helper *u = m->unit;
     struct silt_launch l = {
         .slot = m->slot,
-        .ids = silt_priv_unit_ids(u, m->slot),
+        .ids = silt_priv_helper_ids(u, m->slot),
         .root = m->root,
         .usr = m->usr,
         .template = m->template,
@@ -218,7 +221,9 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .handles = m->wanted->handles,
         .net = &m->net,
         .home_net = u->home_net,
-        .resolver = m->net.captive ? SILT_TEMPLATE_PUBLIC_RESOLV : m->net.index != 0 ? SILT_TEMPLATE_RESOLV : NULL,
+        .resolver = m->net.captive      ? SILT_TEMPLATE_PUBLIC_RESOLV
+                    : m->net.index != 0 ? SILT_TEMPLATE_RESOLV
+                                        : NULL,
         .seccomp = &u->seccomp,
         .init = u->init,
         .shm_bytes = silt_priv_shm_bytes(&m->wanted->limits),
@@ -252,7 +257,7 @@ static int create(struct making *m, struct silt_priv_made *ret, struct silt_erro
     return 0;
 }
 
-static void undo(struct silt_priv_unit *u, uint32_t slot, bool fresh)
+static void undo(struct silt_priv_helper *u, uint32_t slot, bool fresh)
 {
     struct silt_error e;
     int done = fresh ? silt_priv_destroy(u, slot, &e) : silt_priv_stop(u, slot, &e);
@@ -260,8 +265,8 @@ static void undo(struct silt_priv_unit *u, uint32_t slot, bool fresh)
         silt_log(SILT_LOG_WARN, "priv.undo", "slot=%u error=\"%s\"", slot, e.text);
 }
 
-int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_priv_create *c,
-                     int channel, struct silt_priv_made *ret, struct silt_error *e)
+static int attempt(struct silt_priv_helper *u, uint32_t slot, const struct silt_priv_create *c,
+                   int channel, struct silt_priv_made *ret, struct silt_error *e)
 {
     struct making m = {.unit = u,
                        .slot = slot,
@@ -274,11 +279,41 @@ int silt_priv_create(struct silt_priv_unit *u, uint32_t slot, const struct silt_
                        .template = -1,
                        .birth = {.into = -1, .oom = -1, .peak = -1, .pids = -1},
                        .net = {.ns = -1, .sysfs = -1}};
-    if (check(c, e) < 0)
-        return -1;
+    silt_priv_close_later(u); /* from a previous attempt */
     int done = create(&m, ret, e);
     close_making(&m);
     if (done < 0)
         undo(u, slot, (c->flags & SILT_CREATE_FRESH) != 0);
+    return done;
+}
+
+/* Outside the quota group of all sandboxes, only its own limit plus headroom applies; no process
+ * runs in it yet. If the worker dies here, the volume stays outside: see priv/worker.c. */
+static int attempt_alone(struct silt_priv_helper *u, uint32_t slot,
+                         const struct silt_priv_create *c, int channel, struct silt_priv_made *ret,
+                         struct silt_error *e)
+{
+    const struct silt_volumes *v = &u->volumes;
+    silt_auto_fd volume = -1;
+    if (silt_volume_open(v, slot, &volume, e) < 0)
+        return -1;
+    bool left = silt_volume_leave(v, volume);
+    int done = attempt(u, slot, c, channel, ret, e);
+    if (silt_volume_join(v, volume) || left)
+        silt_pool_room_rescan(v);
+    return done;
+}
+
+/* All sandboxes together may have used up their space, and a client must still be able to start one
+ * and delete files in it. What a start writes is replaced by the next start, so usage does not
+ * grow; new sandboxes would make it grow. */
+int silt_priv_create(struct silt_priv_helper *u, uint32_t slot, const struct silt_priv_create *c,
+                     int channel, struct silt_priv_made *ret, struct silt_error *e)
+{
+    if (check(c, e) < 0)
+        return -1;
+    int done = attempt(u, slot, c, channel, ret, e);
+    if (done < 0 && e->sys == EDQUOT && (c->flags & SILT_CREATE_FRESH) == 0)
+        done = attempt_alone(u, slot, c, channel, ret, e);
     return done;
 }

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "engine/image.h"
-#include "engine/rlimit.h"
-#include "engine/track.h"
+#include "engine/storage/image.h"
+#include "engine/core/rlimit.h"
+#include "engine/network/track.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,17 +16,17 @@ enum {
     RELEASE_MAX_MS = 2000,
     SWEEP_AFTER_MS = 50,
     HURRY_AFTER_MS = 1000,
-    HURRIES = 20, /* looks at a full disk after something was deleted */
-    /* Roots are let go of together: each unmount writes the pool's dirty data to the disk and makes
-     * others wait for the file system's commit; after the first the rest have nothing to write. */
+    HURRIES = 20, /* checks of a full disk after a deletion */
+    /* Roots are released together: each unmount writes the pool's dirty data to disk and makes
+     * others wait for the commit; after the first one, little is left to write. */
     DROP_AFTER_MS = 2000,
-    DROP_AT = 256, /* a dead root still costs 50 KB */
-    /* A namespace is taken down some time after its last process, when the kernel gets to it. */
+    DROP_AT = 256, /* an ended sandbox's root still takes 50 KB */
+    /* The kernel destroys a namespace some time after its last process. */
     TRACK_AFTER_MS = 1000,
     TRACK_ROUNDS = 3,
 };
 
-/* In a worker */
+/* In a worker. */
 
 void silt_janitor_tell(int channel, enum silt_janitor_type type, uint32_t slot, int fd)
 {
@@ -50,7 +50,7 @@ void silt_janitor_await_release(int channel, uint32_t slot)
         silt_log(SILT_LOG_WARN, "janitor.slow", "slot=%u waited_ms=%d", slot, RELEASE_MAX_MS);
 }
 
-/* The janitor */
+/* The janitor. */
 
 struct janitor {
     int channel;
@@ -58,13 +58,13 @@ struct janitor {
     int images;
     int *held; /* by slot, -1: none */
     uint32_t slots;
-    int dropped[DROP_AT]; /* roots to let go of */
+    int dropped[DROP_AT]; /* roots to release */
     uint32_t ndropped;
-    int64_t drop_at_ms;  /* 0: nothing to drop */
+    int64_t drop_at_ms; /* 0: nothing to drop */
     int hurries;
     int64_t sweep_at_ms; /* 0: nothing to sweep */
     struct silt_track track;
-    int64_t track_at_ms; /* 0: nobody has ended lately */
+    int64_t track_at_ms; /* 0: no sandbox has ended recently */
     int track_rounds;
 };
 
@@ -100,16 +100,16 @@ static void sweep(struct janitor *j)
     }
 }
 
-/* Twice as long between one round and the next. */
+/* The interval doubles after each round. */
 static void forget_connections(struct janitor *j)
 {
     uint32_t dropped = silt_track_sweep(&j->track);
     if (dropped > 0)
         silt_log(SILT_LOG_DEBUG, "janitor.connections", "dropped=%u", dropped);
     j->track_rounds--;
-    j->track_at_ms = j->track_rounds == 0 ? 0
-                                          : silt_clock_ms()
-                                                + (TRACK_AFTER_MS << (TRACK_ROUNDS - j->track_rounds));
+    j->track_at_ms = j->track_rounds == 0
+                         ? 0
+                         : silt_clock_ms() + (TRACK_AFTER_MS << (TRACK_ROUNDS - j->track_rounds));
 }
 
 static void note_end(struct janitor *j)
@@ -135,7 +135,7 @@ static void obey(struct janitor *j, const struct silt_janitor_note *note, struct
         return;
     case SILT_JANITOR_RELEASE:
         silt_close_fd(&j->held[note->slot]);
-        drop_all(j); /* it may be among them */
+        drop_all(j); /* the root may be among them */
         return;
     case SILT_JANITOR_SWEEP:
         j->hurries = HURRIES;
@@ -145,7 +145,7 @@ static void obey(struct janitor *j, const struct silt_janitor_note *note, struct
     }
 }
 
-/* What is due. Files first: what is deleted needs not be written to the disk by an unmount. */
+/* Does what is due. Deletes files first: an unmount need not write deleted data to disk. */
 static void work(struct janitor *j)
 {
     int64_t now = silt_clock_ms();
@@ -216,9 +216,9 @@ void silt_janitor_run(int channel, const struct silt_janitor_place *place)
         j.held[i] = -1;
     if (silt_track_open(&j.track, place->gate, &e) < 0)
         silt_log(SILT_LOG_WARN, "janitor.track", "error=\"%s\"", e.text);
-    note_end(&j); /* an earlier janitor may have died with this before it */
+    note_end(&j); /* an earlier janitor may have died with this still to do */
     silt_rlimit_many_files();
-    sweep(&j); /* what an earlier janitor did not get to */
+    sweep(&j); /* what an earlier janitor left */
     serve(&j);
     sweep(&j);
     drop_all(&j);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* janitor: the process of silt-priv that does what no request shall wait for. It holds the root of
- * every running sandbox, so that unmounting it (which writes the whole pool's dirty data to the
- * disk) happens here; it deletes what lies in the trash and forgets the connections of those that
- * have ended. It keeps nothing that a successor would need. */
+/* janitor: the process of silt-priv for work that no request should wait for. It holds the root of
+ * every running sandbox, so that the unmount, which writes all dirty data of the pool to disk,
+ * happens here. It also empties the trash and deletes the tracked connections of ended sandboxes.
+ * It keeps no state that its successor would need. */
 #pragma once
 
-#include "engine/net.h"
-#include "engine/volume.h"
+#include "engine/network/net.h"
+#include "engine/storage/volume.h"
 
 enum silt_janitor_type {
-    SILT_JANITOR_KEEP = 1, /* descriptor: the slot's root */
+    SILT_JANITOR_KEEP = 1, /* with a descriptor: the slot's root */
     SILT_JANITOR_DROP,     /* the slot's sandbox has ended */
-    SILT_JANITOR_RELEASE,  /* the same, now; descriptor: closed when it is done */
-    SILT_JANITOR_SWEEP,    /* there is something in the trash */
+    SILT_JANITOR_RELEASE,  /* the same, at once; the descriptor is closed when done */
+    SILT_JANITOR_SWEEP,    /* the trash is not empty */
 };
 
 struct silt_janitor_note {
@@ -20,13 +20,15 @@ struct silt_janitor_note {
     uint32_t slot;
 };
 
-/* In a worker. A janitor that is gone has dropped everything. */
+/* Called in a worker. If the janitor is gone, it has dropped everything. */
 void silt_janitor_tell(int channel, enum silt_janitor_type type, uint32_t slot, int fd);
-/* Waits until the slot's root is let go of, at most a little while. */
+/* Waits, for a limited time, until the janitor has released the slot's root. */
 void silt_janitor_await_release(int channel, uint32_t slot);
 
-/* The janitor itself: returns when the last peer of the channel is gone and all is done. */
-struct silt_janitor_place { /* borrowed */
+/* The janitor's main loop: returns when the last peer of the channel is gone and all work is
+ * done. */
+/* borrowed */
+struct silt_janitor_place {
     const struct silt_volumes *volumes;
     const struct silt_net_gate *gate;
     int images;

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "engine/pool_room.h"
-#include "base/without.h"
+#include "engine/storage/pool_room.h"
+#include "base/test_switch.h"
 #include "wire/pool.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include <string.h>
 
 enum {
-    SOON_MS = 100,  /* while sandboxes write */
+    SOON_MS = 100, /* while sandboxes write */
     LATER_MS = 1000,
     BALANCE_FIRST_MS = 5000,
     BALANCE_MAX_MS = 600000,
-    FAILURE_MS = 30000, /* between two lines in the log about the same */
+    FAILURE_MS = 30000, /* between two log lines about the same failure */
 };
 
 static const uint64_t mib = 1 << 20;
@@ -35,13 +35,13 @@ struct view {
     int64_t failed_at_ms;
 };
 
-int silt_keeper_open(struct silt_keeper *k, const char *state_dir, const char *run_dir, uint64_t max,
-                     uint64_t reserve, struct silt_error *e)
+int silt_keeper_open(struct silt_keeper *k, const char *state_dir, const char *run_dir,
+                     uint64_t max, uint64_t reserve, struct silt_error *e)
 {
     char path[PATH_MAX];
     *k = (struct silt_keeper){.status = -1, .max = max, .reserve = reserve};
     if (snprintf(path, sizeof(path), "%s/pool", run_dir) >= (int)sizeof(path))
-        return silt_fail(e, SILT_INVALID, "name of the run folder too long");
+        return silt_fail(e, SILT_INVALID, "name of the run directory too long");
     if (silt_pool_file_open(state_dir, max, reserve, &k->file, e) < 0)
         return -1;
     k->status = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -103,8 +103,10 @@ static enum silt_pool_state find_state(const struct view *w)
 static void write_status(struct view *w, bool busy)
 {
     static const char *const names[SILT_POOL_STATE_MAX] = {
-        [SILT_POOL_OK] = "ok",           [SILT_POOL_LOW] = "low",
-        [SILT_POOL_FULL] = "full",       [SILT_POOL_FAILING] = "failing",
+        [SILT_POOL_OK] = "ok",
+        [SILT_POOL_LOW] = "low",
+        [SILT_POOL_FULL] = "full",
+        [SILT_POOL_FAILING] = "failing",
         [SILT_POOL_READ_ONLY] = "read_only",
     };
     struct silt_pool_status *s = &w->status;
@@ -127,13 +129,14 @@ static void write_status(struct view *w, bool busy)
     }
     if (now != before)
         silt_log(now == SILT_POOL_OK ? SILT_LOG_INFO : SILT_LOG_WARN, "pool.state",
-                 "state=%s was=%s left_mib=%llu size_mib=%llu disk_free_mib=%llu reserve_mib=%llu errors=%llu",
-                 names[now], names[before], (unsigned long long)(s->left / mib), (unsigned long long)(s->size / mib),
-                 (unsigned long long)(s->disk_free / mib), (unsigned long long)(s->reserve / mib),
-                 (unsigned long long)s->errors);
+                 "state=%s was=%s left_mib=%llu size_mib=%llu disk_free_mib=%llu reserve_mib=%llu "
+                 "errors=%llu",
+                 names[now], names[before], (unsigned long long)(s->left / mib),
+                 (unsigned long long)(s->size / mib), (unsigned long long)(s->disk_free / mib),
+                 (unsigned long long)(s->reserve / mib), (unsigned long long)s->errors);
 }
 
-/* One that gains nothing is tried less and less often. */
+/* A balance that gains nothing is tried less and less often. */
 static int balance(struct view *w, struct silt_error *e)
 {
     int64_t now = silt_clock_ms();
@@ -145,7 +148,8 @@ static int balance(struct view *w, struct silt_error *e)
     if (done == 0)
         done = silt_pool_room_look(w->volumes, &w->room, e);
     bool gained = done == 0 && w->room.unallocated > before;
-    w->balance_wait_ms = gained || w->balance_wait_ms == 0 ? BALANCE_FIRST_MS : w->balance_wait_ms * 2;
+    w->balance_wait_ms =
+        gained || w->balance_wait_ms == 0 ? BALANCE_FIRST_MS : w->balance_wait_ms * 2;
     w->balance_wait_ms = w->balance_wait_ms > BALANCE_MAX_MS ? BALANCE_MAX_MS : w->balance_wait_ms;
     w->balance_at_ms = gained ? 0 : silt_clock_ms() + w->balance_wait_ms;
     silt_log(SILT_LOG_INFO, "pool.balance", "ms=%lld unallocated_mib=%llu was=%llu",
@@ -162,7 +166,7 @@ static int tend(struct view *w, bool *ret_more, struct silt_error *e)
     if (w->room.read_only)
         return 0;
     if (silt_pool_file_tend(&w->keeper->file, v->slots, ret_more, e) < 0)
-        report(w, e); /* sandboxes are bounded by what there is all the same */
+        report(w, e); /* sandboxes are limited by the present size anyway */
     if (*ret_more && silt_pool_room_look(v, &w->room, e) < 0)
         return -1;
     w->status.left = silt_pool_room_left(&w->room, kept_free(w));

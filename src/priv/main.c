@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-priv: has all rights and faces only siltd. This process starts the workers, the janitor, the keeper and the
- * nursery, starts again what dies, and takes from silt-super the channels to new siltds; it serves no
- * request itself. */
+/* silt-priv: has all rights and talks only to siltd. This process starts the workers, the janitor,
+ * the keeper, the TCP watcher and zygote_parent, restarts those that die, and receives the channels
+ * to new siltds from silt-super. It handles no requests itself. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/without.h"
+#include "base/parent.h"
+#include "base/test_switch.h"
 #include "config/config.h"
 #include "priv/janitor.h"
 #include "priv/keeper.h"
-#include "priv/nursery.h"
-#include "priv/strange.h"
-#include "priv/unit.h"
+#include "priv/zygote_parent.h"
+#include "priv/unexpected_fds.h"
+#include "priv/tcp_memory.h"
+#include "priv/helper.h"
 #include "priv/worker.h"
 #include "wire/super.h"
 
@@ -35,33 +37,36 @@
 
 enum {
     WORKERS_MAX = 64,
-    JANITOR_ROOM = 8 << 20, /* notes that may wait while the janitor waits for the disk */
-    DEATHS_MAX = 20, /* of workers, since the last quiet while: then silt-super shall think */
+    JANITOR_ROOM = 8 << 20, /* queue of notes while the janitor waits for the disk */
+    DEATHS_MAX = 20,        /* of workers since the last quiet period: then silt-super decides */
     QUIET_MS = 5000,
     SWEEP_MAX_MS = 10000,
-    NURSERY_LEAST_MS = 100, /* it lives longer, unless it cannot */
+    NURSERY_LEAST_MS = 100, /* if it lives shorter than this, it cannot run */
 };
 
 struct priv {
-    struct silt_priv_unit unit;
+    struct silt_priv_helper unit;
     uint32_t workers_wanted;
     pid_t workers[WORKERS_MAX];     /* 0: none */
     struct silt_worker_desk *desks; /* one each, in shared memory */
     pid_t janitor;
-    int janitor_end; /* of the channel: what a new janitor is born with */
+    int janitor_end; /* the channel's other end, for a new janitor */
     struct silt_keeper keeping;
     pid_t keeper;
-    pid_t nursery;   /* 0: none */
-    int nursery_end; /* as above */
-    int64_t nursery_ms; /* when it was started */
+    pid_t tcp_watcher;
+    struct silt_tcp_sums *tcp_sums; /* in shared memory */
+    pid_t nursery;                  /* 0: none */
+    int nursery_end;                /* likewise */
+    int64_t nursery_ms;             /* when it was started */
     uint32_t zygotes;
     uint32_t renew;
-    int siltd;       /* the channel that workers serve; -1: it has ended */
-    int next_siltd;  /* waits until the last worker of the one before is gone; -1: none */
+    int siltd;      /* the channel that workers serve; -1: closed */
+    int next_siltd; /* waits until the last worker of the previous channel is gone; -1: none */
     int super;
     int signals;
     int lock; /* held by us and every worker: see take_lock */
     sigset_t blocked;
+    pid_t self; /* of the main process */
     unsigned deaths;
     int64_t last_death_ms;
 };
@@ -74,7 +79,7 @@ static unsigned count_workers(const struct priv *p)
     return n;
 }
 
-/* In a new child: signals as they were, and none of the main process's own descriptors. */
+/* In a new child: restores signals and closes the main process's own descriptors. */
 static void be_child(struct priv *p, const char *name)
 {
     (void)sigprocmask(SIG_UNBLOCK, &p->blocked, NULL);
@@ -82,8 +87,15 @@ static void be_child(struct priv *p, const char *name)
     silt_close_fd(&p->super);
     silt_close_fd(&p->signals);
     silt_close_fd(&p->next_siltd);
-    if (p->keeper != 0) /* not the keeper itself */
+    if (p->keeper != 0) /* not in the keeper itself */
         silt_keeper_close(&p->keeping);
+}
+
+/* For those that no end of a channel tells that silt-priv has died. */
+static void end_with_parent(const struct priv *p)
+{
+    if (silt_parent_end_with(p->self) < 0)
+        _exit(1);
 }
 
 static _Noreturn void be_worker(struct priv *p, uint32_t number)
@@ -117,7 +129,7 @@ static _Noreturn void be_janitor(struct priv *p)
 static _Noreturn void be_keeper(struct priv *p)
 {
     be_child(p, "silt-priv:pool");
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    end_with_parent(p);
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
@@ -125,6 +137,26 @@ static _Noreturn void be_keeper(struct priv *p)
     silt_close_fd(&p->nursery_end);
     silt_close_fd(&p->lock);
     silt_keeper_run(&p->keeping, &p->unit.volumes);
+}
+
+static _Noreturn void be_tcp_watcher(struct priv *p)
+{
+    be_child(p, "silt-priv:tcp");
+    end_with_parent(p);
+    silt_close_fd(&p->siltd);
+    silt_close_fd(&p->unit.janitor);
+    silt_close_fd(&p->janitor_end);
+    silt_close_fd(&p->unit.nursery);
+    silt_close_fd(&p->nursery_end);
+    silt_close_fd(&p->lock);
+    int *const others[] = {
+        &p->unit.images,          &p->unit.init,           &p->unit.fetch,
+        &p->unit.home_uts,        &p->unit.home_mnt,       &p->unit.gate.ns,
+        &p->unit.locks,           &p->unit.volumes.trash,  &p->unit.volumes.layers,
+        &p->unit.volumes.records, &p->unit.volumes.qgroups};
+    for (size_t i = 0; i < SILT_COUNT(others); i++)
+        silt_close_fd(others[i]);
+    silt_tcp_memory_run(&p->unit, p->tcp_sums);
 }
 
 static _Noreturn void be_nursery(struct priv *p)
@@ -136,11 +168,11 @@ static _Noreturn void be_nursery(struct priv *p)
     silt_close_fd(&p->janitor_end);
     silt_close_fd(&p->unit.nursery);
     silt_close_fd(&p->lock);
-    struct silt_nursery_place place = {.images = p->unit.images,
-                                       .seccomp = &p->unit.seccomp,
-                                       .zygotes = p->zygotes,
-                                       .renew = p->renew};
-    if (silt_nursery_run(p->nursery_end, &place, &e) == 0)
+    struct silt_zygote_parent_place place = {.images = p->unit.images,
+                                             .seccomp = &p->unit.seccomp,
+                                             .zygotes = p->zygotes,
+                                             .renew = p->renew};
+    if (silt_zygote_parent_run(p->nursery_end, &place, &e) == 0)
         _exit(0);
     silt_log(SILT_LOG_ERROR, "nursery.failed", "error=\"%s\"", e.text);
     _exit(1);
@@ -184,6 +216,16 @@ static void start_keeper(struct priv *p)
         p->keeper = pid;
 }
 
+static void start_tcp_watcher(struct priv *p)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        be_tcp_watcher(p);
+    if (pid < 0)
+        silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
+    p->tcp_watcher = pid > 0 ? pid : 0;
+}
+
 static void start_nursery(struct priv *p)
 {
     if (p->nursery_end < 0)
@@ -197,7 +239,7 @@ static void start_nursery(struct priv *p)
     p->nursery_ms = silt_clock_ms();
 }
 
-/* One that cannot live is not started again: contexts start cold. */
+/* If it cannot run, it is not restarted: contexts then start cold. */
 static void on_nursery_died(struct priv *p, int status)
 {
     silt_log(SILT_LOG_ERROR, "nursery.died", "status=0x%x", (unsigned)status);
@@ -207,26 +249,26 @@ static void on_nursery_died(struct priv *p, int status)
     start_nursery(p);
 }
 
-/* Workers of two channels never run side by side: each siltd asks one thing per slot at a time, but
- * two siltds do not know of each other. */
+/* Workers of two channels never run at the same time: each siltd sends one request per slot at a
+ * time, but two siltds do not know of each other. */
 static void serve_next(struct priv *p)
 {
     if (count_workers(p) > 0)
         return;
     if (p->next_siltd >= 0) {
-        silt_strange_hang_up(&p->siltd);
+        silt_unexpected_fds_hang_up(&p->siltd);
         p->siltd = silt_take_fd(&p->next_siltd);
-        silt_priv_discard_stagings(&p->unit); /* of a siltd that ended in the midst */
+        silt_priv_discard_stagings(&p->unit); /* of a siltd that died in between */
         silt_janitor_tell(p->unit.janitor, SILT_JANITOR_SWEEP, 0, -1);
     }
     start_workers(p);
 }
 
-/* 0, or -1 when workers die too often for us to go on. */
+/* 0, or -1 if workers die too often to continue. */
 static int on_worker_died(struct priv *p, int status)
 {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) { /* siltd hung up */
-        silt_strange_hang_up(&p->siltd);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) { /* siltd closed the channel */
+        silt_unexpected_fds_hang_up(&p->siltd);
         return 0;
     }
     int64_t now = silt_clock_ms();
@@ -248,13 +290,17 @@ static int reap(struct priv *p)
             silt_log(SILT_LOG_ERROR, "keeper.died", "status=0x%x", status);
             start_keeper(p);
         }
+        if (pid == p->tcp_watcher) {
+            silt_log(SILT_LOG_ERROR, "tcp_watcher.died", "status=0x%x", status);
+            start_tcp_watcher(p);
+        }
         if (pid == p->nursery)
             on_nursery_died(p, status);
         for (uint32_t i = 0; i < p->workers_wanted; i++) {
             if (p->workers[i] != pid)
                 continue;
             p->workers[i] = 0;
-            silt_worker_answer_for(p->siltd, &p->desks[i]);
+            silt_worker_answer_for(&p->unit, p->siltd, &p->desks[i]);
             if (on_worker_died(p, status) < 0)
                 result = -1;
         }
@@ -266,11 +312,11 @@ static int reap(struct priv *p)
     return result;
 }
 
-/* A new siltd. The old one's workers end as soon as they have finished what they do. */
+/* A new siltd. The old one's workers exit after their current request. */
 static void on_peer(struct priv *p, int fd)
 {
-    silt_strange_hang_up(&p->next_siltd);
-    silt_strange_hang_up(&p->siltd);
+    silt_unexpected_fds_hang_up(&p->next_siltd);
+    silt_unexpected_fds_hang_up(&p->siltd);
     p->next_siltd = fd;
     serve_next(p);
 }
@@ -284,7 +330,7 @@ static enum what on_super(struct priv *p)
     struct silt_error e;
     int got = silt_fd_recv(p->super, &in, &e);
     if (got == 0 || (got < 0 && e.code != SILT_PROTOCOL))
-        return LEAVE; /* sandboxes live on: the next silt-super starts with --fresh */
+        return LEAVE; /* sandboxes keep running: the next silt-super starts with --fresh */
     if (got > 0 && in.len == sizeof(note) && note.type == SILT_SUPER_PEER && in.nfds == 1)
         on_peer(p, silt_take_fd(&in.fds[0]));
     silt_parcel_close(&in);
@@ -336,12 +382,14 @@ static void end_workers(struct priv *p)
             end_child(p->workers[i], 0);
 }
 
-/* The instance ends: every sandbox with it. */
+/* The instance ends, and with it every sandbox. */
 static int sweep(struct priv *p, struct silt_error *e)
 {
     end_workers(p);
-    int done = silt_cgroups_clear(&p->unit.cgroups, e); /* the nursery reaps what ends */
-    if (p->keeper > 0) /* only now: on a dead disk it may be long in coming */
+    int done = silt_cgroups_clear(&p->unit.cgroups, e); /* zygote_parent reaps them */
+    if (p->tcp_watcher > 0)
+        end_child(p->tcp_watcher, 0);
+    if (p->keeper > 0) /* only now: on a dead disk this may take long */
         end_child(p->keeper, 0);
     silt_close_fd(&p->unit.nursery);
     silt_close_fd(&p->nursery_end);
@@ -379,12 +427,14 @@ static int open_janitor_channel(struct priv *p, struct silt_error *e)
     return 0;
 }
 
-/* Tests that take a protection away do without: a warm Python has them all. Unless they are about where it comes from. */
+/* Tests that remove a protection run without it: a warm Python has all protections. Except tests
+ * about its origin, or about the one inside a sandbox. */
 static bool wants_nursery(const struct priv *p)
 {
 #ifdef SILT_UNSAFE_TESTS
     const char *without = getenv("SILT_WITHOUT");
-    if (without != NULL && without[0] != 0 && !silt_without("staging_group") && !silt_without("trust_mark"))
+    if (without != NULL && without[0] != 0 && !silt_without("staging_group")
+        && !silt_without("trust_mark") && !silt_without("inner_zygote"))
         return false;
 #endif
     return p->zygotes > 0;
@@ -402,8 +452,8 @@ static int open_nursery_channel(struct priv *p, struct silt_error *e)
     return 0;
 }
 
-/* A silt-priv that was killed may have left workers, which finish what they do: the lock is theirs
- * too and free when the last is gone. */
+/* A killed silt-priv may have left workers, which finish their requests: they hold the lock too,
+ * and it is free when the last one is gone. */
 static int take_lock(struct priv *p, struct silt_error *e)
 {
     int64_t until = silt_clock_ms() + SWEEP_MAX_MS;
@@ -418,7 +468,7 @@ static int take_lock(struct priv *p, struct silt_error *e)
     return 0;
 }
 
-static int own_folder(char path[PATH_MAX], struct silt_error *e)
+static int own_directory(char path[PATH_MAX], struct silt_error *e)
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
     if (n <= 0)
@@ -430,7 +480,7 @@ static int own_folder(char path[PATH_MAX], struct silt_error *e)
     return 0;
 }
 
-/* Asked before anything is opened that could take its number. */
+/* Checked before opening anything that could take its number. */
 static int find_gate(void)
 {
     if (ioctl(SILT_SUPER_FD_GATE, NS_GET_NSTYPE) != CLONE_NEWNET)
@@ -446,15 +496,18 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
     p->workers_wanted = c->workers < WORKERS_MAX ? c->workers : WORKERS_MAX;
     if (fcntl(p->super, F_SETFD, FD_CLOEXEC) < 0 || fcntl(p->siltd, F_SETFD, FD_CLOEXEC) < 0)
         return silt_fail_errno(e, "descriptors 3 and 4 of silt-super");
-    if (own_folder(programs, e) < 0 || open_signals(p, e) < 0 || silt_strange_prepare(e) < 0)
+    if (own_directory(programs, e) < 0 || open_signals(p, e) < 0
+        || silt_unexpected_fds_prepare(e) < 0)
         return -1;
     if (silt_keeper_open(&p->keeping, c->state, c->run, c->disk_pool, c->disk_reserve, e) < 0)
         return -1;
-    if (silt_priv_unit_open(&p->unit, c, programs, gate, e) < 0)
+    if (silt_tcp_memory_open(c->run, c->ids_count, &p->tcp_sums, e) < 0)
+        return -1;
+    if (silt_priv_helper_open(&p->unit, c, programs, gate, e) < 0)
         return -1;
     if (take_lock(p, e) < 0)
         return -1;
-    if (c->fresh && silt_priv_unit_clear(&p->unit, e) < 0)
+    if (c->fresh && silt_priv_helper_clear(&p->unit, e) < 0)
         return -1;
     p->zygotes = c->interpreter_zygotes;
     p->renew = c->interpreter_renew;
@@ -465,6 +518,7 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
     if (p->desks == MAP_FAILED)
         return silt_fail_errno(e, "make shared memory");
     start_keeper(p);
+    start_tcp_watcher(p);
     start_janitor(p);
     start_nursery(p);
     start_workers(p);
@@ -482,7 +536,7 @@ static int run(struct priv *p, const struct silt_config *c, struct silt_error *e
         return sweep(p, e);
     if (end == LEAVE)
         return 0;
-    end_workers(p); /* siltd shall notice at once */
+    end_workers(p); /* siltd must notice at once */
     return silt_fail(e, SILT_INTERNAL, "workers die too often");
 }
 
@@ -497,6 +551,7 @@ int main(int argc, char **argv)
                                .janitor_end = -1,
                                .nursery_end = -1};
     struct silt_error e = {0};
+    priv.self = getpid();
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         silt_log(SILT_LOG_ERROR, "priv.config", "error=\"%s\"", e.text);
         return 2;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops: the table of what silt-priv may be asked, and how each is done. Every number is checked
- * here; paths are built from slots and digests only. */
+/* ops: the table of silt-priv's operations and how each is carried out. Every number of a request
+ * is checked here; paths are built from slots and digests only. Runs in the workers. */
 #pragma once
 
 #include "base/fd.h"
-#include "priv/unit.h"
+#include "priv/helper.h"
 
-/* A request with its descriptors; the answer with its own. */
+/* A request and its response, with their descriptors. */
 struct silt_priv_job {
     struct silt_priv_request request;
-    struct silt_parcel in; /* descriptors that come with it: closed by the caller */
+    struct silt_parcel in; /* descriptors of the request: closed by the caller */
     struct silt_priv_answer answer;
-    struct silt_parcel out; /* descriptors that go with it: closed by the caller, after sending */
+    struct silt_parcel out; /* descriptors of the response: closed by the caller, after sending */
 };
 
-/* Does it and fills in the answer. */
-void silt_priv_ops_run(struct silt_priv_unit *u, struct silt_priv_job *job);
-/* The answer did not reach anybody: undoes what nobody knows of. */
-void silt_priv_ops_undo(struct silt_priv_unit *u, const struct silt_priv_job *job);
+/* Runs the operation and fills in the response. */
+void silt_priv_ops_run(struct silt_priv_helper *u, struct silt_priv_job *job);
+/* If the response could not be delivered: undoes what siltd does not know about. */
+void silt_priv_ops_undo(struct silt_priv_helper *u, const struct silt_priv_job *job);

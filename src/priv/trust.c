@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-trust [--SETTING=VALUE...] IMAGE.tar: vouches for an image. A Python of such an image is kept warm with the rights
- * of the machine's root (engine/trust.h), so the machine's root makes its files: this program, run as root, unpacks the
- * tar itself, by a silt-fetch in a cage of its own, publishes the tree under its digest and puts the mark beside
- * it. Nothing of that passes through siltd, which imports the same tar before or afterwards to learn of its names. */
+/* silt-trust [--SETTING=VALUE...] IMAGE.tar: marks an image as trusted. A Python of such an image
+ * is kept warm with the rights of the machine's root (engine/storage/trust.h), so root itself must
+ * create its files: this program, run as root, unpacks the tar with its own silt-fetch in a jail,
+ * publishes the tree under its digest and writes the mark. siltd is not involved; it imports the
+ * same tar before or afterwards to learn the image's names. */
 #include "base/fd.h"
 #include "base/own.h"
-#include "base/without.h"
+#include "base/test_switch.h"
 #include "config/config.h"
-#include "engine/cage.h"
-#include "engine/image.h"
-#include "engine/stage.h"
-#include "engine/trust.h"
+#include "engine/launch/fetch_jail.h"
+#include "engine/storage/image.h"
+#include "engine/launch/mount_stage.h"
+#include "engine/storage/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static int hash(int tar, char *block, uint8_t ret[SILT_DIGEST_SIZE], struct silt
     return lseek(tar, 0, SEEK_SET) < 0 ? silt_fail_errno(e, "read the image again") : 0;
 }
 
-/* What silt-fetch does not take any more it will tell about. */
+/* If silt-fetch stops reading, it will report why. */
 static int feed(int tar, int to, char *block, struct silt_error *e)
 {
     struct silt_fetch_order order = {.kind = SILT_FETCH_UNPACK, .format = SILT_FETCH_TAR};
@@ -86,7 +87,7 @@ static int hear(int from, struct silt_fetch_result *ret, struct silt_error *e)
     return ret->ok ? 0 : -1;
 }
 
-/* It is the first of its own pid namespace: when it has ended, whatever it started has. */
+/* It is PID 1 of its own pid namespace: once it has ended, so have its children. */
 static void end(int process)
 {
     siginfo_t info;
@@ -95,16 +96,22 @@ static void end(int process)
         ;
 }
 
-static int start(const struct job *j, int folder, int input, int result, int *ret_process, struct silt_error *e)
+static int start(const struct job *j, int directory, int input, int result, int *ret_process,
+                 struct silt_error *e)
 {
     struct silt_seccomp filter;
     if (silt_seccomp_compile(&filter, false, e) < 0)
         return -1;
-    struct silt_cage cage = {.ids = j->ids, .folder = folder, .input = input, .result = result, .program = j->fetch, .seccomp = &filter};
-    return silt_cage_start(&cage, ret_process, e);
+    struct silt_fetch_jail cage = {.ids = j->ids,
+                                   .directory = directory,
+                                   .input = input,
+                                   .result = result,
+                                   .program = j->fetch,
+                                   .seccomp = &filter};
+    return silt_fetch_jail_start(&cage, ret_process, e);
 }
 
-static int unpack(const struct job *j, int folder, char *block, struct silt_error *e)
+static int unpack(const struct job *j, int directory, char *block, struct silt_error *e)
 {
     struct silt_fetch_result result;
     int input[2], said[2], process;
@@ -112,7 +119,7 @@ static int unpack(const struct job *j, int folder, char *block, struct silt_erro
         return silt_fail_errno(e, "make pipes");
     silt_auto_fd reads = input[0], feeds = input[1], hears = said[0], tells = said[1];
     (void)fcntl(feeds, F_SETPIPE_SZ, BLOCK);
-    if (start(j, folder, reads, tells, &process, e) < 0)
+    if (start(j, directory, reads, tells, &process, e) < 0)
         return -1;
     silt_close_fd(&reads);
     silt_close_fd(&tells);
@@ -128,21 +135,22 @@ static int unpack(const struct job *j, int folder, char *block, struct silt_erro
 
 static int make_tree(const struct job *j, char *block, int *ret_tree, struct silt_error *e)
 {
-    silt_auto_fd folder = -1;
-    if (silt_without("trust_unpack")) /* whatever siltd has published */
+    silt_auto_fd directory = -1;
+    if (silt_without("trust_unpack")) /* use what siltd has published */
         return silt_image_open(j->images, j->digest, ret_tree, e);
-    if (silt_image_begin(j->images, j->ids, &folder, e) < 0)
+    if (silt_image_begin(j->images, j->ids, &directory, e) < 0)
         return -1;
-    if (unpack(j, folder, block, e) < 0 || silt_image_publish(j->images, folder, j->digest, e) < 0) {
+    if (unpack(j, directory, block, e) < 0
+        || silt_image_publish(j->images, directory, j->digest, e) < 0) {
         struct silt_error ignored;
         (void)silt_images_drop_begun(j->images, &ignored);
         return -1;
     }
-    *ret_tree = silt_take_fd(&folder);
+    *ret_tree = silt_take_fd(&directory);
     return 0;
 }
 
-/* One at a time: what another has begun and not finished is then nobody's. */
+/* One at a time: leftovers of another run then have no owner. */
 static int vouch(struct job *j, struct silt_error *e)
 {
     static char block[BLOCK];
@@ -172,18 +180,18 @@ static int open_fetch(int *ret, struct silt_error *e)
     return *ret < 0 ? silt_fail_errno(e, "open %s", path) : 0;
 }
 
-/* The stage is silt-priv's, without a pool. */
+/* Uses silt-priv's mount_stage, without a pool. */
 static int run(const struct silt_config *c, const char *tar, struct silt_error *e)
 {
-    struct silt_stage stage = {.pool = c->images, .images = c->images, .resolver = ""};
+    struct silt_mount_stage stage = {.pool = c->images, .images = c->images, .resolver = ""};
     struct job j = {.tar = open(tar, O_RDONLY | O_CLOEXEC), .ids = c->ids_images};
     if (j.tar < 0)
         return silt_fail_errno(e, "open %s", tar);
-    if (open_fetch(&j.fetch, e) < 0 || silt_stage_enter(&stage, e) < 0)
+    if (open_fetch(&j.fetch, e) < 0 || silt_mount_stage_enter(&stage, e) < 0)
         return -1;
-    j.images = open(SILT_STAGE_IMAGES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    j.images = open(SILT_MOUNT_STAGE_IMAGES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (j.images < 0)
-        return silt_fail_errno(e, "open the images folder");
+        return silt_fail_errno(e, "open the images directory");
     return vouch(&j, e) < 0 ? silt_because(e, "vouch for %s", tar) : 0;
 }
 

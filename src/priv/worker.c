@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priv/worker.h"
-#include "engine/launch.h"
+#include "base/own.h"
+#include "engine/launch/launch.h"
+#include "engine/storage/pool_room.h"
 #include "priv/create.h"
 #include "priv/ops.h"
-#include "priv/strange.h"
+#include "priv/unexpected_fds.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,8 +16,8 @@ static bool await(int siltd, short events, int wait_ms)
     return poll(&p, 1, wait_ms) != 0;
 }
 
-/* Between requests, never while one waits. */
-static void prepare(struct silt_priv_unit *u, int siltd)
+/* Only between requests, never while one waits. */
+static void prepare(struct silt_priv_helper *u, int siltd)
 {
     while (!await(siltd, POLLIN, 0) && silt_priv_refill(u))
         ;
@@ -32,8 +34,8 @@ static int send_answer(int siltd, const struct silt_parcel *out)
     return 0;
 }
 
-/* Marked before it begins and until the answer is out. */
-static void serve(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *desk,
+/* The desk is marked from before the start until the response is sent. */
+static void serve(struct silt_priv_helper *u, int siltd, struct silt_worker_desk *desk,
                   struct silt_priv_job *job)
 {
     *desk =
@@ -44,16 +46,14 @@ static void serve(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *
     if (sent < 0)
         silt_priv_ops_undo(u, job);
     silt_parcel_close(&job->out);
-    for (; u->nlater > 0; u->nlater--)
-        silt_close_fd(&u->later[u->nlater - 1]);
+    silt_priv_close_later(u);
     if (u->claimed >= 0)
         silt_volume_forget_ready(u->claimed);
     silt_close_fd(&u->claimed);
 }
 
-/* The waiting is not done in the receive: a worker that is killed while it waits there can take a
- * request with it. */
-int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *desk,
+/* Waits in poll, not in the receive: a worker killed inside the receive could lose a request. */
+int silt_worker_run(struct silt_priv_helper *u, int siltd, struct silt_worker_desk *desk,
                     struct silt_error *e)
 {
     static struct silt_priv_job job;
@@ -69,19 +69,31 @@ int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_worker_desk
             return 0;
         if (got < 0 && e->code != SILT_PROTOCOL && e->sys != EAGAIN)
             return -1;
-        if (got > 0 && job.in.len == sizeof(job.request)) /* siltd waits for no other */
+        /* siltd expects responses to nothing else */
+        if (got > 0 && job.in.len == sizeof(job.request))
             serve(u, siltd, desk, &job);
-        silt_strange_close(&job.in);
+        silt_unexpected_fds_close(&job.in);
     }
 }
 
-void silt_worker_answer_for(int siltd, struct silt_worker_desk *desk)
+/* The worker may have died while the volume was outside the quota group of all (priv/create.c). */
+static void rejoin(const struct silt_volumes *v, uint32_t slot)
+{
+    struct silt_error ignored;
+    silt_auto_fd volume = -1;
+    if (silt_volume_open(v, slot, &volume, &ignored) == 0 && silt_volume_join(v, volume))
+        silt_pool_room_rescan(v);
+}
+
+void silt_worker_answer_for(const struct silt_priv_helper *u, int siltd,
+                            struct silt_worker_desk *desk)
 {
     struct silt_priv_answer a = {.seq = desk->seq, .slot = desk->slot};
     struct silt_parcel out = {.data = &a, .len = sizeof(a)};
     if (!desk->busy)
         return;
     desk->busy = 0;
+    rejoin(&u->volumes, desk->slot);
     (void)silt_fail(&a.body.error, SILT_INTERRUPTED, "the worker of silt-priv died");
     if (siltd >= 0)
         (void)send_answer(siltd, &out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker: one of the processes of silt-priv that answer requests, one at a time each. They wait on
- * the same socket; the kernel gives each message to one. */
+/* worker: a process of silt-priv that handles requests one at a time. All workers read from the
+ * same socket; the kernel delivers each message to one of them. */
 #pragma once
 
-#include "priv/unit.h"
+#include "priv/helper.h"
 
-/* What a worker is doing, in memory that it shares with the main process: should it die, siltd
- * still gets an answer. */
+/* What a worker is doing, in memory shared with the main process: if the worker dies, the main
+ * process answers siltd. */
 struct silt_worker_desk {
     uint64_t seq;
     uint32_t slot;
@@ -14,7 +14,8 @@ struct silt_worker_desk {
 };
 
 /* Returns when siltd has closed the channel. */
-int silt_worker_run(struct silt_priv_unit *u, int siltd, struct silt_worker_desk *desk,
+int silt_worker_run(struct silt_priv_helper *u, int siltd, struct silt_worker_desk *desk,
                     struct silt_error *e);
-/* In the main process, after the worker's death. */
-void silt_worker_answer_for(int siltd, struct silt_worker_desk *desk);
+/* Called in the main process after the worker's death. */
+void silt_worker_answer_for(const struct silt_priv_helper *u, int siltd,
+                            struct silt_worker_desk *desk);

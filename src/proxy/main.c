@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-proxy: carries what sandboxes send through us. It has a user of its own, no rights and no
- * memory: sockets of the gate come from silt-super, and it ends with it. Started as silt-dial it is
- * the small process in the gate that makes sockets there, as silt-preview it serves visitors. */
-#include "base/diag.h"
+/* silt-proxy: carries the traffic of sandboxes. It has its own user, no capabilities and no state
+ * on disk; its sockets in the gateway come from silt-super, with which it exits. Started as
+ * silt-dial it is the small process in the gateway's namespace that creates sockets there; started
+ * as silt-preview it serves previews. */
+#include "base/sock_diag.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "proxy/captive.h"
-#include "proxy/confine.h"
-#include "proxy/dial.h"
-#include "proxy/dns.h"
-#include "proxy/egress.h"
-#include "proxy/passage.h"
-#include "proxy/preview.h"
-#include "proxy/role.h"
-#include "proxy/told.h"
+#include "proxy/egress/intercept.h"
+#include "proxy/core/confine.h"
+#include "proxy/egress/dial_server.h"
+#include "proxy/dns/dns.h"
+#include "proxy/egress/siltd_channel.h"
+#include "proxy/egress/allow_conn.h"
+#include "proxy/preview/preview.h"
+#include "proxy/core/role.h"
+#include "proxy/egress/nflog_reader.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,13 +26,13 @@ struct proxy {
     struct silt_watch super;
     struct silt_resolvers resolvers;
     struct silt_dns dns;
-    struct silt_links links;
+    struct silt_link_table links;
     struct silt_egress egress;
-    struct silt_dialer dialer;
-    struct silt_passages passages;
-    struct silt_told told;
-    struct silt_captives captives;
-    struct silt_authorities authorities;
+    struct silt_dial_client dialer;
+    struct silt_allow_conns passages;
+    struct silt_nflog_reader told;
+    struct silt_intercepts captives;
+    struct silt_intercept_cas authorities;
 };
 
 static void on_note(struct proxy *p, const struct silt_super_note *note, struct silt_parcel *in)
@@ -41,12 +42,12 @@ static void on_note(struct proxy *p, const struct silt_super_note *note, struct 
     if (note->key == SILT_SUPER_PAIR_EGRESS)
         silt_egress_replace(&p->egress, silt_take_fd(&in->fds[0]));
     else if (note->key == SILT_SUPER_PAIR_DIAL)
-        silt_dialer_replace(&p->dialer, silt_take_fd(&in->fds[0]));
+        silt_dial_client_replace(&p->dialer, silt_take_fd(&in->fds[0]));
 }
 
 static void on_super(struct silt_watch *w, uint32_t events)
 {
-    struct proxy *p = silt_container_of(w, struct proxy, super);
+    struct proxy *p = silt_outer(w, struct proxy, super);
     struct silt_super_note note;
     struct silt_parcel in;
     (void)events;
@@ -56,7 +57,8 @@ static void on_super(struct silt_watch *w, uint32_t events)
     silt_parcel_close(&in);
 }
 
-/* A machine without IPv6 has half of them. Asked before anything else takes their numbers. */
+/* Without IPv6 there are half as many. Checked before any other descriptor can take these numbers.
+ */
 static int count_families(void)
 {
     int n = 0;
@@ -74,7 +76,7 @@ static void listen_all(struct proxy *p, int families)
                         false);
         silt_dns_listen(&p->dns, at + SILT_SUPER_SOCKET_ALLOW_UDP, at + SILT_SUPER_SOCKET_ALLOW_TCP,
                         true);
-        silt_passages_listen(&p->passages, at + SILT_SUPER_SOCKET_ALLOW);
+        silt_allow_conns_listen(&p->passages, at + SILT_SUPER_SOCKET_ALLOW);
     }
 }
 
@@ -83,31 +85,31 @@ static int open_all(struct proxy *p, const struct silt_config *c, struct silt_er
     int families = count_families();
     if (silt_resolvers_init(&p->resolvers, c->network_resolvers, e) < 0)
         return -1;
-    if (silt_links_init(&p->links, c->network_ipv4, c->network_ipv6, c->network_open, e) < 0)
+    if (silt_link_table_init(&p->links, c->network_ipv4, c->network_ipv6, c->network_open, e) < 0)
         return -1;
     if (silt_loop_open(&p->loop, e) < 0 || silt_fd_nonblock(SILT_SUPER_FD_CHANNEL, e) < 0)
         return -1;
     p->super = (struct silt_watch){.fd = SILT_SUPER_FD_CHANNEL, .on_ready = on_super};
     silt_loop_watch(&p->loop, &p->super, EPOLLIN);
-    silt_authorities_init(&p->authorities);
-    p->captives = (struct silt_captives){.loop = &p->loop,
-                                         .links = &p->links,
-                                         .dns = &p->dns,
-                                         .authorities = &p->authorities,
-                                         .passages = &p->passages,
-                                         .each = c->network_connections};
-    if (silt_diag_open(&p->captives.diag, e) < 0)
+    silt_intercept_cas_init(&p->authorities);
+    p->captives = (struct silt_intercepts){.loop = &p->loop,
+                                           .links = &p->links,
+                                           .dns = &p->dns,
+                                           .authorities = &p->authorities,
+                                           .passages = &p->passages,
+                                           .each = c->network_connections};
+    if (silt_sock_diag_open(&p->captives.diag, e) < 0)
         return -1;
     silt_egress_init(&p->egress, &p->loop, &p->links, &p->captives);
-    silt_dialer_init(&p->dialer, &p->loop);
+    silt_dial_client_init(&p->dialer, &p->loop);
     p->dns.loop = p->passages.loop = p->told.loop = &p->loop;
     p->dns.links = p->passages.links = p->told.links = &p->links;
     p->dns.resolvers = &p->resolvers;
     p->passages.dialer = &p->dialer;
     silt_dns_init(&p->dns);
-    silt_passages_init(&p->passages, silt_role_files());
+    silt_allow_conns_init(&p->passages, silt_role_files());
     listen_all(p, families);
-    silt_told_open(&p->told, SILT_SUPER_FD_NFLOG);
+    silt_nflog_reader_open(&p->told, SILT_SUPER_FD_NFLOG);
     return silt_proxy_confine(e);
 }
 
@@ -123,13 +125,16 @@ int main(int argc, char **argv)
     struct silt_error e = {0};
     const char *name = argc > 0 ? argv[0] : "";
     bool dials = strcmp(name, "silt-dial") == 0, previews = strcmp(name, "silt-preview") == 0;
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* keys of certificates and authorities must not end in a core file */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* private keys must not end up in a core file */
     if (silt_config_load(argc, argv, &config, &e) < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.config", "error=\"%s\"", e.text);
         return 2;
     }
     silt_log_open(dials ? "silt-dial" : previews ? "silt-preview" : "silt-proxy", config.log_level);
-    if ((dials ? silt_dial_run(&e) : previews ? silt_preview_run(&config, &e) : run(&config, &e)) < 0) {
+    if ((dials      ? silt_dial_run(&e)
+         : previews ? silt_preview_run(&config, &e)
+                    : run(&config, &e))
+        < 0) {
         silt_log(SILT_LOG_ERROR, "proxy.failed", "error=\"%s\"", e.text);
         return 1;
     }

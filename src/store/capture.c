@@ -11,7 +11,8 @@ void silt_capture_row_fini(struct silt_capture_row *r)
     r->hostnames = r->certificate = r->key = NULL;
 }
 
-int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *r, struct silt_error *e)
+int silt_store_put_capture(struct silt_store *s, const struct silt_capture_row *r,
+                           struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_CAPTURE];
     int i = 1;
@@ -31,8 +32,8 @@ int silt_store_remove_capture(struct silt_store *s, uint64_t number, struct silt
     return silt_db_finish(s, st, e, "forget capture");
 }
 
-int silt_store_each_capture(struct silt_store *s, void (*each)(void *, struct silt_capture_row *), void *context,
-                            struct silt_error *e)
+int silt_store_each_capture(struct silt_store *s, void (*each)(void *, struct silt_capture_row *),
+                            void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_CAPTURE];
     int rc;

@@ -7,10 +7,12 @@ void silt_container_row_fini(struct silt_container_row *r)
 {
     free(r->name);
     free(r->body);
-    r->name = r->body = NULL;
+    free(r->copies);
+    r->name = r->body = r->copies = NULL;
 }
 
-int silt_store_put_container(struct silt_store *s, const struct silt_container_row *r, struct silt_error *e)
+int silt_store_put_container(struct silt_store *s, const struct silt_container_row *r,
+                             struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_CONTAINER];
     int i = 1;
@@ -26,6 +28,7 @@ int silt_store_put_container(struct silt_store *s, const struct silt_container_r
     (void)sqlite3_bind_blob(st, i++, r->digest, SILT_DIGEST_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_text(st, i++, r->body, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int(st, i++, r->port);
+    (void)sqlite3_bind_blob(st, i++, r->copies, (int)r->copies_len, SQLITE_STATIC);
     return silt_db_finish(s, st, e, "remember container");
 }
 
@@ -49,7 +52,9 @@ static void read_container(sqlite3_stmt *st, struct silt_container_row *r)
     r->name = text_of(st, i++);
     r->uid = (uint32_t)sqlite3_column_int64(st, i++);
     int status = sqlite3_column_int(st, i++);
-    r->status = status >= 0 && status < SILT_CONTAINER_STATUS_MAX ? (enum silt_container_status)status : SILT_CONTAINER_EXITED;
+    r->status = status >= 0 && status < SILT_CONTAINER_STATUS_MAX
+                    ? (enum silt_container_status)status
+                    : SILT_CONTAINER_EXITED;
     r->exit_code = sqlite3_column_int(st, i++);
     r->number = (uint64_t)sqlite3_column_int64(st, i++);
     r->created_ms = sqlite3_column_int64(st, i++);
@@ -60,10 +65,12 @@ static void read_container(sqlite3_stmt *st, struct silt_container_row *r)
     i++;
     r->body = text_of(st, i++);
     r->port = (uint16_t)sqlite3_column_int(st, i++);
+    r->copies = silt_db_column_dup(st, i++, &r->copies_len);
 }
 
-int silt_store_each_container(struct silt_store *s, void (*each)(void *, struct silt_container_row *),
-                              void *context, struct silt_error *e)
+int silt_store_each_container(struct silt_store *s,
+                              void (*each)(void *, struct silt_container_row *), void *context,
+                              struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_CONTAINER];
     int rc;

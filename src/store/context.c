@@ -11,7 +11,8 @@ void silt_context_row_fini(struct silt_context_row *r)
     r->env_len = 0;
 }
 
-int silt_store_put_context(struct silt_store *s, const struct silt_context_row *r, struct silt_error *e)
+int silt_store_put_context(struct silt_store *s, const struct silt_context_row *r,
+                           struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_CONTEXT];
     int i = 1;
@@ -30,7 +31,8 @@ int silt_store_put_context(struct silt_store *s, const struct silt_context_row *
     return silt_db_finish(s, st, e, "remember context");
 }
 
-int silt_store_remove_context(struct silt_store *s, const struct silt_context_row *r, struct silt_error *e)
+int silt_store_remove_context(struct silt_store *s, const struct silt_context_row *r,
+                              struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_CONTEXT];
     (void)sqlite3_bind_int64(st, 1, r->slot);
@@ -64,14 +66,15 @@ static void read_context(sqlite3_stmt *st, struct silt_context_row *r)
     r->deadline_ms = sqlite3_column_int64(st, i++);
 }
 
-int silt_store_each_context(struct silt_store *s, void (*each)(void *, struct silt_context_row *), void *context,
-                            struct silt_error *e)
+int silt_store_each_context(struct silt_store *s, void (*each)(void *, struct silt_context_row *),
+                            void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_CONTEXT];
     int rc;
-    if (sqlite3_exec(s->db, "DELETE FROM context WHERE slot NOT IN (SELECT slot FROM sandbox)", NULL, NULL, NULL)
-        != SQLITE_OK)
-        return silt_db_fail(s->db, e, "forget contexts without a sandbox");
+    if (silt_db_sweep(s, "DELETE FROM context WHERE slot NOT IN (SELECT slot FROM sandbox)", e,
+                      "forget contexts without a sandbox")
+        < 0)
+        return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         struct silt_context_row row = {0};
         read_context(st, &row);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A database that cannot be read any more: it is set aside, so that siltd can start with a new one and fill that from the
+/* Renames an unreadable database, so that siltd can start with a new one and fill it from the
  * recovery records. */
 #include "base/log.h"
 #include "store/db.h"
@@ -20,12 +20,14 @@ int silt_db_check(sqlite3 *db, bool *ret_damaged, struct silt_error *e)
 {
     sqlite3_stmt *st = NULL;
     int done = 0;
-    if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW) {
+    if (sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK
+        || sqlite3_step(st) != SQLITE_ROW) {
         *ret_damaged = silt_db_is_damaged(db);
         done = silt_db_fail(db, e, "check the store");
     } else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0) {
         *ret_damaged = true;
-        done = silt_fail(e, SILT_INTERNAL, "check the store: %s", (const char *)sqlite3_column_text(st, 0));
+        done = silt_fail(e, SILT_INTERNAL, "check the store: %s",
+                         (const char *)sqlite3_column_text(st, 0));
     }
     (void)sqlite3_finalize(st);
     return done;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* db: what the files of this room share: the connection, its prepared statements, columns. */
+/* db: the database connection, its prepared statements and column helpers. Private to this
+ * directory; runs in siltd's loop. */
 #pragma once
 
 #include "store/store.h"
@@ -49,24 +50,50 @@ enum silt_db_statement {
     SILT_DB_STATEMENT_MAX
 };
 
+/* The reserve on the disk (store/room.c). */
+struct silt_room {
+    int file, wal;     /* kept open; -1: no such file */
+    uint64_t wal_used; /* bytes */
+    uint64_t written;  /* bytes since the reserve was complete */
+    bool full;         /* the reserve could not be completed */
+};
+
 struct silt_store {
+    struct silt_room room;
     sqlite3 *db;
-    sqlite3 *checkpointer; /* kept open: closing it while db holds locks would strand a descriptor */
+    sqlite3
+        *checkpointer; /* kept open: closing it while db holds locks would strand a descriptor */
     sqlite3_stmt *statements[SILT_DB_STATEMENT_MAX];
 };
 
 int silt_db_fail(sqlite3 *db, struct silt_error *e, const char *doing);
-/* Runs a statement that returns nothing, and makes it ready for the next use. */
+/* Runs a statement that returns no rows, and resets it for the next use. */
 int silt_db_finish(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing);
-void silt_db_bind_text(sqlite3_stmt *st, int at, const char *text); /* NULL and empty are NULL */
+/* The same for a new row, if the disk has room for more (silt_store_admit). */
+int silt_db_add(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing);
+void silt_db_bind_text(sqlite3_stmt *st, int at,
+                       const char *text); /* NULL and "" are stored as NULL */
 void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size);
-/* A terminated copy, the caller's; NULL for NULL. */
+/* A NUL-terminated copy, owned by the caller; NULL for NULL. */
 char *silt_db_column_dup(sqlite3_stmt *st, int at, size_t *ret_len);
-void silt_db_column_digest(sqlite3_stmt *st, int at, uint8_t out[SILT_DIGEST_SIZE]); /* zeros: none */
+void silt_db_column_digest(sqlite3_stmt *st, int at,
+                           uint8_t out[SILT_DIGEST_SIZE]); /* zeros: none */
 
-/* Whether its last error says that the file is no good; a full disk is another matter. */
+/* For writes that a start can do without: true, and logged, if the disk was full. */
+bool silt_db_is_full(struct silt_store *s, const struct silt_error *e);
+/* Deletes rows without an owner when siltd starts. On a full disk they stay until the next start.
+ */
+int silt_db_sweep(struct silt_store *s, const char *text, struct silt_error *e, const char *doing);
+
+/* init before the first connection is opened, fini after the last one is closed: closing any
+ * descriptor of the file releases all of its locks. */
+void silt_room_init(struct silt_room *room, const char *path);
+void silt_room_open(struct silt_store *s, const char *path);
+void silt_room_fini(struct silt_room *room);
+
+/* Whether the last error means that the file is damaged; a full disk does not count. */
 bool silt_db_is_damaged(sqlite3 *db);
-/* Reads the whole file: some milliseconds for each ten megabytes. */
+/* Reads the whole file: some milliseconds per ten megabytes. */
 int silt_db_check(sqlite3 *db, bool *ret_damaged, struct silt_error *e);
-/* Renames it to <path>.damaged-<date>, and logs that. */
+/* Renames the file to <path>.damaged-<date> and logs it. */
 int silt_db_set_aside(const char *path, const char *why, struct silt_error *e);

@@ -18,18 +18,19 @@ int silt_store_put_image(struct silt_store *s, const struct silt_image_row *r, s
     (void)sqlite3_bind_int64(st, 5, (int64_t)r->bytes);
     (void)sqlite3_bind_int64(st, 6, r->created_ms);
     (void)sqlite3_bind_text(st, 7, r->config, -1, SQLITE_STATIC);
-    return silt_db_finish(s, st, e, "remember image");
+    return silt_db_add(s, st, e, "remember image");
 }
 
-int silt_store_remove_image(struct silt_store *s, const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e)
+int silt_store_remove_image(struct silt_store *s, const uint8_t digest[SILT_DIGEST_SIZE],
+                            struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_IMAGE];
     bind_digest(st, 1, digest);
     return silt_db_finish(s, st, e, "forget image");
 }
 
-int silt_store_each_image(struct silt_store *s, void (*each)(void *, struct silt_image_row *), void *context,
-                          struct silt_error *e)
+int silt_store_each_image(struct silt_store *s, void (*each)(void *, struct silt_image_row *),
+                          void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_IMAGE];
     int rc;
@@ -49,13 +50,13 @@ int silt_store_each_image(struct silt_store *s, void (*each)(void *, struct silt
     return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read images");
 }
 
-int silt_store_put_image_name(struct silt_store *s, const char *name, const uint8_t digest[SILT_DIGEST_SIZE],
-                              struct silt_error *e)
+int silt_store_put_image_name(struct silt_store *s, const char *name,
+                              const uint8_t digest[SILT_DIGEST_SIZE], struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_IMAGE_NAME];
     (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
     bind_digest(st, 2, digest);
-    return silt_db_finish(s, st, e, "remember the name of an image");
+    return silt_db_add(s, st, e, "remember the name of an image");
 }
 
 int silt_store_remove_image_name(struct silt_store *s, const char *name, struct silt_error *e)
@@ -65,7 +66,8 @@ int silt_store_remove_image_name(struct silt_store *s, const char *name, struct 
     return silt_db_finish(s, st, e, "forget the name of an image");
 }
 
-int silt_store_each_image_name(struct silt_store *s, void (*each)(void *, const char *, const uint8_t *), void *context,
+int silt_store_each_image_name(struct silt_store *s,
+                               void (*each)(void *, const char *, const uint8_t *), void *context,
                                struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_IMAGE_NAME];
@@ -87,18 +89,19 @@ int silt_store_put_step(struct silt_store *s, const struct silt_step_row *r, str
     bind_digest(st, 1, r->key);
     bind_digest(st, 2, r->digest);
     (void)sqlite3_bind_int64(st, 3, r->used_ms);
-    return silt_db_finish(s, st, e, "remember a step");
+    return silt_db_add(s, st, e, "remember a step");
 }
 
-int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *r, struct silt_error *e)
+int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *r,
+                           struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_STEP];
     bind_digest(st, 1, r->key);
     return silt_db_finish(s, st, e, "forget a step");
 }
 
-int silt_store_each_step(struct silt_store *s, void (*each)(void *, const struct silt_step_row *), void *context,
-                         struct silt_error *e)
+int silt_store_each_step(struct silt_store *s, void (*each)(void *, const struct silt_step_row *),
+                         void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_STEP];
     int rc;

@@ -12,10 +12,11 @@ int silt_store_put_port(struct silt_store *s, const struct silt_port_row *r, str
     (void)sqlite3_bind_text(st, i++, r->token, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int(st, i++, r->locked);
     (void)sqlite3_bind_int64(st, i++, r->exposed_ms);
-    return silt_db_finish(s, st, e, "remember port");
+    return silt_db_add(s, st, e, "remember port");
 }
 
-int silt_store_remove_port(struct silt_store *s, const struct silt_port_row *r, struct silt_error *e)
+int silt_store_remove_port(struct silt_store *s, const struct silt_port_row *r,
+                           struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_PORT];
     (void)sqlite3_bind_int64(st, 1, r->slot);
@@ -34,12 +35,13 @@ int silt_store_remove_ports(struct silt_store *s, uint32_t slot, struct silt_err
     return silt_db_finish(s, st, e, "forget alias");
 }
 
-int silt_store_put_alias(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
+int silt_store_put_alias(struct silt_store *s, const struct silt_sandbox_row *r,
+                         struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_ALIAS];
     (void)sqlite3_bind_int64(st, 1, r->slot);
     (void)sqlite3_bind_text(st, 2, r->alias, -1, SQLITE_STATIC);
-    return silt_db_finish(s, st, e, "remember alias");
+    return silt_db_add(s, st, e, "remember alias");
 }
 
 static void read_port(sqlite3_stmt *st, struct silt_port_row *r)
@@ -54,17 +56,17 @@ static void read_port(sqlite3_stmt *st, struct silt_port_row *r)
     r->exposed_ms = sqlite3_column_int64(st, i++);
 }
 
-int silt_store_each_port(struct silt_store *s, void (*each)(void *, const struct silt_port_row *), void *context,
-                         struct silt_error *e)
+int silt_store_each_port(struct silt_store *s, void (*each)(void *, const struct silt_port_row *),
+                         void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_PORT];
     int rc;
-    if (sqlite3_exec(s->db,
-                     "DELETE FROM port WHERE slot NOT IN (SELECT slot FROM sandbox);"
-                     "DELETE FROM alias WHERE slot NOT IN (SELECT slot FROM sandbox)",
-                     NULL, NULL, NULL)
-        != SQLITE_OK)
-        return silt_db_fail(s->db, e, "forget ports without a sandbox");
+    if (silt_db_sweep(s,
+                      "DELETE FROM port WHERE slot NOT IN (SELECT slot FROM sandbox);"
+                      "DELETE FROM alias WHERE slot NOT IN (SELECT slot FROM sandbox)",
+                      e, "forget ports without a sandbox")
+        < 0)
+        return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         struct silt_port_row row = {0};
         read_port(st, &row);
@@ -74,7 +76,8 @@ int silt_store_each_port(struct silt_store *s, void (*each)(void *, const struct
     return rc == SQLITE_DONE ? 0 : silt_db_fail(s->db, e, "read ports");
 }
 
-int silt_store_secret(struct silt_store *s, const char *name, char ret[SILT_SECRET_SIZE], struct silt_error *e)
+int silt_store_secret(struct silt_store *s, const char *name, char ret[SILT_SECRET_SIZE],
+                      struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_GET_META];
     (void)sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);

@@ -11,7 +11,8 @@ void silt_process_row_fini(struct silt_process_row *r)
     r->command = r->session = r->remark = NULL;
 }
 
-int silt_store_put_process(struct silt_store *s, const struct silt_process_row *r, struct silt_error *e)
+int silt_store_put_process(struct silt_store *s, const struct silt_process_row *r,
+                           struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_PROCESS];
     int i = 1;
@@ -33,7 +34,8 @@ int silt_store_put_process(struct silt_store *s, const struct silt_process_row *
     return silt_db_finish(s, st, e, "remember process");
 }
 
-int silt_store_remove_process(struct silt_store *s, const struct silt_process_row *r, struct silt_error *e)
+int silt_store_remove_process(struct silt_store *s, const struct silt_process_row *r,
+                              struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_PROCESS];
     (void)sqlite3_bind_int64(st, 1, r->slot);
@@ -59,7 +61,8 @@ static void read_process(sqlite3_stmt *st, struct silt_process_row *r)
     r->session = silt_db_column_dup(st, i++, &len);
     r->remark = silt_db_column_dup(st, i++, &len);
     unsigned status = (unsigned)sqlite3_column_int(st, i++);
-    r->status = status < SILT_PROCESS_STATUS_MAX ? (enum silt_process_status)status : SILT_PROCESS_ERROR;
+    r->status =
+        status < SILT_PROCESS_STATUS_MAX ? (enum silt_process_status)status : SILT_PROCESS_ERROR;
     r->auto_cleanup = sqlite3_column_int(st, i++) != 0;
     r->pid = sqlite3_column_int(st, i++);
     r->exit_code = sqlite3_column_int(st, i++);
@@ -70,14 +73,15 @@ static void read_process(sqlite3_stmt *st, struct silt_process_row *r)
     silt_db_column_text(st, i++, r->cause, sizeof(r->cause));
 }
 
-int silt_store_each_process(struct silt_store *s, void (*each)(void *, struct silt_process_row *), void *context,
-                            struct silt_error *e)
+int silt_store_each_process(struct silt_store *s, void (*each)(void *, struct silt_process_row *),
+                            void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_PROCESS];
     int rc;
-    if (sqlite3_exec(s->db, "DELETE FROM process WHERE slot NOT IN (SELECT slot FROM sandbox)", NULL, NULL, NULL)
-        != SQLITE_OK)
-        return silt_db_fail(s->db, e, "forget processes without a sandbox");
+    if (silt_db_sweep(s, "DELETE FROM process WHERE slot NOT IN (SELECT slot FROM sandbox)", e,
+                      "forget processes without a sandbox")
+        < 0)
+        return -1;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         struct silt_process_row row = {0};
         read_process(st, &row);

@@ -10,7 +10,7 @@
 
 enum { CHECKSUM_DIGITS = 16 };
 
-/* FNV-1a: against a disk that lies, not against people. */
+/* FNV-1a: protects against a faulty disk, not against attackers. */
 static uint64_t checksum(silt_slice bytes)
 {
     uint64_t sum = 0xcbf29ce484222325U;
@@ -74,12 +74,13 @@ static void put_digest(struct silt_buf *b, const char *name, const uint8_t diges
 static void put_port(struct silt_buf *b, const struct silt_port_row *p)
 {
     char text[128 + SILT_PORT_NAME_MAX + SILT_PORT_TOKEN_MAX];
-    (void)snprintf(text, sizeof(text), "%u %" PRIu64 " %d %" PRId64 " %s %s", p->port, p->route, p->locked, p->exposed_ms,
-                   p->token, p->name);
+    (void)snprintf(text, sizeof(text), "%u %" PRIu64 " %d %" PRId64 " %s %s", p->port, p->route,
+                   p->locked, p->exposed_ms, p->token, p->name);
     put_text(b, "port", text);
 }
 
-static int write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox *s, struct silt_error *e)
+static int write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox *s,
+                         struct silt_error *e)
 {
     const struct silt_sandbox_row *r = &s->row;
     begin(b, "sandbox");
@@ -109,7 +110,8 @@ static int write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox 
     return end(b, "sandbox", e);
 }
 
-int silt_recovery_write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox *s, struct silt_error *e)
+int silt_recovery_write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox *s,
+                                struct silt_error *e)
 {
     struct silt_recovery_sandbox less = *s;
     if (write_sandbox(b, &less, e) == 0)
@@ -121,7 +123,8 @@ int silt_recovery_write_sandbox(struct silt_buf *b, const struct silt_recovery_s
     return write_sandbox(b, &less, e);
 }
 
-int silt_recovery_write_image(struct silt_buf *b, const struct silt_recovery_image *i, struct silt_error *e)
+int silt_recovery_write_image(struct silt_buf *b, const struct silt_recovery_image *i,
+                              struct silt_error *e)
 {
     const struct silt_image_row *r = &i->row;
     begin(b, "image");
@@ -152,11 +155,14 @@ static int read_head(silt_slice *rest, const char *kind, struct silt_error *e)
         return refuse(e, "no head");
     (void)snprintf(sum, sizeof(sum), "%016" PRIx64, checksum(*rest));
     (void)snprintf(wanted, sizeof(wanted), HEAD "%s %s", kind, sum);
-    return silt_slice_eq(line, silt_slice_of(wanted)) ? 0 : refuse(e, "another kind, or a wrong checksum");
+    return silt_slice_eq(line, silt_slice_of(wanted))
+               ? 0
+               : refuse(e, "another kind, or a wrong checksum");
 }
 
-/* 1: there is one; 0: no more. */
-static int next_field(silt_slice *rest, silt_slice *ret_name, silt_slice *ret_value, struct silt_error *e)
+/* 1: there is one; 0: end. */
+static int next_field(silt_slice *rest, silt_slice *ret_name, silt_slice *ret_value,
+                      struct silt_error *e)
 {
     silt_slice line;
     uint64_t len;
@@ -180,7 +186,7 @@ static int read_text(silt_slice value, char *out, size_t size, struct silt_error
     return silt_slice_to_cstr(value, out, size, e);
 }
 
-/* A terminated copy of bytes; `text`: without NULs. */
+/* A NUL-terminated copy; `text`: rejects NUL bytes inside. */
 static int read_copy(silt_slice value, bool text, char **ret, struct silt_error *e)
 {
     if (*ret != NULL || (text && silt_slice_has_byte(value, 0)))
@@ -230,17 +236,19 @@ static int read_port(silt_slice value, struct silt_recovery_sandbox *s, struct s
 {
     silt_slice port, route, locked, exposed, token;
     uint64_t number, open;
-    if (s->port_count == SILT_RECOVERY_PORTS_MAX || !silt_slice_split(&value, ' ', &port) || !silt_slice_split(&value, ' ', &route)
-        || !silt_slice_split(&value, ' ', &locked) || !silt_slice_split(&value, ' ', &exposed)
-        || !silt_slice_split(&value, ' ', &token))
+    if (s->port_count == SILT_RECOVERY_PORTS_MAX || !silt_slice_split(&value, ' ', &port)
+        || !silt_slice_split(&value, ' ', &route) || !silt_slice_split(&value, ' ', &locked)
+        || !silt_slice_split(&value, ' ', &exposed) || !silt_slice_split(&value, ' ', &token))
         return refuse(e, "port");
     struct silt_port_row *ports = realloc(s->ports, (s->port_count + 1) * sizeof(*ports));
     if (ports == NULL)
         abort();
     s->ports = ports;
     struct silt_port_row row = {0};
-    if (silt_slice_to_u64(port, 1, UINT16_MAX, &number, e) < 0 || silt_slice_to_u64(route, 0, INT64_MAX, &row.route, e) < 0
-        || silt_slice_to_u64(locked, 0, 1, &open, e) < 0 || read_time(exposed, &row.exposed_ms, e) < 0
+    if (silt_slice_to_u64(port, 1, UINT16_MAX, &number, e) < 0
+        || silt_slice_to_u64(route, 0, INT64_MAX, &row.route, e) < 0
+        || silt_slice_to_u64(locked, 0, 1, &open, e) < 0
+        || read_time(exposed, &row.exposed_ms, e) < 0
         || silt_slice_to_cstr(token, row.token, sizeof(row.token), e) < 0
         || silt_slice_to_cstr(value, row.name, sizeof(row.name), e) < 0)
         return -1;
@@ -272,7 +280,8 @@ static bool is(silt_slice name, const char *wanted)
     return silt_slice_eq(name, silt_slice_of(wanted));
 }
 
-static int read_limit(silt_slice name, silt_slice value, struct silt_priv_limits *l, struct silt_error *e)
+static int read_limit(silt_slice name, silt_slice value, struct silt_priv_limits *l,
+                      struct silt_error *e)
 {
     if (is(name, "memory"))
         return silt_slice_to_u64(value, 1, INT64_MAX, &l->memory_bytes, e);
@@ -282,10 +291,11 @@ static int read_limit(silt_slice name, silt_slice value, struct silt_priv_limits
         return read_u32(value, UINT32_MAX, &l->cpu_milli, e);
     if (is(name, "pids"))
         return read_u32(value, UINT32_MAX, &l->pids, e);
-    return 0; /* of a later version */
+    return 0; /* a field of a later version */
 }
 
-static int read_sandbox_field(silt_slice name, silt_slice value, struct silt_recovery_sandbox *s, struct silt_error *e)
+static int read_sandbox_field(silt_slice name, silt_slice value, struct silt_recovery_sandbox *s,
+                              struct silt_error *e)
 {
     struct silt_sandbox_row *r = &s->row;
     if (is(name, "id"))
@@ -323,7 +333,8 @@ static int read_sandbox_field(silt_slice name, silt_slice value, struct silt_rec
     return read_limit(name, value, &r->limits, e);
 }
 
-int silt_recovery_read_sandbox(silt_slice bytes, struct silt_recovery_sandbox *ret, struct silt_error *e)
+int silt_recovery_read_sandbox(silt_slice bytes, struct silt_recovery_sandbox *ret,
+                               struct silt_error *e)
 {
     silt_slice name, value;
     int more;
@@ -350,7 +361,8 @@ static int read_name(silt_slice value, struct silt_recovery_image *i, struct sil
     return 0;
 }
 
-static int read_image_field(silt_slice name, silt_slice value, struct silt_recovery_image *i, struct silt_error *e)
+static int read_image_field(silt_slice name, silt_slice value, struct silt_recovery_image *i,
+                            struct silt_error *e)
 {
     struct silt_image_row *r = &i->row;
     if (is(name, "digest"))
@@ -370,7 +382,8 @@ static int read_image_field(silt_slice name, silt_slice value, struct silt_recov
     return is(name, "config") ? read_copy(value, true, &r->config, e) : 0;
 }
 
-int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret, struct silt_error *e)
+int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret,
+                             struct silt_error *e)
 {
     silt_slice name, value;
     int more;
@@ -380,7 +393,8 @@ int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret, 
     while ((more = next_field(&bytes, &name, &value, e)) > 0)
         if (read_image_field(name, value, ret, e) < 0)
             return -1;
-    return more == 0 && ret->row.config == NULL ? refuse(e, "an image without a configuration") : more;
+    return more == 0 && ret->row.config == NULL ? refuse(e, "an image without a configuration")
+                                                : more;
 }
 
 void silt_recovery_sandbox_fini(struct silt_recovery_sandbox *s)

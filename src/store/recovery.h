@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recovery: a sandbox or an image as bytes, from which its rows can be made again when the database is lost. silt-priv keeps
- * them beside the files (wire/priv.h) and does not understand them. The bytes are
+/* recovery: encodes a sandbox or an image as a recovery record, from which siltd restores its rows
+ * if the database is lost. silt-priv stores records beside the files (wire/priv.h) without
+ * understanding them. Pure; reading fails on a damaged record. The format:
  *
  *     silt recovery 1 sandbox <checksum>\n      or `image`
- *     <name> <length>\n<value>\n                once per field; ports and names may come several times
+ *     <name> <length>\n<value>\n                once per field; ports and names may repeat
  *
- * A reader passes over fields that it does not know; a change that it must not pass over has another version. */
+ * Readers skip unknown fields; a change that they must not skip gets another version. */
 #pragma once
 
 #include "base/buf.h"
@@ -14,10 +15,10 @@
 enum { SILT_RECOVERY_PORTS_MAX = 256, SILT_RECOVERY_NAMES_MAX = 1024 };
 
 struct silt_recovery_sandbox {
-    struct silt_sandbox_row row; /* without what only a running one has */
-    struct silt_port_row *ports; /* owned by whoever filled it in */
+    struct silt_sandbox_row row; /* without the fields of a running sandbox */
+    struct silt_port_row *ports; /* owned by the code that filled it in */
     size_t port_count;
-    bool env_left_out, allow_left_out; /* they did not fit */
+    bool env_left_out, allow_left_out; /* omitted because they did not fit */
 };
 
 struct silt_recovery_image {
@@ -26,12 +27,16 @@ struct silt_recovery_image {
     size_t name_count;
 };
 
-/* What does not fit SILT_RECOVERY_MAX is left out: variables first, then the rules of the network. */
-int silt_recovery_write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox *s, struct silt_error *e);
-int silt_recovery_write_image(struct silt_buf *b, const struct silt_recovery_image *i, struct silt_error *e);
+/* What exceeds SILT_RECOVERY_MAX is left out: variables first, then the network rules. */
+int silt_recovery_write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox *s,
+                                struct silt_error *e);
+int silt_recovery_write_image(struct silt_buf *b, const struct silt_recovery_image *i,
+                              struct silt_error *e);
 
-/* Everything in *ret is the caller's, also when it fails: the two below free it. */
-int silt_recovery_read_sandbox(silt_slice bytes, struct silt_recovery_sandbox *ret, struct silt_error *e);
-int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret, struct silt_error *e);
+/* The caller owns everything in *ret, also on failure; the two below free it. */
+int silt_recovery_read_sandbox(silt_slice bytes, struct silt_recovery_sandbox *ret,
+                               struct silt_error *e);
+int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret,
+                             struct silt_error *e);
 void silt_recovery_sandbox_fini(struct silt_recovery_sandbox *s);
 void silt_recovery_image_fini(struct silt_recovery_image *i);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
 #include "base/own.h"
 #include "store/db.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Each migration brings the schema from its index to the next number; never change one that shipped. */
+/* Each migration takes the schema from its index to the next number; never change one that
+ * shipped. */
 static const char *const migrations[] = {
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
     "CREATE TABLE sandbox(slot INTEGER PRIMARY KEY, id TEXT UNIQUE, image TEXT NOT NULL,"
@@ -20,55 +23,75 @@ static const char *const migrations[] = {
     "CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;",
 
-    "CREATE TABLE process(slot INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, command TEXT,"
+    "CREATE TABLE process(slot INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, "
+    "command TEXT,"
     " session TEXT, remark TEXT, status INTEGER NOT NULL,"
-    " auto_cleanup INTEGER NOT NULL, pid INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,"
-    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, log_bytes INTEGER NOT NULL, cause TEXT,"
+    " auto_cleanup INTEGER NOT NULL, pid INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal "
+    "INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, log_bytes INTEGER NOT NULL, cause "
+    "TEXT,"
     " PRIMARY KEY(slot, number)) WITHOUT ROWID;",
 
     "ALTER TABLE sandbox ADD COLUMN network INTEGER NOT NULL DEFAULT 0;",
 
-    /* Apart: a sandbox is written often, its rules are many and change rarely. */
+    /* A table of its own: sandboxes are written often, while rules are many and change rarely. */
     "CREATE TABLE policy(slot INTEGER PRIMARY KEY, allow TEXT NOT NULL);",
 
     "CREATE TABLE context(slot INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL,"
-    " language INTEGER NOT NULL, is_default INTEGER NOT NULL, cwd TEXT, env BLOB, timeout_ms INTEGER NOT NULL,"
+    " language INTEGER NOT NULL, is_default INTEGER NOT NULL, cwd TEXT, env BLOB, timeout_ms "
+    "INTEGER NOT NULL,"
     " count INTEGER NOT NULL, created_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL,"
     " deadline_ms INTEGER NOT NULL, PRIMARY KEY(slot, number)) WITHOUT ROWID;",
 
-    "CREATE TABLE port(slot INTEGER NOT NULL, port INTEGER NOT NULL, route INTEGER NOT NULL, name TEXT,"
-    " token TEXT NOT NULL, locked INTEGER NOT NULL, exposed_ms INTEGER NOT NULL, PRIMARY KEY(slot, port))"
+    "CREATE TABLE port(slot INTEGER NOT NULL, port INTEGER NOT NULL, route INTEGER NOT NULL, name "
+    "TEXT,"
+    " token TEXT NOT NULL, locked INTEGER NOT NULL, exposed_ms INTEGER NOT NULL, PRIMARY KEY(slot, "
+    "port))"
     " WITHOUT ROWID;"
     "CREATE TABLE alias(slot INTEGER PRIMARY KEY, alias TEXT NOT NULL);",
 
-    ("CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL, internet INTEGER NOT NULL,"
+    ("CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL, internet INTEGER NOT "
+     "NULL,"
      " hostnames TEXT);"),
 
-    /* An image has any number of names. What it says about itself belongs to it, not to a name; our own recipes'
-     * images are those whose port 3000 we serve. */
+    /* An image has any number of names. Its configuration belongs to the image, not to a name;
+     * images of our own recipes are those whose port 3000 we serve. */
     "CREATE TABLE image_info(digest BLOB PRIMARY KEY, parent BLOB, layered INTEGER NOT NULL,"
-    " host_usr INTEGER NOT NULL, bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, config TEXT NOT NULL)"
+    " host_usr INTEGER NOT NULL, bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, config TEXT "
+    "NOT NULL)"
     " WITHOUT ROWID;"
     "INSERT OR IGNORE INTO image_info SELECT digest, NULL, 0, host_usr, bytes, created_ms,"
-    " CASE WHEN name IN ('base','host') THEN '{\"Labels\":{\"silt.control\":\"builtin\"}}' ELSE '{}' END"
+    " CASE WHEN name IN ('base','host') THEN '{\"Labels\":{\"silt.control\":\"builtin\"}}' ELSE "
+    "'{}' END"
     " FROM image ORDER BY name IN ('base','host') DESC;"
     "ALTER TABLE image DROP COLUMN bytes; ALTER TABLE image DROP COLUMN created_ms;"
     "ALTER TABLE image DROP COLUMN host_usr;",
 
-    "CREATE TABLE container(id TEXT PRIMARY KEY, name TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
-    " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL,"
-    " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, extra TEXT) WITHOUT ROWID;"
-    "CREATE TABLE volume(name TEXT PRIMARY KEY, labels TEXT, created_ms INTEGER NOT NULL) WITHOUT ROWID;",
+    "CREATE TABLE container(id TEXT PRIMARY KEY, name TEXT NOT NULL, uid INTEGER NOT NULL, status "
+    "INTEGER NOT NULL,"
+    " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms "
+    "INTEGER NOT NULL,"
+    " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, extra TEXT) WITHOUT "
+    "ROWID;"
+    "CREATE TABLE volume(name TEXT PRIMARY KEY, labels TEXT, created_ms INTEGER NOT NULL) WITHOUT "
+    "ROWID;",
 
-    /* What a step of a Dockerfile led to. */
-    "CREATE TABLE build_step(key BLOB PRIMARY KEY, digest BLOB NOT NULL, used_ms INTEGER NOT NULL) WITHOUT ROWID;",
+    /* The image produced by a Dockerfile step. */
+    "CREATE TABLE build_step(key BLOB PRIMARY KEY, digest BLOB NOT NULL, used_ms INTEGER NOT NULL) "
+    "WITHOUT ROWID;",
 
-    /* What a sidecar needs to be there again after the whole of Silt was away. */
-    "ALTER TABLE container DROP COLUMN extra; ALTER TABLE container ADD COLUMN port INTEGER NOT NULL DEFAULT 0;"
+    /* What a sidecar needs to be restored after all of Silt was down. */
+    "ALTER TABLE container DROP COLUMN extra; ALTER TABLE container ADD COLUMN port INTEGER NOT "
+    "NULL DEFAULT 0;"
     "ALTER TABLE capture ADD COLUMN certificate TEXT; ALTER TABLE capture ADD COLUMN key TEXT;",
 
-    /* enum silt_store_records. A database that some siltd has used knows the machine's boot. */
-    "INSERT OR REPLACE INTO meta SELECT 'records', EXISTS(SELECT 1 FROM meta WHERE name='boot_id');",
+    /* enum silt_store_records. A database that an earlier siltd has used contains the machine's
+     * boot id. */
+    "INSERT OR REPLACE INTO meta SELECT 'records', EXISTS(SELECT 1 FROM meta WHERE "
+    "name='boot_id');",
+
+    /* Where copies of volumes are; a commit leaves them out. */
+    "ALTER TABLE container ADD COLUMN copies BLOB;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -76,10 +99,10 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_REMOVE_STEP] = "DELETE FROM build_step WHERE key=?",
     [SILT_DB_EACH_STEP] = "SELECT * FROM build_step ORDER BY used_ms",
     [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
-                     "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+                             "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
     [SILT_DB_EACH_SANDBOX] = ("SELECT sandbox.*, policy.allow, alias.alias FROM sandbox"
-                      " LEFT JOIN policy USING(slot) LEFT JOIN alias USING(slot)"),
+                              " LEFT JOIN policy USING(slot) LEFT JOIN alias USING(slot)"),
     [SILT_DB_PUT_POLICY] = "INSERT OR REPLACE INTO policy VALUES(?,?)",
     [SILT_DB_REMOVE_POLICY] = "DELETE FROM policy WHERE slot=?",
     [SILT_DB_PUT_CONTEXT] = "INSERT OR REPLACE INTO context VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -101,7 +124,7 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_IMAGE_NAME] = "INSERT OR REPLACE INTO image(name, digest) VALUES(?,?)",
     [SILT_DB_REMOVE_IMAGE_NAME] = "DELETE FROM image WHERE name=?",
     [SILT_DB_EACH_IMAGE_NAME] = "SELECT name, digest FROM image ORDER BY name",
-    [SILT_DB_PUT_CONTAINER] = "INSERT OR REPLACE INTO container VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [SILT_DB_PUT_CONTAINER] = "INSERT OR REPLACE INTO container VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [SILT_DB_REMOVE_CONTAINER] = "DELETE FROM container WHERE id=?",
     [SILT_DB_EACH_CONTAINER] = "SELECT * FROM container ORDER BY created_ms",
     [SILT_DB_PUT_VOLUME] = "INSERT OR REPLACE INTO volume VALUES(?,?,?)",
@@ -117,8 +140,10 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
 
 int silt_db_fail(sqlite3 *db, struct silt_error *e, const char *doing)
 {
-    int code = db != NULL ? sqlite3_errcode(db) : SQLITE_NOMEM;
-    return silt_fail(e, code == SQLITE_FULL ? SILT_NO_SPACE : SILT_INTERNAL, "%s: %s", doing,
+    int code = db != NULL ? sqlite3_errcode(db) & 0xff : SQLITE_NOMEM;
+    int sys = code == SQLITE_IOERR ? sqlite3_system_errno(db) : 0;
+    bool full = code == SQLITE_FULL || sys == ENOSPC || sys == EDQUOT;
+    return silt_fail(e, full ? SILT_NO_SPACE : SILT_INTERNAL, "%s: %s", doing,
                      db != NULL ? sqlite3_errmsg(db) : "no memory");
 }
 
@@ -131,8 +156,8 @@ static int migrate(sqlite3 *db, struct silt_error *e)
     (void)sqlite3_finalize(st);
     if (version > SILT_COUNT(migrations))
         return silt_fail(e, SILT_UNAVAILABLE,
-                         "the store was written by a newer version (schema %zu, known %zu)", version,
-                         SILT_COUNT(migrations));
+                         "the store was written by a newer version (schema %zu, known %zu)",
+                         version, SILT_COUNT(migrations));
     for (; version < SILT_COUNT(migrations); version++) {
         char text[2048];
         (void)snprintf(text, sizeof(text), "BEGIN;%s PRAGMA user_version=%zu; COMMIT;",
@@ -146,7 +171,10 @@ static int migrate(sqlite3 *db, struct silt_error *e)
 static int connect_to(const char *path, sqlite3 **ret, bool *ret_damaged, struct silt_error *e)
 {
     sqlite3 *db = NULL;
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK
+    /* unix-excl keeps the WAL's index in memory; as a file it would need disk space to open. No
+     * other process opens the database. */
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-excl")
+            != SQLITE_OK
         || sqlite3_exec(db,
                         "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                         "PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=2000;",
@@ -164,13 +192,17 @@ static int connect_to(const char *path, sqlite3 **ret, bool *ret_damaged, struct
 static int prepare(struct silt_store *s, struct silt_error *e)
 {
     for (size_t i = 0; i < SILT_DB_STATEMENT_MAX; i++)
-        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL) != SQLITE_OK)
+        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i],
+                               NULL)
+            != SQLITE_OK)
             return silt_db_fail(s->db, e, texts[i]);
     return 0;
 }
 
-static int open_once(const char *path, struct silt_store *s, bool *ret_damaged, struct silt_error *e)
+static int open_once(const char *path, struct silt_store *s, bool *ret_damaged,
+                     struct silt_error *e)
 {
+    silt_room_init(&s->room, path);
     if (connect_to(path, &s->db, ret_damaged, e) < 0 || silt_db_check(s->db, ret_damaged, e) < 0)
         return -1;
     if (migrate(s->db, e) < 0) {
@@ -179,9 +211,12 @@ static int open_once(const char *path, struct silt_store *s, bool *ret_damaged, 
     }
     if (connect_to(path, &s->checkpointer, ret_damaged, e) < 0)
         return -1;
-    if (prepare(s, e) == 0)
+    if (prepare(s, e) == 0) {
+        silt_room_open(s, path);
         return 0;
-    /* SQLITE_ERROR: its version is ours, and tables are missing. Not, say, a lack of memory. */
+    }
+    /* SQLITE_ERROR: the version is ours but tables are missing. Other errors, such as no memory,
+     * are not damage. */
     *ret_damaged = silt_db_is_damaged(s->db) || (sqlite3_errcode(s->db) & 0xff) == SQLITE_ERROR;
     return -1;
 }
@@ -212,6 +247,7 @@ void silt_store_close(struct silt_store *s)
         (void)sqlite3_finalize(s->statements[i]);
     (void)sqlite3_close(s->checkpointer);
     (void)sqlite3_close(s->db);
+    silt_room_fini(&s->room);
     free(s);
 }
 
@@ -229,9 +265,36 @@ int silt_db_finish(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e,
 {
     int rc = sqlite3_step(st);
     int result = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : silt_db_fail(s->db, e, doing);
+    if (result < 0 && e->code == SILT_NO_SPACE)
+        s->room.full = true;
     (void)sqlite3_reset(st);
     (void)sqlite3_clear_bindings(st);
     return result;
+}
+
+int silt_db_add(struct silt_store *s, sqlite3_stmt *st, struct silt_error *e, const char *doing)
+{
+    if (silt_store_admit(s, e) == 0)
+        return silt_db_finish(s, st, e, doing);
+    (void)sqlite3_clear_bindings(st);
+    return silt_because(e, "%s", doing);
+}
+
+bool silt_db_is_full(struct silt_store *s, const struct silt_error *e)
+{
+    if (e->code != SILT_NO_SPACE)
+        return false;
+    silt_log(SILT_LOG_WARN, "store.unwritten", "error=\"%s\"", e->text);
+    s->room.full = true;
+    return true;
+}
+
+int silt_db_sweep(struct silt_store *s, const char *text, struct silt_error *e, const char *doing)
+{
+    if (sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    (void)silt_db_fail(s->db, e, doing);
+    return silt_db_is_full(s, e) ? 0 : -1;
 }
 
 void silt_db_bind_text(sqlite3_stmt *st, int at, const char *text)
@@ -240,7 +303,8 @@ void silt_db_bind_text(sqlite3_stmt *st, int at, const char *text)
         (void)sqlite3_bind_text(st, at, text, -1, SQLITE_STATIC);
 }
 
-int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
+int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *r,
+                           struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_SANDBOX];
     int i = 1;
@@ -291,8 +355,9 @@ static int put_rules(struct silt_store *s, const struct silt_sandbox_row *r, str
     return silt_db_finish(s, st, e, "remember network policy");
 }
 
-/* A savepoint, for it may be part of something larger. */
-int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *r, struct silt_error *e)
+/* A savepoint, because this may be part of a larger transaction. */
+int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *r,
+                          struct silt_error *e)
 {
     if (sqlite3_exec(s->db, "SAVEPOINT policy", NULL, NULL, NULL) != SQLITE_OK)
         return silt_db_fail(s->db, e, "remember network policy");
@@ -374,8 +439,8 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     r->death.limit_bytes = (uint64_t)sqlite3_column_int64(st, i++);
     r->death.peak_bytes = (uint64_t)sqlite3_column_int64(st, i++);
     int network = sqlite3_column_int(st, i++);
-    r->network = network >= 0 && network < SILT_NET_MODE_MAX ? (enum silt_net_mode)network
-                                                             : SILT_NET_NONE;
+    r->network =
+        network >= 0 && network < SILT_NET_MODE_MAX ? (enum silt_net_mode)network : SILT_NET_NONE;
     r->allow = silt_db_column_dup(st, i++, &labels_len);
     silt_db_column_text(st, i++, r->alias, sizeof(r->alias));
 }
@@ -396,6 +461,8 @@ int silt_store_each_sandbox(struct silt_store *s, void (*each)(void *, struct si
 
 int silt_store_checkpoint(struct silt_store *s, struct silt_error *e)
 {
-    int rc = sqlite3_wal_checkpoint_v2(s->checkpointer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    return rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : silt_db_fail(s->checkpointer, e, "checkpoint");
+    int rc =
+        sqlite3_wal_checkpoint_v2(s->checkpointer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return rc == SQLITE_OK || rc == SQLITE_BUSY ? 0
+                                                : silt_db_fail(s->checkpointer, e, "checkpoint");
 }

@@ -10,13 +10,14 @@ void silt_volume_row_fini(struct silt_volume_row *r)
     r->name = r->labels = NULL;
 }
 
-int silt_store_put_volume(struct silt_store *s, const struct silt_volume_row *r, struct silt_error *e)
+int silt_store_put_volume(struct silt_store *s, const struct silt_volume_row *r,
+                          struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_PUT_VOLUME];
     (void)sqlite3_bind_text(st, 1, r->name, -1, SQLITE_STATIC);
     silt_db_bind_text(st, 2, r->labels);
     (void)sqlite3_bind_int64(st, 3, r->created_ms);
-    return silt_db_finish(s, st, e, "remember volume");
+    return silt_db_add(s, st, e, "remember volume");
 }
 
 int silt_store_remove_volume(struct silt_store *s, const char *name, struct silt_error *e)
@@ -26,8 +27,8 @@ int silt_store_remove_volume(struct silt_store *s, const char *name, struct silt
     return silt_db_finish(s, st, e, "forget volume");
 }
 
-int silt_store_each_volume(struct silt_store *s, void (*each)(void *, struct silt_volume_row *), void *context,
-                           struct silt_error *e)
+int silt_store_each_volume(struct silt_store *s, void (*each)(void *, struct silt_volume_row *),
+                           void *context, struct silt_error *e)
 {
     sqlite3_stmt *st = s->statements[SILT_DB_EACH_VOLUME];
     int rc;

@@ -2,7 +2,7 @@
 #include "super/certificate.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "super/place.h"
+#include "super/instance_dirs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static bool is_set(const struct silt_config *config)
     return config->preview_certificate[0] != 0;
 }
 
-/* Files */
+/* Files. */
 
 static int check_file(int fd, bool key, struct silt_error *e)
 {
@@ -38,7 +38,8 @@ static int check_file(int fd, bool key, struct silt_error *e)
 
 static int open_file(const char *path, bool key, int *ret, struct silt_error *e)
 {
-    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
+    /* an open must not block on a FIFO */
+    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return silt_fail_errno(e, "open %s", path);
     if (check_file(fd, key, e) < 0)
@@ -47,7 +48,8 @@ static int open_file(const char *path, bool key, int *ret, struct silt_error *e)
     return 0;
 }
 
-int silt_certificate_files(const struct silt_config *config, int ret_fds[SILT_CERTIFICATE_FILES], struct silt_error *e)
+int silt_certificate_files(const struct silt_config *config, int ret_fds[SILT_CERTIFICATE_FILES],
+                           struct silt_error *e)
 {
     silt_auto_fd first = -1;
     if (open_file(path_of(config, 0), false, &first, e) < 0)
@@ -70,7 +72,7 @@ int silt_certificate_check(const struct silt_config *config, struct silt_error *
     return 0;
 }
 
-/* Changes */
+/* Changes. */
 
 static bool is_same(const struct timespec *a, const struct timespec *b)
 {
@@ -80,14 +82,15 @@ static bool is_same(const struct timespec *a, const struct timespec *b)
 static bool are_same(const struct silt_certificate_stamp *a, const struct silt_certificate_stamp *b)
 {
     for (int i = 0; i < SILT_CERTIFICATE_FILES; i++)
-        if (a[i].device != b[i].device || a[i].inode != b[i].inode || a[i].size != b[i].size || !is_same(&a[i].written, &b[i].written)
-            || !is_same(&a[i].changed, &b[i].changed))
+        if (a[i].device != b[i].device || a[i].inode != b[i].inode || a[i].size != b[i].size
+            || !is_same(&a[i].written, &b[i].written) || !is_same(&a[i].changed, &b[i].changed))
             return false;
     return true;
 }
 
-/* By path, through whatever links lead there; one that is not there is all zeroes. */
-static void look_at(const struct silt_config *config, struct silt_certificate_stamp out[SILT_CERTIFICATE_FILES])
+/* By path, following symlinks; a missing file is all zeroes. */
+static void look_at(const struct silt_config *config,
+                    struct silt_certificate_stamp out[SILT_CERTIFICATE_FILES])
 {
     for (int i = 0; i < SILT_CERTIFICATE_FILES; i++) {
         struct stat st;
@@ -101,10 +104,11 @@ static void look_at(const struct silt_config *config, struct silt_certificate_st
     }
 }
 
-/* Two files are not written at once: they are told when both have been the same for a while. */
+/* The two files are not written atomically: they are sent once both have been unchanged for a
+ * while. */
 static void on_look(struct silt_timer *t)
 {
-    struct silt_certificate *c = silt_container_of(t, struct silt_certificate, look);
+    struct silt_certificate *c = silt_outer(t, struct silt_certificate, look);
     struct silt_certificate_stamp now[SILT_CERTIFICATE_FILES];
     look_at(c->config, now);
     bool calm = are_same(now, c->seen);
@@ -129,7 +133,7 @@ void silt_certificate_open(struct silt_certificate *c)
 void silt_certificate_close(struct silt_certificate *c)
 {
     silt_loop_cancel(c->loop, &c->look);
-    silt_place_untell(c->config, "preview-certificate");
+    silt_instance_dirs_untell(c->config, "preview-certificate");
 }
 
 void silt_certificate_renew(struct silt_certificate *c)
@@ -138,21 +142,22 @@ void silt_certificate_renew(struct silt_certificate *c)
     c->asked = 0;
 }
 
-/* What became of them */
+/* Results. */
 
 static void write_down(struct silt_certificate *c)
 {
     char text[sizeof(c->used) + sizeof(c->refused)];
     struct silt_error e;
     (void)snprintf(text, sizeof(text), "%s%s", c->used, c->refused);
-    if (silt_place_tell(c->config, "preview-certificate", text, &e) < 0)
+    if (silt_instance_dirs_tell(c->config, "preview-certificate", text, &e) < 0)
         silt_log(SILT_LOG_WARN, "certificate.tell", "error=\"%s\"", e.text);
 }
 
 static void refuse(struct silt_certificate *c, const char *why)
 {
     (void)snprintf(c->refused, sizeof(c->refused), "refused %.300s\n", why);
-    silt_log(SILT_LOG_ERROR, "certificate.refused", "error=\"%s\" still_used=%s", why, c->used[0] != 0 ? "the one before" : "none");
+    silt_log(SILT_LOG_ERROR, "certificate.refused", "error=\"%s\" still_used=%s", why,
+             c->used[0] != 0 ? "the one before" : "none");
     write_down(c);
 }
 
@@ -173,7 +178,7 @@ bool silt_certificate_take(struct silt_certificate *c, int ret_fds[SILT_CERTIFIC
 void silt_certificate_told(struct silt_certificate *c, const struct silt_super_told *told)
 {
     char text[SILT_LOG_QUOTE_SIZE];
-    if (c->asked == 0) /* one that was taken over could make us write without end */
+    if (c->asked == 0) /* a compromised silt-preview could make us write forever */
         return;
     c->asked--;
     silt_slice said = {told->text, strnlen(told->text, sizeof(told->text))};
@@ -184,6 +189,7 @@ void silt_certificate_told(struct silt_certificate *c, const struct silt_super_t
     }
     (void)snprintf(c->used, sizeof(c->used), "used %lld %s\n", (long long)told->until_s, text);
     c->refused[0] = 0;
-    silt_log(SILT_LOG_INFO, "certificate.used", "name=%s until=%lld", text, (long long)told->until_s);
+    silt_log(SILT_LOG_INFO, "certificate.used", "name=%s until=%lld", text,
+             (long long)told->until_s);
     write_down(c);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* certificate: the files that previews are encrypted with. silt-super reads neither: it opens both, which silt-proxy may not, hands
- * them to silt-preview, looks every second whether they have changed, and writes to `<run>/preview-certificate` what became of them. */
+/* certificate: the certificate and key files of TLS for previews. silt-super opens them, which
+ * silt-proxy may not, and passes the descriptors to silt-preview without reading them. It checks
+ * every second whether the files changed, and writes the result to `<run>/preview-certificate`. */
 #pragma once
 
 #include "config/config.h"
@@ -12,7 +13,7 @@
 
 enum { SILT_CERTIFICATE_FILES = 2 }; /* the certificate, its key */
 
-/* Tells one state of a file from another. */
+/* Identifies a version of a file. */
 struct silt_certificate_stamp {
     dev_t device;
     ino_t inode;
@@ -26,21 +27,22 @@ struct silt_certificate {
     void (*on_due)(struct silt_certificate *c);
     struct silt_timer look;
     struct silt_certificate_stamp seen[SILT_CERTIFICATE_FILES], told[SILT_CERTIFICATE_FILES];
-    bool due;       /* silt-preview is to be told */
-    unsigned asked; /* how often it may say what became of them */
+    bool due;       /* silt-preview needs the files */
+    unsigned asked; /* how many results it may still report */
     char used[320], refused[320];
 };
 
-/* Opens and checks both; the descriptors are the caller's. */
-int silt_certificate_files(const struct silt_config *config, int ret_fds[SILT_CERTIFICATE_FILES], struct silt_error *e);
-/* As the name says; does nothing where no certificate is set. */
+/* Opens and checks both files; the caller owns the descriptors. */
+int silt_certificate_files(const struct silt_config *config, int ret_fds[SILT_CERTIFICATE_FILES],
+                           struct silt_error *e);
+/* Does nothing if no certificate is configured. */
 int silt_certificate_check(const struct silt_config *config, struct silt_error *e);
 
-void silt_certificate_open(struct silt_certificate *c); /* loop, config and on_due are set */
+void silt_certificate_open(struct silt_certificate *c); /* loop, config and on_due must be set */
 void silt_certificate_close(struct silt_certificate *c);
-/* There is a new silt-preview. */
+/* A new silt-preview has started. */
 void silt_certificate_renew(struct silt_certificate *c);
-/* What is due: both files; false: they cannot be opened, which is noted. */
+/* Opens both files if they are due; false: they cannot be opened, which is recorded. */
 bool silt_certificate_take(struct silt_certificate *c, int ret_fds[SILT_CERTIFICATE_FILES]);
-/* silt-preview says; it faces strangers. */
+/* Result reported by silt-preview, which faces the network: not trusted. */
 void silt_certificate_told(struct silt_certificate *c, const struct silt_super_told *told);

@@ -8,9 +8,10 @@
 #include <errno.h>
 #include <signal.h>
 
-/* What we tell the programs */
+/* Messages to the programs. */
 
-/* false: the channel is full. A channel whose peer is gone swallows everything: its end is near. */
+/* false: the channel is full. A channel whose peer is gone accepts everything: its end will be
+ * noticed soon. */
 static bool tell(struct silt_child *p, const struct silt_super_note *said,
                  const struct silt_parcel *fds)
 {
@@ -22,7 +23,7 @@ static bool tell(struct silt_child *p, const struct silt_super_note *said,
     return silt_fd_send(p->channel, &parcel, &e) == 0 || e.sys != EAGAIN;
 }
 
-/* One message; which is what next_kept and next_context say. */
+/* Sends one message, chosen by next_kept and next_context. */
 static bool tell_one_kept(struct silt_super *s, struct silt_child *siltd)
 {
     const struct silt_kept *k = &s->keep.items[s->next_kept];
@@ -82,7 +83,7 @@ static bool tell_peers(struct silt_child *p)
     return true;
 }
 
-/* Without descriptors: there is none that could be opened. */
+/* Without descriptors: the files could not be opened. */
 static bool tell_certificate(struct silt_child *p)
 {
     const struct silt_super_note note = {.type = SILT_SUPER_CERTIFICATE};
@@ -97,8 +98,8 @@ static bool tell_certificate(struct silt_child *p)
     return !c->due;
 }
 
-/* Says what waits to be said. Nothing is read before all is said: what siltd keeps anew does not
- * mix with what it is being handed. */
+/* Sends what is queued. Nothing is read before everything is sent: what siltd stores anew must not
+ * mix with what it is being sent. */
 void silt_child_pump(struct silt_child *p)
 {
     if (p->channel < 0)
@@ -108,7 +109,7 @@ void silt_child_pump(struct silt_child *p)
     silt_loop_watch(&p->super->loop, &p->watch, said ? EPOLLIN : EPOLLOUT);
 }
 
-/* What siltd tells us; it faces the network, so every number is checked */
+/* Messages from siltd, which faces the network: every number is checked. */
 
 static void on_keep(struct silt_super *s, uint32_t key, struct silt_parcel *fds)
 {
@@ -116,7 +117,7 @@ static void on_keep(struct silt_super *s, uint32_t key, struct silt_parcel *fds)
         silt_log(SILT_LOG_WARN, "keep.refused", "key=%u descriptors=%d", key, fds->nfds);
         return;
     }
-    silt_keep_put(&s->keep, key, silt_take_fd(&fds->fds[0]), silt_take_fd(&fds->fds[1]));
+    silt_fd_store_put(&s->keep, key, silt_take_fd(&fds->fds[0]), silt_take_fd(&fds->fds[1]));
 }
 
 static void on_keep_context(struct silt_super *s, const struct silt_super_note *note,
@@ -125,7 +126,7 @@ static void on_keep_context(struct silt_super *s, const struct silt_super_note *
     struct silt_kept_context c = {.number = note->number};
     memcpy(c.fds, fds->fds, sizeof(c.fds));
     if (note->key >= s->keep.count || fds->nfds != SILT_SUPER_CONTEXT_FDS
-        || !silt_keep_put_context(&s->keep, note->key, &c)) {
+        || !silt_fd_store_put_context(&s->keep, note->key, &c)) {
         silt_log(SILT_LOG_WARN, "keep.refused", "key=%u number=%llu descriptors=%d", note->key,
                  (unsigned long long)note->number, fds->nfds);
         return;
@@ -138,21 +139,22 @@ static void on_drop(struct silt_super *s, const struct silt_super_note *note)
     if (note->key >= s->keep.count)
         return;
     if (note->number != 0)
-        silt_keep_drop_context(&s->keep, note->key, note->number);
+        silt_fd_store_drop_context(&s->keep, note->key, note->number);
     else
-        silt_keep_drop(&s->keep, note->key);
+        silt_fd_store_drop(&s->keep, note->key);
 }
 
-/* What siltd is not told now, because its channel is full, it never hears of: it asks for few. */
+/* If siltd's channel is full, the response is lost: it sends few such requests. */
 static void on_listen(struct silt_super *s, const struct silt_super_note *asked)
 {
-    struct silt_super_note note = {.type = SILT_SUPER_LISTENER, .key = asked->key, .number = asked->number};
+    struct silt_super_note note = {
+        .type = SILT_SUPER_LISTENER, .key = asked->key, .number = asked->number};
     struct silt_parcel fds = {.nfds = 0};
     struct silt_error e;
     silt_auto_fd fd = -1;
     if (silt_listen_loopback(asked->port, &fd, &e) < 0)
         silt_log(SILT_LOG_WARN, "listen.refused", "error=\"%s\"", e.text);
-    else if (!silt_keep_put_listener(&s->keep, asked->number, fd))
+    else if (!silt_fd_store_put_listener(&s->keep, asked->number, fd))
         silt_log(SILT_LOG_WARN, "listen.refused", "number=%llu", (unsigned long long)asked->number);
     else
         fds = (struct silt_parcel){.fds = {silt_take_fd(&fd)}, .nfds = 1};
@@ -160,11 +162,11 @@ static void on_listen(struct silt_super *s, const struct silt_super_note *asked)
     (void)tell(&s->programs[SILT_PROGRAM_SILTD], &note, &fds);
 }
 
-/* Not one of ours: somebody waits at its other end for an answer, and the next siltd gives it. */
+/* A client's connection: the client waits for a response, which the next siltd gives. */
 static void on_keep_connection(struct silt_super *s, uint64_t number, struct silt_parcel *fds)
 {
-    silt_keep_drop_listener(&s->keep, number);
-    if (fds->nfds == 1 && silt_keep_put_listener(&s->keep, number, fds->fds[0]))
+    silt_fd_store_drop_listener(&s->keep, number);
+    if (fds->nfds == 1 && silt_fd_store_put_listener(&s->keep, number, fds->fds[0]))
         fds->nfds = 0;
     else
         silt_log(SILT_LOG_WARN, "keep.refused", "number=%llu", (unsigned long long)number);
@@ -194,7 +196,7 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
             on_listen(s, note);
         return;
     case SILT_SUPER_UNLISTEN:
-        silt_keep_drop_listener(&s->keep, note->number);
+        silt_fd_store_drop_listener(&s->keep, note->number);
         return;
     case SILT_SUPER_LISTENER:
     case SILT_SUPER_KEPT:
@@ -207,7 +209,7 @@ static void on_note(struct silt_super *s, const struct silt_super_note *note,
     silt_log(SILT_LOG_WARN, "note.refused", "type=%u", note->type);
 }
 
-/* With all that is still in it: a siltd that died may have sent more than we have heard. */
+/* Closes the channel and everything queued in it: a dead siltd may have sent more than we read. */
 void silt_child_hang_up(struct silt_child *p)
 {
     silt_loop_forget(&p->super->loop, &p->watch);
@@ -216,14 +218,14 @@ void silt_child_hang_up(struct silt_child *p)
     silt_patience_end();
 }
 
-/* Its pid stays its own until we reap it. To pid 0 a signal would hit ourselves. */
+/* Its pid is valid until we reap it. A signal to pid 0 would hit ourselves. */
 void silt_child_signal(const struct silt_child *p, int signo)
 {
     if (p->pid > 0)
         (void)kill(p->pid, signo);
 }
 
-/* It is dying, and its death is on the way, or it has lost its mind. */
+/* It is dying, and we will be notified, or it misbehaves. */
 static void on_channel_lost(struct silt_child *p)
 {
     silt_child_hang_up(p);
@@ -240,21 +242,22 @@ static void hear(struct silt_child *p)
     struct silt_parcel in = {.data = &said, .len = sizeof(said)};
     struct silt_error e;
     int got = silt_fd_recv(p->channel, &in, &e);
-    /* SILT_PROTOCOL also when RLIMIT_NOFILE leaves no room to keep more. */
+    /* SILT_PROTOCOL also if RLIMIT_NOFILE does not allow more descriptors. */
     if (got < 0 && e.code == SILT_PROTOCOL)
         silt_log(SILT_LOG_WARN, "note.refused", "error=\"%s\"", e.text);
     else if (got == 0 || (got < 0 && e.sys != EAGAIN))
         on_channel_lost(p);
     else if (got > 0 && in.len == sizeof(said.note) && p->which == SILT_PROGRAM_SILTD)
         on_note(p->super, &said.note, &in);
-    else if (got > 0 && in.len == sizeof(said.told) && p->which == SILT_PROGRAM_PREVIEW && said.told.type == SILT_SUPER_CERTIFICATE)
+    else if (got > 0 && in.len == sizeof(said.told) && p->which == SILT_PROGRAM_PREVIEW
+             && said.told.type == SILT_SUPER_CERTIFICATE)
         silt_certificate_told(&p->super->certificate, &said.told);
     silt_parcel_close(&in);
 }
 
 static void on_channel(struct silt_watch *w, uint32_t events)
 {
-    struct silt_child *p = silt_container_of(w, struct silt_child, watch);
+    struct silt_child *p = silt_outer(w, struct silt_child, watch);
     if ((events & EPOLLIN) != 0) {
         silt_patience_begin();
         hear(p);

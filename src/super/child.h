@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* child: what silt-super knows about each of its programs, and its talk with them
- * (wire/super.h). Private to this folder: super.c starts and ends them, child.c talks. */
+/* child: silt-super's state of each of its programs and the messages to them (wire/super.h).
+ * Private to this directory: super.c starts and stops programs, child.c exchanges messages. */
 #pragma once
 
 #include "event/loop.h"
 #include "super/certificate.h"
-#include "super/keep.h"
-#include "super/outlook.h"
+#include "super/fd_store.h"
+#include "super/route_watch.h"
 #include "super/super.h"
 #include "super/watchdog.h"
 #include "wire/super.h"
@@ -18,8 +18,8 @@ struct silt_child {
     enum silt_program which;
     const char *name;
     pid_t pid;                     /* 0: not running */
-    int channel;                   /* ours, to it; -1: none */
-    int ends[SILT_SUPER_PAIR_MAX]; /* of each pair it is in, not yet handed over; -1: none */
+    int channel;                   /* our end; -1: none */
+    int ends[SILT_SUPER_PAIR_MAX]; /* of each pair it takes part in, not yet sent; -1: none */
     struct silt_watch watch;
     struct silt_timer restart;
     int64_t started_ms;
@@ -27,9 +27,9 @@ struct silt_child {
     unsigned early_deaths;
 };
 
-/*  STARTING --siltd is ready--> SERVING
- *      \----------signal----------+--> DRAINING --siltd ended--> SETTLING --silt-priv is awake-->
- *      \---too many early deaths--/    SWEEPING --silt-priv ended--> ENDED                      */
+/*   STARTING --siltd is ready--> SERVING
+ *       \----------signal----------+--> DRAINING --siltd ended--> SETTLING --silt-priv is awake-->
+ *       \---too many early deaths--/    SWEEPING --silt-priv ended--> ENDED */
 enum silt_instance_state {
     SILT_INSTANCE_STARTING,
     SILT_INSTANCE_SERVING,
@@ -43,23 +43,24 @@ struct silt_super {
     const struct silt_super_birth *birth; /* borrowed */
     struct silt_loop loop;
     enum silt_instance_state state;
-    int status; /* to exit with */
+    int status; /* exit status */
     struct silt_child programs[SILT_PROGRAM_MAX];
-    struct silt_keep keep;
-    uint32_t next_kept; /* what the new siltd gets next; keep.count: KEPT_ALL; beyond: all told */
-    uint32_t next_context; /* of that sandbox: 0: it itself, then its contexts */
-    uint32_t next_listener; /* before all of these */
+    struct silt_fd_store keep;
+    /* next slot to send to the new siltd; keep.count: KEPT_ALL; beyond: all sent */
+    uint32_t next_kept;
+    uint32_t next_context;  /* within that sandbox: 0: the sandbox itself, then its contexts */
+    uint32_t next_listener; /* sent before all of these */
     struct silt_watch signals;
     struct silt_timer deadline;
-    struct silt_outlook outlook;
+    struct silt_route_watch outlook;
     struct silt_certificate certificate;
     struct silt_watchdog watchdog;
 };
 
-/* Its channel is there: begins to talk. What waits to be said goes out first. */
+/* The program's channel is open: starts the exchange. Queued messages go out first. */
 void silt_child_greet(struct silt_child *p);
 void silt_child_pump(struct silt_child *p);
 void silt_child_hang_up(struct silt_child *p);
-void silt_child_signal(const struct silt_child *p, int signo); /* fine when it does not run */
-/* super.c: siltd says that it serves. */
+void silt_child_signal(const struct silt_child *p, int signo); /* fine if it does not run */
+/* In super.c: siltd reports that it serves requests. */
 void silt_super_on_ready(struct silt_super *s);

@@ -16,7 +16,7 @@
 
 enum {
     BACKLOG = 4096,
-    PATIENCE_MS = 2000, /* a siltd whose silt-super was killed lets go of the port within this */
+    PATIENCE_MS = 2000, /* if silt-super was killed, its siltd releases the port within this time */
 };
 
 static int split(const char *address, char host[SILT_LISTEN_TEXT], const char **ret_port,
@@ -91,8 +91,8 @@ static int describe(int fd, bool encrypted, char ret_text[SILT_LISTEN_TEXT], str
     return 0;
 }
 
-int silt_listen_open(const char *address, bool encrypted, int *ret_fd, char ret_text[SILT_LISTEN_TEXT],
-                     struct silt_error *e)
+int silt_listen_open(const char *address, bool encrypted, int *ret_fd,
+                     char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
 {
     struct sockaddr_storage at;
     socklen_t len;
@@ -111,7 +111,9 @@ int silt_listen_open(const char *address, bool encrypted, int *ret_fd, char ret_
 
 int silt_listen_loopback(uint32_t port, int *ret_fd, struct silt_error *e)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int on = 1;
     if (port != 0 && (port < IPPORT_RESERVED || port > UINT16_MAX))
         return silt_fail(e, SILT_INVALID, "port %u is not one of 1024 to 65535", port);
@@ -139,30 +141,35 @@ static int find_group(const char *name, gid_t *ret, struct silt_error *e)
     return 0;
 }
 
-/* Of an instance that was killed. One that answers, and what is no socket, stays: binding fails. */
+/* Left by an instance that was killed. A socket that answers, or another kind of file, stays: then
+ * bind fails. */
 static void remove_stale(const struct sockaddr_un *at)
 {
     struct stat st;
     if (lstat(at->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
         return;
     silt_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 && errno == ECONNREFUSED)
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0
+        && errno == ECONNREFUSED)
         (void)unlink(at->sun_path);
 }
 
-/* A folder whose files get its own group, or a process that may not choose one, has its way. */
+/* A setgid directory, or a process that may not choose a group, overrides ours. */
 static int check_group(const struct sockaddr_un *at, gid_t gid, struct silt_error *e)
 {
     struct stat st;
     if (lstat(at->sun_path, &st) < 0)
         return silt_fail_errno(e, "look at %s", at->sun_path);
     if (st.st_gid != gid)
-        return silt_fail(e, SILT_INVALID, "setting engine.group: %s got group %u instead of %u: has its folder the set-group-id bit?", at->sun_path,
-                         st.st_gid, gid);
+        return silt_fail(e, SILT_INVALID,
+                         "setting engine.group: %s got group %u instead of %u: has its directory "
+                         "the set-group-id bit?",
+                         at->sun_path, st.st_gid, gid);
     return 0;
 }
 
-/* It is born with its mode and its group: a folder of somebody else's may have anything under that name a moment later. */
+/* The socket is created with its mode and group: in another user's directory the name may refer to
+ * anything a moment later. */
 static int bind_as(int fd, const struct sockaddr_un *at, mode_t mode, gid_t gid)
 {
     if (fchmod(fd, mode) < 0)
@@ -194,7 +201,7 @@ int silt_listen_unix(const char *path, uint32_t mode, const char *group, int *re
         (void)unlink(path);
         return -1;
     }
-    silt_fd_refuse_fds(fd); /* every connection inherits it */
+    silt_fd_refuse_fds(fd); /* inherited by every connection */
     if (listen(fd, BACKLOG) < 0)
         return silt_fail_errno(e, "listen on %s", path);
     *ret_fd = silt_take_fd(&fd);

@@ -14,24 +14,26 @@ enum { TABLE_MAX = 4 << 20, NEEDED_MAX = 48, POINT_FIELD = 4 };
 
 struct needed {
     char *path[NEEDED_MAX]; /* owned; without symlinks */
-    bool whole[NEEDED_MAX]; /* with what is mounted below it */
+    bool whole[NEEDED_MAX]; /* including mounts below it */
     size_t count;
 };
 
-/* Programs, libraries, settings and devices, with what is mounted over parts of them. */
-static const char *const system_folders[] = {"/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix"};
+/* Programs, libraries, settings and devices, and mounts over parts of them. */
+static const char *const system_directories[] = {"/proc", "/sys", "/dev",   "/etc", "/usr", "/bin",
+                                                 "/sbin", "/lib", "/lib64", "/opt", "/nix"};
 
 static void need(struct needed *n, const char *path, bool whole)
 {
     char *real = path[0] == '/' ? realpath(path, NULL) : NULL;
     if (real == NULL)
-        return; /* not there */
+        return; /* missing */
     assert(n->count < NEEDED_MAX);
     n->path[n->count] = real;
     n->whole[n->count++] = whole;
 }
 
-/* The file, which may be a mount itself (a secret of a container), and its folder: the file may be replaced by another. */
+/* The file, which may be a mount itself (a container's secret), and its directory: the file may be
+ * replaced by another. */
 static void need_file(struct needed *n, const char *file)
 {
     char copy[PATH_MAX], real[PATH_MAX];
@@ -43,7 +45,7 @@ static void need_file(struct needed *n, const char *file)
         need(n, dirname(real), false);
 }
 
-/* All of them are in one folder. */
+/* All of them are in one directory. */
 static void need_programs(struct needed *n)
 {
     char self[PATH_MAX];
@@ -53,10 +55,10 @@ static void need_programs(struct needed *n)
 
 static void collect(struct needed *n, const struct silt_config *c)
 {
-    for (size_t i = 0; i < SILT_COUNT(system_folders); i++)
-        need(n, system_folders[i], true);
+    for (size_t i = 0; i < SILT_COUNT(system_directories); i++)
+        need(n, system_directories[i], true);
     need(n, "/run", false);
-    need(n, c->state, true); /* a pool that somebody mounted there */
+    need(n, c->state, true); /* a pool that the operator mounted there */
     need(n, c->images, true);
     need(n, c->run, false);
     need(n, c->cgroup, true);
@@ -71,12 +73,12 @@ static void collect(struct needed *n, const struct silt_config *c)
         need_file(n, getenv("NOTIFY_SOCKET"));
 }
 
-static bool is_below(const char *path, const char *folder)
+static bool is_below(const char *path, const char *directory)
 {
-    size_t len = strlen(folder);
-    if (strcmp(folder, "/") == 0)
+    size_t len = strlen(directory);
+    if (strcmp(directory, "/") == 0)
         return true;
-    return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
+    return strncmp(path, directory, len) == 0 && (path[len] == 0 || path[len] == '/');
 }
 
 bool silt_mounts_serves(const char *at, const char *path, bool whole)
@@ -120,8 +122,8 @@ static bool point_of(silt_slice line, char at[PATH_MAX])
     return true;
 }
 
-/* From the last line: what lies on top of something, or below it, comes after it. One that stays because the
- * kernel says so is no harm to us. */
+/* From the last line: mounts on top of or below others come after them. A mount that the kernel
+ * refuses to detach does no harm. */
 static void detach(char *table, size_t len, const struct needed *n)
 {
     unsigned gone = 0;

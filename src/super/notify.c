@@ -17,7 +17,7 @@ void silt_notify(const char *text)
         to.sun_path[0] = 0; /* an abstract name */
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     silt_auto_fd fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    /* Without an ear on the other side there is nobody to tell that it failed. */
+    /* If the service manager does not listen, there is no one to report the failure to. */
     if (fd >= 0)
         (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to, len);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notify: tells the service manager, where there is one (sd_notify(3)), how far we are. */
+/* notify: reports our state to the service manager, if there is one (sd_notify(3)). */
 #pragma once
 
-void silt_notify(const char *text); /* "READY=1" */
+void silt_notify(const char *text); /* for example "READY=1" */

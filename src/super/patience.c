@@ -7,13 +7,13 @@
 
 enum { PATIENCE_US = 100000 };
 
-/* That it comes is all. */
+/* Only interrupts the wait. */
 static void on_alarm(int number)
 {
     (void)number;
 }
 
-/* Our parent may have blocked or ignored it. */
+/* Our parent may have blocked or ignored the signal. */
 static void listen_to_alarm(void)
 {
     struct sigaction action = {.sa_handler = on_alarm}; /* without SA_RESTART */
@@ -26,8 +26,10 @@ static void listen_to_alarm(void)
 
 void silt_patience_begin(void)
 {
-    /* Again and again: the first may come just before the wait begins, and there may be several. */
-    const struct itimerval often = {.it_value = {.tv_usec = PATIENCE_US}, .it_interval = {.tv_usec = PATIENCE_US}};
+    /* Repeatedly: the first one may come just before the wait begins, and there may be several
+     * waits. */
+    const struct itimerval often = {.it_value = {.tv_usec = PATIENCE_US},
+                                    .it_interval = {.tv_usec = PATIENCE_US}};
     listen_to_alarm();
     (void)setitimer(ITIMER_REAL, &often, NULL);
 }

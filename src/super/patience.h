@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patience: how long silt-super waits while it closes what siltd gave it to keep. The last close of a TCP socket waits for its
- * peer as long as whoever made it likes (SO_LINGER); also the kernel closes, while it hands over a message with more
- * descriptors than fit, or with sockets that carry others. A signal ends such a wait. */
+/* patience: bounds how long silt-super blocks when it closes descriptors that siltd gave it. The
+ * last close of a TCP socket waits for its peer as long as SO_LINGER says, which siltd chooses. The
+ * kernel itself also closes descriptors while it delivers a message with more of them than fit, or
+ * with sockets that carry others. A signal interrupts such a wait. */
 #pragma once
 
-/* From here to the end no close waits longer than a tenth of a second. */
+/* Between begin and end no close blocks longer than 0.1 s. */
 void silt_patience_begin(void);
 void silt_patience_end(void);

@@ -5,7 +5,7 @@
 #include "super/child.h"
 #include "super/notify.h"
 #include "super/patience.h"
-#include "super/place.h"
+#include "super/instance_dirs.h"
 #include "super/token.h"
 
 #include <assert.h>
@@ -18,16 +18,16 @@
 enum {
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 5000,
-    STEADY_MS = 10000,    /* who lived that long starts with the first back-off again */
-    EARLY_DEATHS_MAX = 5, /* before the instance served once: it never will */
+    STEADY_MS = 10000,    /* a program that lived this long starts with the first back-off again */
+    EARLY_DEATHS_MAX = 5, /* if the instance never served: give up */
     DRAIN_MS = 8000,      /* siltd itself takes at most 5 s */
-    SETTLE_MS = 1000,     /* a newborn silt-priv may not listen to SIGTERM yet */
+    SETTLE_MS = 1000,     /* a new silt-priv may not handle SIGTERM yet */
     SWEEP_MS = 20000,
 };
 
 static void enter(struct silt_super *s, enum silt_instance_state next);
 
-/* Who talks to whom. */
+/* Which programs are connected. */
 static const enum silt_program pairs[SILT_SUPER_PAIR_MAX][2] = {
     [SILT_SUPER_PAIR_PRIV] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PRIV},
     [SILT_SUPER_PAIR_EGRESS] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PROXY},
@@ -35,26 +35,25 @@ static const enum silt_program pairs[SILT_SUPER_PAIR_MAX][2] = {
     [SILT_SUPER_PAIR_PREVIEW] = {SILT_PROGRAM_SILTD, SILT_PROGRAM_PREVIEW},
 };
 
-/* NULL: it is not in this pair, or the pair has no work. */
+/* NULL: it is not in this pair, or the pair is not needed. */
 static struct silt_child *other(struct silt_child *p, int pair)
 {
     const enum silt_program *both = pairs[pair];
     bool of_gate = pair == SILT_SUPER_PAIR_EGRESS || pair == SILT_SUPER_PAIR_DIAL;
-    if ((both[0] != p->which && both[1] != p->which)
-        || (of_gate && p->super->birth->gate->ns < 0))
+    if ((both[0] != p->which && both[1] != p->which) || (of_gate && p->super->birth->gate->ns < 0))
         return NULL;
     return &p->super->programs[both[0] == p->which ? both[1] : both[0]];
 }
 
-/* Without it there is no instance. */
+/* Without these programs there is no instance. */
 static bool is_vital(const struct silt_child *p)
 {
     return p->which == SILT_PROGRAM_SILTD || p->which == SILT_PROGRAM_PRIV;
 }
 
-/* Births */
+/* Starting programs. */
 
-/* silt-proxy and silt-preview have none for siltd, nor silt-proxy for its dialer. */
+/* silt-proxy and silt-preview send no descriptors to siltd, nor silt-proxy to its dialer. */
 static void refuse_fds(int pair, const struct silt_child *of, int end)
 {
     bool proxies = pair == SILT_SUPER_PAIR_EGRESS || pair == SILT_SUPER_PAIR_PREVIEW;
@@ -68,7 +67,7 @@ static int connect_them(struct silt_child *p, struct silt_error *e)
         int ends[2];
         struct silt_child *o = other(p, pair);
         if (o == NULL || p->ends[pair] >= 0)
-            continue; /* the other one has the far end of it */
+            continue; /* the other program holds this pair's far end */
         if (silt_fd_pair(SOCK_SEQPACKET, ends, e) < 0)
             return -1;
         refuse_fds(pair, p, ends[0]);
@@ -82,30 +81,30 @@ static int connect_them(struct silt_child *p, struct silt_error *e)
 
 static int order_proxy(struct silt_child *p, int theirs, struct silt_error *e)
 {
-    const struct silt_gate *g = p->super->birth->gate;
+    const struct silt_gateway *g = p->super->birth->gate;
     bool dials = p->which == SILT_PROGRAM_DIAL;
-    struct silt_starter_order order = {
+    struct silt_exec_helper_order order = {
         .program = p->which, .fds = {theirs, dials ? g->ns : g->log}, .count = 2};
     if (dials)
-        return silt_starter_start(p->super->birth->starter, &order, &p->pid, e);
+        return silt_exec_helper_start(p->super->birth->starter, &order, &p->pid, e);
     for (int i = 0; i < g->nsockets; i++)
         order.fds[order.count++] = g->sockets[i];
-    return silt_starter_start(p->super->birth->starter, &order, &p->pid, e);
+    return silt_exec_helper_start(p->super->birth->starter, &order, &p->pid, e);
 }
 
 static int order_preview(struct silt_child *p, int theirs, struct silt_error *e)
 {
     const struct silt_super_birth *birth = p->super->birth;
-    struct silt_starter_order order = {
+    struct silt_exec_helper_order order = {
         .program = p->which, .fds = {theirs, birth->preview}, .count = birth->preview < 0 ? 1 : 2};
-    return silt_starter_start(birth->starter, &order, &p->pid, e);
+    return silt_exec_helper_start(birth->starter, &order, &p->pid, e);
 }
 
 /* Descriptors as in wire/super.h, in the order of their numbers. */
 static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
 {
     struct silt_super *s = p->super;
-    struct silt_starter_order order = {.program = p->which, .fds = {theirs}, .count = 1};
+    struct silt_exec_helper_order order = {.program = p->which, .fds = {theirs}, .count = 1};
     silt_auto_fd token = -1;
     if (p->which == SILT_PROGRAM_PREVIEW)
         return order_preview(p, theirs, e);
@@ -117,7 +116,7 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
         order.fds[order.count++] = s->birth->listen;
         order.fds[order.count++] = token;
     } else {
-        /* Until we serve, what runs in this instance's name is left over from an earlier one. */
+        /* Until we serve, processes of this instance are leftovers of an earlier one. */
         order.fresh = s->state != SILT_INSTANCE_SERVING;
     }
     order.fds[order.count++] = p->ends[SILT_SUPER_PAIR_PRIV];
@@ -127,7 +126,7 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
         order.fds[order.count++] = s->watchdog.fd;
     if (p->which == SILT_PROGRAM_SILTD && s->birth->engine >= 0)
         order.fds[order.count++] = s->birth->engine;
-    return silt_starter_start(s->birth->starter, &order, &p->pid, e);
+    return silt_exec_helper_start(s->birth->starter, &order, &p->pid, e);
 }
 
 static int give_birth(struct silt_child *p, struct silt_error *e)
@@ -136,7 +135,7 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
     if (connect_them(p, e) < 0 || silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
     silt_auto_fd ours = pair[0], theirs = pair[1];
-    if (p->which != SILT_PROGRAM_SILTD) /* of all of them only siltd has something for us to keep */
+    if (p->which != SILT_PROGRAM_SILTD) /* only siltd gives us descriptors to keep */
         silt_fd_refuse_fds(ours);
     if (silt_fd_nonblock(ours, e) < 0 || order_birth(p, theirs, e) < 0)
         return -1;
@@ -146,7 +145,7 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
     return 0;
 }
 
-/* It died, or could not be born. */
+/* It died, or could not be started. */
 static void try_again(struct silt_child *p)
 {
     struct silt_super *s = p->super;
@@ -185,10 +184,10 @@ static void start(struct silt_child *p)
 
 static void on_restart(struct silt_timer *t)
 {
-    start(silt_container_of(t, struct silt_child, restart));
+    start(silt_outer(t, struct silt_child, restart));
 }
 
-/* Deaths */
+/* Deaths. */
 
 static void on_death(struct silt_child *p, int status)
 {
@@ -223,15 +222,15 @@ static void reap(struct silt_super *s)
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         if (pid == s->birth->starter->pid)
-            silt_starter_died(s->birth->starter);
+            silt_exec_helper_died(s->birth->starter);
         for (int i = 0; i < SILT_PROGRAM_MAX; i++)
             if (pid == s->programs[i].pid)
                 on_death(&s->programs[i], status);
-        /* Anything else lost its parent and came to us, the subreaper. */
+        /* Anything else is an orphan, reparented to us as the subreaper. */
     }
 }
 
-/* The end */
+/* Shutdown. */
 
 static void cancel_restarts(struct silt_super *s)
 {
@@ -244,11 +243,11 @@ static void tell(struct silt_super *s, const char *file, const char *address)
     char line[96];
     struct silt_error e;
     (void)snprintf(line, sizeof(line), "%s\n", address);
-    if (silt_place_tell(s->birth->config, file, line, &e) < 0)
+    if (silt_instance_dirs_tell(s->birth->config, file, line, &e) < 0)
         silt_log(SILT_LOG_ERROR, "super.address", "error=\"%s\"", e.text);
 }
 
-/* Whoever sees the API's address finds the other there, too. */
+/* When the API's address file exists, the others do, too. */
 static void tell_address(struct silt_super *s)
 {
     if (s->birth->preview >= 0)
@@ -273,7 +272,7 @@ static void drain(struct silt_super *s)
     silt_loop_after(&s->loop, &s->deadline, DRAIN_MS);
 }
 
-/* silt-priv ends what runs inside; when it is dead just now, one more is born to do that. */
+/* silt-priv kills what runs inside; if it is dead now, a new one is started for that. */
 static void settle(struct silt_super *s)
 {
     struct silt_child *priv = &s->programs[SILT_PROGRAM_PRIV];
@@ -335,7 +334,7 @@ void silt_super_on_ready(struct silt_super *s)
 
 static void on_deadline(struct silt_timer *t)
 {
-    struct silt_super *s = silt_container_of(t, struct silt_super, deadline);
+    struct silt_super *s = silt_outer(t, struct silt_super, deadline);
     enum silt_program late =
         s->state == SILT_INSTANCE_DRAINING ? SILT_PROGRAM_SILTD : SILT_PROGRAM_PRIV;
     if (s->state == SILT_INSTANCE_SETTLING) {
@@ -348,7 +347,7 @@ static void on_deadline(struct silt_timer *t)
 
 static void on_signal(struct silt_watch *w, uint32_t events)
 {
-    struct silt_super *s = silt_container_of(w, struct silt_super, signals);
+    struct silt_super *s = silt_outer(w, struct silt_super, signals);
     struct signalfd_siginfo info;
     (void)events;
     if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
@@ -361,7 +360,7 @@ static void on_signal(struct silt_watch *w, uint32_t events)
     if (s->state <= SILT_INSTANCE_SERVING)
         enter(s, SILT_INSTANCE_DRAINING);
     else if (s->state == SILT_INSTANCE_DRAINING)
-        on_deadline(&s->deadline); /* asked twice: no more patience with requests */
+        on_deadline(&s->deadline); /* second signal: stop waiting for requests */
 }
 
 static int watch_signals(struct silt_super *s, struct silt_error *e)
@@ -378,23 +377,22 @@ static int watch_signals(struct silt_super *s, struct silt_error *e)
 
 static void on_certificate(struct silt_certificate *c)
 {
-    struct silt_super *s = silt_container_of(c, struct silt_super, certificate);
+    struct silt_super *s = silt_outer(c, struct silt_super, certificate);
     silt_child_pump(&s->programs[SILT_PROGRAM_PREVIEW]);
 }
 
 static void init(struct silt_super *s, const struct silt_super_birth *birth)
 {
     static const char *const names[SILT_PROGRAM_MAX] = {
-        [SILT_PROGRAM_SILTD] = "siltd",
-        [SILT_PROGRAM_PRIV] = "silt-priv",
-        [SILT_PROGRAM_PROXY] = "silt-proxy",
-        [SILT_PROGRAM_DIAL] = "silt-dial",
+        [SILT_PROGRAM_SILTD] = "siltd",          [SILT_PROGRAM_PRIV] = "silt-priv",
+        [SILT_PROGRAM_PROXY] = "silt-proxy",     [SILT_PROGRAM_DIAL] = "silt-dial",
         [SILT_PROGRAM_PREVIEW] = "silt-preview",
     };
-    *s = (struct silt_super){.birth = birth,
-                             .deadline = {.on_time = on_deadline},
-                             .certificate = {.loop = &s->loop, .config = birth->config, .on_due = on_certificate}};
-    silt_keep_init(&s->keep, birth->config->ids_count);
+    *s = (struct silt_super){
+        .birth = birth,
+        .deadline = {.on_time = on_deadline},
+        .certificate = {.loop = &s->loop, .config = birth->config, .on_due = on_certificate}};
+    silt_fd_store_init(&s->keep, birth->config->ids_count);
     for (int i = 0; i < SILT_PROGRAM_MAX; i++)
         s->programs[i] = (struct silt_child){.super = s,
                                              .which = (enum silt_program)i,
@@ -411,17 +409,18 @@ int silt_super_run(const struct silt_super_birth *birth, int *ret_status, struct
     static struct silt_super super;
     struct silt_super *s = &super;
     init(s, birth);
-    if (silt_loop_open(&s->loop, e) < 0 || watch_signals(s, e) < 0 || silt_watchdog_open(&s->watchdog, &s->loop, e) < 0)
+    if (silt_loop_open(&s->loop, e) < 0 || watch_signals(s, e) < 0
+        || silt_watchdog_open(&s->watchdog, &s->loop, e) < 0)
         return -1;
-    silt_outlook_open(&s->outlook, &s->loop, birth->gate);
+    silt_route_watch_open(&s->outlook, &s->loop, birth->gate);
     silt_certificate_open(&s->certificate);
     enter(s, SILT_INSTANCE_STARTING);
     int got = s->state == SILT_INSTANCE_ENDED ? 0 : silt_loop_run(&s->loop, e);
     silt_watchdog_close(&s->watchdog);
     silt_certificate_close(&s->certificate);
-    silt_outlook_close(&s->outlook);
+    silt_route_watch_close(&s->outlook);
     silt_patience_begin();
-    silt_keep_fini(&s->keep);
+    silt_fd_store_fini(&s->keep);
     silt_patience_end();
     silt_loop_close(&s->loop);
     silt_close_fd(&s->signals.fd);

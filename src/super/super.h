@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* super: starts silt-priv and siltd, starts again what dies, connects the two with each other, and
- * keeps the descriptors of running sandboxes for the next siltd (wire/super.h). Reads no request.
- */
+/* super: starts silt-priv and siltd, restarts programs that die, connects them with each other, and
+ * keeps the descriptors of running sandboxes for the next siltd (wire/super.h). Never reads a
+ * client's request. */
 #pragma once
 
-#include "engine/gate.h"
-#include "super/starter.h"
+#include "engine/network/gateway.h"
+#include "super/exec_helper.h"
 
 struct silt_super_birth {
     const struct silt_config *config; /* borrowed */
-    struct silt_starter *starter;     /* borrowed, open */
+    struct silt_exec_helper *starter; /* borrowed, open */
     int listen;                       /* borrowed */
-    int preview;                      /* borrowed: where visitors come in; -1: nowhere */
-    int engine;                       /* borrowed: the engine socket; -1: there is none */
-    struct silt_gate *gate;           /* borrowed: the way out, if there is one */
-    const char *address;              /* borrowed: of the listening socket */
+    int preview;                      /* borrowed: socket of previews; -1: none */
+    int engine;                       /* borrowed: the engine socket; -1: none */
+    struct silt_gateway *gate;        /* borrowed: the gateway, if there is one */
+    const char *address;              /* borrowed: address of the listening socket */
     const char *preview_address;      /* borrowed */
 };
 
-/* Until SIGTERM or SIGINT, which the caller has blocked together with SIGCHLD. *ret_status is what
- * the process should exit with. */
+/* Runs until SIGTERM or SIGINT, which the caller has blocked together with SIGCHLD. *ret_status is
+ * the exit status for the process. */
 int silt_super_run(const struct silt_super_birth *birth, int *ret_status, struct silt_error *e);

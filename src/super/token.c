@@ -21,7 +21,7 @@ static void make_text(char out[RANDOM_TEXT + 2])
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     unsigned char bytes[RANDOM_BYTES + 1] = {0};
     if (getrandom(bytes, RANDOM_BYTES, 0) != RANDOM_BYTES)
-        abort(); /* Linux gives up to 256 bytes whole */
+        abort(); /* Linux returns up to 256 bytes in one piece */
     for (unsigned i = 0; i < RANDOM_TEXT; i++) {
         unsigned bit = i * 6, pair = (unsigned)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];
         out[i] = alphabet[pair >> (10 - bit % 8) & 63];
@@ -30,14 +30,14 @@ static void make_text(char out[RANDOM_TEXT + 2])
     out[RANDOM_TEXT + 1] = 0;
 }
 
-/* Appears whole or not at all. */
+/* Atomic. */
 static int make_file(const char *path, struct silt_error *e)
 {
-    char text[RANDOM_TEXT + 2], folder[PATH_MAX], fresh[PATH_MAX + 8];
-    if (silt_slice_to_path(silt_slice_of(path), folder, e) < 0)
+    char text[RANDOM_TEXT + 2], directory[PATH_MAX], fresh[PATH_MAX + 8];
+    if (silt_slice_to_path(silt_slice_of(path), directory, e) < 0)
         return -1;
-    if (mkdir(dirname(folder), 0755) < 0 && errno != EEXIST)
-        return silt_fail_errno(e, "make folder %s", folder);
+    if (mkdir(dirname(directory), 0755) < 0 && errno != EEXIST)
+        return silt_fail_errno(e, "make directory %s", directory);
     (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
     silt_auto_fd fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
@@ -67,7 +67,7 @@ static bool is_placeholder(silt_slice token)
 
 static int check_text(silt_slice token, struct silt_error *e)
 {
-    while (token.len > 0 && strchr(" \t\r\n", token.data[token.len - 1]) != NULL)
+    while (token.len > 0 && silt_is_any(token.data[token.len - 1], " \t\r\n"))
         token.len--;
     if (token.len < TOKEN_MIN)
         return silt_fail(e, SILT_INVALID, "token of %zu characters, at least %d", token.len,
@@ -100,7 +100,8 @@ static int check_file(int fd, struct silt_error *e)
 
 int silt_token_open(const char *path, int *ret_fd, struct silt_error *e)
 {
-    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
+    /* an open must not block on a FIFO */
+    silt_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return silt_fail_errno(e, "open token file %s", path);
     if (check_file(fd, e) < 0)

@@ -14,7 +14,7 @@ enum { OWN_STALL_MS = 3 * SILT_WATCHDOG_LOOK_MS, PROC_MAX = 4096 };
 
 static const uint64_t ns_of_ms = 1000 * 1000;
 
-/* Judging */
+/* Judging. */
 
 static void start_over(struct silt_watchdog *w)
 {
@@ -22,10 +22,12 @@ static void start_over(struct silt_watchdog *w)
     w->told = false;
 }
 
-/* Of the time since the last look: how much siltd was neither working off its queue nor kept from it. The
- * kernel counts a wait for a processor only when it is over, so one that is ready to run has stood for as long as
- * it really ran (a busy loop); one that sleeps in the kernel, for what it did not wait. */
-static int64_t stood_since(const struct silt_watchdog_look *last, const struct silt_watchdog_look *now)
+/* How long siltd was stuck since the last sample: neither processing its queue nor kept from
+ * running. The kernel counts a wait for a CPU only when it is over, so a runnable siltd counts as
+ * stuck for the CPU time it used (a busy loop); one that sleeps in the kernel, for the time it was
+ * not waiting for a CPU. */
+static int64_t stood_since(const struct silt_watchdog_look *last,
+                           const struct silt_watchdog_look *now)
 {
     int64_t passed = now->now_ms - last->now_ms;
     int64_t ran = (int64_t)((now->cpu_ns - last->cpu_ns) / ns_of_ms);
@@ -49,11 +51,12 @@ static enum silt_watchdog_verdict abort_or_leave(struct silt_watchdog *w, int64_
     return SILT_WATCHDOG_ABORT;
 }
 
-enum silt_watchdog_verdict silt_watchdog_judge(struct silt_watchdog *w, const struct silt_watchdog_look *look)
+enum silt_watchdog_verdict silt_watchdog_judge(struct silt_watchdog *w,
+                                               const struct silt_watchdog_look *look)
 {
     struct silt_watchdog_look last = w->last;
     w->last = *look;
-    if (look->count != last.count || !w->began) { /* it starts as slowly as it likes */
+    if (look->count != last.count || !w->began) { /* it may start as slowly as it likes */
         w->began = w->began || look->count != last.count;
         start_over(w);
         return SILT_WATCHDOG_FINE;
@@ -67,7 +70,7 @@ enum silt_watchdog_verdict silt_watchdog_judge(struct silt_watchdog *w, const st
     return SILT_WATCHDOG_TELL;
 }
 
-/* Looking */
+/* Sampling. */
 
 static bool read_proc(pid_t pid, const char *name, char out[PROC_MAX])
 {
@@ -86,11 +89,14 @@ static bool look_at(const struct silt_watchdog *w, struct silt_watchdog_look *re
     char text[PROC_MAX];
     silt_slice rest, ran, waited;
     struct silt_error e;
-    *ret = (struct silt_watchdog_look){.now_ms = silt_clock_ms(), .count = atomic_load(&w->pulse->count)};
-    if (!read_proc(w->pid, "stat", text) || strrchr(text, ')') == NULL || strlen(strrchr(text, ')')) < 3)
+    *ret = (struct silt_watchdog_look){.now_ms = silt_clock_ms(),
+                                       .count = atomic_load(&w->pulse->count)};
+    if (!read_proc(w->pid, "stat", text) || strrchr(text, ')') == NULL
+        || strlen(strrchr(text, ')')) < 3)
         return false;
     ret->state = strrchr(text, ')')[2];
-    if (!read_proc(w->pid, "schedstat", text)) /* of the main thread: /proc/PID/schedstat is not a sum */
+    if (!read_proc(w->pid, "schedstat",
+                   text)) /* of the main thread: /proc/PID/schedstat is not a sum */
         return false;
     rest = silt_slice_of(text);
     return silt_slice_split(&rest, ' ', &ran) && silt_slice_split(&rest, ' ', &waited)
@@ -98,7 +104,7 @@ static bool look_at(const struct silt_watchdog *w, struct silt_watchdog_look *re
            && silt_slice_to_u64(waited, 0, UINT64_MAX, &ret->delay_ns, &e) == 0;
 }
 
-/* Acting */
+/* Acting. */
 
 static void tell_where(const struct silt_watchdog *w)
 {
@@ -108,21 +114,22 @@ static void tell_where(const struct silt_watchdog *w)
     (void)read_proc(w->pid, "wchan", channel);
     for (char *p = stack; *p != 0; p++)
         *p = *p == '\n' ? ';' : *p;
-    silt_log(SILT_LOG_ERROR, "siltd.stands", "pid=%d ms=%lld state=%c wchan=%.64s syscall=\"%.200s\" stack=\"%.1500s\"", w->pid,
+    silt_log(SILT_LOG_ERROR, "siltd.stands",
+             "pid=%d ms=%lld state=%c wchan=%.64s syscall=\"%.200s\" stack=\"%.1500s\"", w->pid,
              (long long)w->stood_ms, w->last.state, channel, call, stack);
 }
 
 static void end_siltd(const struct silt_watchdog *w)
 {
-    silt_log(SILT_LOG_ERROR, "siltd.abort", "pid=%d ms=%lld aborts=%llu", w->pid, (long long)w->stood_ms,
-             (unsigned long long)w->aborts);
+    silt_log(SILT_LOG_ERROR, "siltd.abort", "pid=%d ms=%lld aborts=%llu", w->pid,
+             (long long)w->stood_ms, (unsigned long long)w->aborts);
     w->pulse->aborts = w->aborts;
     (void)kill(w->pid, SIGABRT); /* not reaped yet: the pid is still its own */
 }
 
 static void on_look(struct silt_timer *t)
 {
-    struct silt_watchdog *w = silt_container_of(t, struct silt_watchdog, timer);
+    struct silt_watchdog *w = silt_outer(t, struct silt_watchdog, timer);
     struct silt_watchdog_look look;
     silt_loop_after(w->loop, &w->timer, SILT_WATCHDOG_LOOK_MS);
     if (!look_at(w, &look))
@@ -140,13 +147,14 @@ static void on_look(struct silt_timer *t)
         end_siltd(w);
         return;
     case SILT_WATCHDOG_LEAVE:
-        silt_log(SILT_LOG_ERROR, "siltd.left", "pid=%d ms=%lld aborts=%d in the last five minutes: it is left as it is", w->pid,
+        silt_log(SILT_LOG_ERROR, "siltd.left",
+                 "pid=%d ms=%lld aborts=%d in the last five minutes: it is left as it is", w->pid,
                  (long long)w->stood_ms, SILT_WATCHDOG_ABORTS_MAX);
         return;
     }
 }
 
-/* Sealed: siltd, which faces the network, cannot take the page away under us. */
+/* Sealed: siltd, which faces the network, cannot truncate the page under us. */
 static int open_pulse(struct silt_watchdog *w, struct silt_error *e)
 {
     silt_auto_fd fd = memfd_create("silt-pulse", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -177,7 +185,8 @@ void silt_watchdog_close(struct silt_watchdog *w)
 void silt_watchdog_follow(struct silt_watchdog *w, pid_t pid)
 {
     w->pid = pid;
-    w->last = (struct silt_watchdog_look){.now_ms = silt_clock_ms(), .count = atomic_load(&w->pulse->count)};
+    w->last = (struct silt_watchdog_look){.now_ms = silt_clock_ms(),
+                                          .count = atomic_load(&w->pulse->count)};
     w->began = w->judged = false;
     start_over(w);
     silt_loop_cancel(w->loop, &w->timer);

@@ -8,7 +8,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Up to the end of the line; false: it has none yet. */
+/* Cuts off the first line; false: it is not complete yet. */
 static bool cut_line(silt_slice *rest, silt_slice *ret)
 {
     if (!silt_slice_has_byte(*rest, '\n'))
@@ -64,7 +64,7 @@ bool silt_target_of(silt_slice path, char out[SILT_TARGET_SIZE])
         if (n + 4 > SILT_TARGET_SIZE)
             return false;
         if (c == '#')
-            break; /* a fragment is the client's own */
+            break; /* fragments are not sent */
         if (c > ' ' && c < 0x7f) {
             out[n++] = (char)c;
             continue;
@@ -77,7 +77,7 @@ bool silt_target_of(silt_slice path, char out[SILT_TARGET_SIZE])
     return true;
 }
 
-/* Cuts `http://host:port` off, which must be ours. */
+/* Cuts off `http://host:port`, which must be ours. */
 static bool is_here(silt_slice *url, uint16_t port)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -91,7 +91,7 @@ static bool is_here(silt_slice *url, uint16_t port)
         silt_slice rest = {url->data + w.len, url->len - w.len};
         if (port == 80 && silt_slice_starts(rest, SILT_LIT(":80")))
             rest = (silt_slice){rest.data + 3, rest.len - 3};
-        if (rest.len > 0 && strchr("/?#", rest.data[0]) == NULL)
+        if (rest.len > 0 && !silt_is_any(rest.data[0], "/?#"))
             continue;
         *url = rest;
         return true;
@@ -99,7 +99,7 @@ static bool is_here(silt_slice *url, uint16_t port)
     return false;
 }
 
-/* A relative one replaces what is behind the last slash. */
+/* A relative reference replaces what follows the last slash. */
 static bool join(silt_slice path, char target[SILT_TARGET_SIZE])
 {
     char whole[SILT_TARGET_SIZE];
@@ -124,7 +124,7 @@ bool silt_answer_redirect(const struct silt_answer *a, uint16_t port, char targe
     if (is_here(&url, port) || url.data[0] == '/')
         return silt_target_of(url, target);
     size_t scheme = 0;
-    while (scheme < url.len && strchr(":/?#", url.data[scheme]) == NULL)
+    while (scheme < url.len && !silt_is_any(url.data[scheme], ":/?#"))
         scheme++;
     if (scheme < url.len && url.data[scheme] == ':')
         return false; /* another scheme, host or port */

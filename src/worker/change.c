@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modes, owners and lengths of what is there. */
+/* change: changes modes, owners and lengths of existing files. */
 #include "worker/ops.h"
 #include "worker/walk.h"
 
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452 /* since Linux 6.6, the same number everywhere */
+#define SYS_fchmodat2 452 /* since Linux 6.6, the same number on every architecture */
 #endif
 
 struct change {
@@ -18,7 +18,7 @@ struct change {
     struct silt_worker_done done;
 };
 
-/* ---- one thing, held open by O_PATH ---- */
+/* ---- one object, held open with O_PATH ---- */
 
 static int chmod_fd(int fd, mode_t mode)
 {
@@ -40,7 +40,7 @@ static int change_fd(const struct silt_task *t, int fd)
 
 /* ---- a tree ---- */
 
-/* Links have no mode of their own; their owner is changed, not that of what they lead to. */
+/* Links have no mode of their own; chown changes the link's owner, not its target's. */
 static int on_item(void *ctx, const struct silt_walk_item *i, struct silt_error *e)
 {
     struct change *c = ctx;
@@ -72,7 +72,8 @@ static int change(struct silt_task *t, struct silt_error *e)
         return -1;
     if (change_fd(t, fd) < 0 || fstat(fd, &st) < 0)
         return silt_fail_errno(e, "change %s", t->path);
-    if (silt_task_has(t, SILT_WORKER_RECURSIVE) && S_ISDIR(st.st_mode) && change_below(&c, fd, e) < 0)
+    if (silt_task_has(t, SILT_WORKER_RECURSIVE) && S_ISDIR(st.st_mode)
+        && change_below(&c, fd, e) < 0)
         return silt_because(e, "change %s", t->path);
     (void)silt_task_done(t, &c.done);
     return 0;

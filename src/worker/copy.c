@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies as `cp -a`, but for hard links, which become files of their own: to keep them one would have
- * to remember every file. */
-#include "base/maker.h"
+/* copy: copies like `cp -a`, except that hard links become separate files: keeping them would mean
+ * remembering every file. */
+#include "base/fs_identity.h"
 #include "worker/ops.h"
-#include "worker/place.h"
+#include "worker/path_at.h"
 #include "worker/walk.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@ enum { PIECE = 8 << 20, XATTRS_MAX = 16 << 10 };
 
 struct copy {
     struct silt_task *task;
-    int root; /* the copy's first folder: borrowed */
+    int root; /* the copy's top directory: borrowed */
 };
 
-/* ---- what a file has beside its content ---- */
+/* ---- metadata ---- */
 
-/* Best effort: the other file system may know none, and some belong to the kernel. */
+/* Best effort: the other file system may not support them, and some belong to the kernel. */
 static void copy_xattrs(int from, int to)
 {
     static char names[XATTRS_MAX], value[XATTRS_MAX];
@@ -36,7 +36,8 @@ static void copy_xattrs(int from, int to)
 static int dress(int from, int to)
 {
     struct stat st;
-    if (fstat(from, &st) < 0 || fchown(to, st.st_uid, st.st_gid) < 0 || fchmod(to, st.st_mode & 07777) < 0)
+    if (fstat(from, &st) < 0 || fchown(to, st.st_uid, st.st_gid) < 0
+        || fchmod(to, st.st_mode & 07777) < 0)
         return -1;
     copy_xattrs(from, to);
     const struct timespec times[2] = {st.st_atim, st.st_mtim};
@@ -53,9 +54,9 @@ static int dress_name(int dir, const char *name, const struct stat *st)
     return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* ---- one thing ---- */
+/* ---- one object ---- */
 
-/* Between two file systems the first one is refused. */
+/* The kernel refuses the first call between two file systems. */
 static ssize_t copy_piece(int from, off_t *at, int to, size_t len)
 {
     off_t there = *at;
@@ -73,7 +74,7 @@ static int copy_range(struct silt_task *t, int from, off_t at, off_t end, int to
         if (n < 0 && errno != EINTR)
             return -1;
         if (n == 0)
-            return 0; /* shorter than it was */
+            return 0; /* the file became shorter */
         errno = EPIPE;
         if (!silt_task_is_wanted(t))
             return -1;
@@ -81,7 +82,7 @@ static int copy_range(struct silt_task *t, int from, off_t at, off_t end, int to
     return 0;
 }
 
-/* Holes stay holes. */
+/* Preserves holes. */
 static int copy_bytes(struct silt_task *t, int from, int to, off_t size)
 {
     off_t end = 0, data;
@@ -90,20 +91,22 @@ static int copy_bytes(struct silt_task *t, int from, int to, off_t size)
         if (end < 0 || copy_range(t, from, data, end < size ? end : size, to) < 0)
             return -1;
     }
-    if (data < 0 && errno == EINVAL && copy_range(t, from, 0, size, to) < 0) /* knows no holes */
+    /* the file system does not support holes */
+    if (data < 0 && errno == EINVAL && copy_range(t, from, 0, size, to) < 0)
         return -1;
     if (data < 0 && errno != EINVAL && errno != ENXIO)
         return -1;
     return ftruncate(to, size);
 }
 
-static int copy_file(struct silt_task *t, const struct silt_walk_item *i, int to_dir, const char *to)
+static int copy_file(struct silt_task *t, const struct silt_walk_item *i, int to_dir,
+                     const char *to)
 {
     struct stat st;
     silt_auto_fd out = -1, in = silt_open_at(i->dir, i->name, O_RDONLY | O_NOFOLLOW, 0);
     if (in < 0 || fstat(in, &st) < 0)
         return -1;
-    if (!S_ISREG(st.st_mode)) { /* exchanged since it was looked at */
+    if (!S_ISREG(st.st_mode)) { /* replaced since it was checked */
         errno = ENXIO;
         return -1;
     }
@@ -123,7 +126,7 @@ static int copy_link(const struct silt_walk_item *i, int to_dir, const char *to)
     return symlinkat(target, to_dir, to) < 0 ? -1 : dress_name(to_dir, to, i->st);
 }
 
-/* A folder gets what it has when all that is in it is there. */
+/* A directory gets its metadata once its contents are complete. */
 static int copy_one(struct silt_task *t, const struct silt_walk_item *i, int to_dir, const char *to)
 {
     if (S_ISREG(i->st->st_mode))
@@ -139,7 +142,7 @@ static int copy_one(struct silt_task *t, const struct silt_walk_item *i, int to_
 
 /* ---- a tree ---- */
 
-/* The folder of the copy in which the item lies. */
+/* The copy's directory that will contain the item. */
 static int open_parent(const struct copy *c, const struct silt_walk_item *i)
 {
     char path[SILT_WORKER_PATH_MAX + 1];
@@ -170,7 +173,8 @@ static int on_leave(void *ctx, const struct silt_walk_item *i, struct silt_error
     return 0;
 }
 
-static int copy_below(struct silt_task *t, int from_dir, const char *from, int to, struct silt_error *e)
+static int copy_below(struct silt_task *t, int from_dir, const char *from, int to,
+                      struct silt_error *e)
 {
     struct copy c = {.task = t, .root = to};
     struct silt_walk w = {.task = t, .enter = on_enter, .leave = on_leave, .ctx = &c};
@@ -184,7 +188,8 @@ static int copy_below(struct silt_task *t, int from_dir, const char *from, int t
     return self >= 0 && dress(self, to) == 0 ? 0 : silt_fail_errno(e, "copy %s", from);
 }
 
-static int copy(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to, struct silt_error *e)
+static int copy(struct silt_task *t, int from_dir, const char *from, int to_dir, const char *to,
+                struct silt_error *e)
 {
     struct stat st;
     struct silt_walk_item i = {.dir = from_dir, .name = from, .st = &st};
@@ -192,7 +197,7 @@ static int copy(struct silt_task *t, int from_dir, const char *from, int to_dir,
         return silt_fail_errno(e, "copy %s", from);
     if (!S_ISDIR(st.st_mode))
         return copy_one(t, &i, to_dir, to) < 0 ? silt_fail_errno(e, "copy %s", from) : 0;
-    silt_auto_fd root = silt_place_make_closed(to_dir, to);
+    silt_auto_fd root = silt_path_at_make_closed(to_dir, to);
     return root >= 0 ? copy_below(t, from_dir, from, root, e) : silt_fail_errno(e, "copy %s", from);
 }
 
@@ -200,8 +205,8 @@ int silt_copy_tree(struct silt_task *t, int from_dir, const char *from, int to_d
                    struct silt_error *e)
 {
     struct silt_error ignored;
-    struct silt_maker us = silt_maker_be_root();
+    struct silt_fs_identity us = silt_fs_identity_be_root();
     int answer = copy(t, from_dir, from, to_dir, to, e);
-    (void)silt_maker_be(us, &ignored);
+    (void)silt_fs_identity_be(us, &ignored);
     return answer;
 }

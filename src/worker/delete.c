@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ops.h"
-#include "worker/place.h"
+#include "worker/path_at.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,28 +9,30 @@
 #include <sys/stat.h>
 
 enum {
-    DEEP = 48,         /* from here on folders are moved up to the first before they are emptied */
-    DEPTH_MAX = 400,   /* where they cannot be moved: a descriptor for each */
-    TRIES = 16,        /* at a folder into which somebody puts new things meanwhile */
+    DEEP = 48,       /* deeper directories are moved up to the top one before they are emptied */
+    DEPTH_MAX = 400, /* if they cannot be moved: one descriptor each */
+    TRIES = 16,      /* for a directory that others keep filling */
     LOOK_EVERY = 256,
 };
 
 struct removal {
     struct silt_task *task;
-    int top;         /* the first folder: borrowed; -1 before it is open */
-    uint64_t *count; /* of what went */
+    int top;         /* the top directory: borrowed; -1 before it is open */
+    uint64_t *count; /* of deleted entries */
     uint64_t lifted;
     unsigned looks;
 };
 
-static int remove_folder(struct removal *r, int dir, const char *name, unsigned depth, struct silt_error *e);
+static int remove_directory(struct removal *r, int dir, const char *name, unsigned depth,
+                            struct silt_error *e);
 
 static bool is_dots(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static int remove_entry(struct removal *r, int dir, const char *name, unsigned depth, struct silt_error *e)
+static int remove_entry(struct removal *r, int dir, const char *name, unsigned depth,
+                        struct silt_error *e)
 {
     if (++r->looks % LOOK_EVERY == 0 && !silt_task_is_wanted(r->task))
         return silt_fail(e, SILT_GONE, "nobody waits any more");
@@ -42,7 +44,7 @@ static int remove_entry(struct removal *r, int dir, const char *name, unsigned d
         return 0;
     if (errno != EISDIR)
         return silt_fail_errno(e, "remove %s", name);
-    return remove_folder(r, dir, name, depth, e);
+    return remove_directory(r, dir, name, depth, e);
 }
 
 static int empty(struct removal *r, DIR *d, unsigned depth, struct silt_error *e)
@@ -51,15 +53,15 @@ static int empty(struct removal *r, DIR *d, unsigned depth, struct silt_error *e
     for (errno = 0; (entry = readdir(d)) != NULL; errno = 0)
         if (!is_dots(entry->d_name) && remove_entry(r, dirfd(d), entry->d_name, depth + 1, e) < 0)
             return -1;
-    return errno == 0 ? 0 : silt_fail_errno(e, "read a folder");
+    return errno == 0 ? 0 : silt_fail_errno(e, "read a directory");
 }
 
-/* A tree of any depth needs no more than DEEP descriptors. */
+/* A tree of any depth needs at most DEEP descriptors. */
 static bool lift(struct removal *r, int dir, const char *name)
 {
     char temp[SILT_TEMP_SIZE];
-    silt_place_temp(temp);
-    if (silt_place_rename(dir, name, r->top, temp, true) < 0)
+    silt_path_at_temp(temp);
+    if (silt_path_at_rename(dir, name, r->top, temp, true) < 0)
         return false;
     r->lifted++;
     return true;
@@ -85,12 +87,14 @@ static int empty_and_remove(struct removal *r, int dir, const char *name, DIR *d
     return silt_fail_errno(e, "remove %s", name);
 }
 
-static int remove_folder(struct removal *r, int dir, const char *name, unsigned depth, struct silt_error *e)
+static int remove_directory(struct removal *r, int dir, const char *name, unsigned depth,
+                            struct silt_error *e)
 {
     if (depth >= DEEP && lift(r, dir, name))
         return 0;
     if (depth >= DEPTH_MAX)
-        return silt_fail(e, SILT_LIMIT, "remove %s: more than %d folders deep", name, DEPTH_MAX);
+        return silt_fail(e, SILT_LIMIT, "remove %s: more than %d directories deep", name,
+                         DEPTH_MAX);
     silt_auto_fd fd = silt_open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0)
         return errno == ENOENT ? 0 : silt_fail_errno(e, "open %s", name);
@@ -99,25 +103,26 @@ static int remove_folder(struct removal *r, int dir, const char *name, unsigned 
         return silt_fail_errno(e, "open %s", name);
     if (depth == 0)
         r->top = fd;
-    fd = -1; /* d has it */
+    fd = -1; /* now owned by d */
     int answer = empty_and_remove(r, dir, name, d, depth, e);
     (void)closedir(d);
     return answer;
 }
 
-int silt_delete_tree(struct silt_task *t, int dir, const char *name, uint64_t *count, struct silt_error *e)
+int silt_delete_tree(struct silt_task *t, int dir, const char *name, uint64_t *count,
+                     struct silt_error *e)
 {
     struct removal r = {.task = t, .top = -1, .count = count};
     return remove_entry(&r, dir, name, 0, e);
 }
 
-/* What a link leads to must be there, unless the link itself is meant: `test -e` of the contract. */
-static int check(struct silt_task *t, const struct silt_place *p)
+/* A link's target must exist, unless the link itself is meant: like `test -e`. */
+static int check(struct silt_task *t, const struct silt_path_at *p)
 {
     struct stat st;
     bool follow = !silt_task_has(t, SILT_WORKER_NOFOLLOW) && S_ISLNK(p->st.st_mode);
     errno = ENOENT;
-    if (silt_place_is_empty(p) || (follow && fstatat(p->dir, p->name, &st, 0) < 0))
+    if (silt_path_at_is_empty(p) || (follow && fstatat(p->dir, p->name, &st, 0) < 0))
         return -1;
     errno = ENOTDIR;
     return p->slash && !S_ISDIR(p->st.st_mode) ? -1 : 0;
@@ -127,7 +132,7 @@ int silt_task_delete(struct silt_task *t, struct silt_error *e)
 {
     struct silt_worker_done done = {0};
     silt_auto_place p = {.dir = -1};
-    if (silt_place_find(t, t->path, 0, &p, e) < 0)
+    if (silt_path_at_find(t, t->path, 0, &p, e) < 0)
         return -1;
     if (check(t, &p) < 0)
         return silt_fail_errno(e, "remove %s", t->path);

@@ -23,12 +23,13 @@ static int add(struct listing *l, const struct silt_walk_item *i, struct silt_er
         .name_len = (uint32_t)i->path.len,
     };
     l->done.entries++;
-    if (!silt_pack_add(&l->pack, (silt_slice){(const char *)&entry, sizeof(entry)}, i->path, (silt_slice){NULL, 0}))
+    if (!silt_pack_add(&l->pack, (silt_slice){(const char *)&entry, sizeof(entry)}, i->path,
+                       (silt_slice){NULL, 0}))
         return silt_fail(e, SILT_GONE, "nobody waits any more");
     return 0;
 }
 
-/* A hidden folder is not told, what is in it is: as `find -not -name '.*'`. */
+/* A hidden directory is not listed, but its contents are: like `find -not -name '.*'`. */
 static int on_item(void *ctx, const struct silt_walk_item *i, struct silt_error *e)
 {
     struct listing *l = ctx;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ops.h"
-#include "worker/place.h"
+#include "worker/path_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { FOLDERS_MAX = 8192 }; /* above a folder, when somebody moves them about meanwhile */
+enum { DIRECTORIES_MAX = 8192 }; /* limit of parents to check, in case others move them meanwhile */
 
 struct move {
     struct silt_task *task;
-    struct silt_place from, to;
+    struct silt_path_at from, to;
 };
 
 static int fail(const struct move *m, struct silt_error *e)
@@ -19,7 +19,7 @@ static int fail(const struct move *m, struct silt_error *e)
     return silt_fail_errno(e, "move %s to %s", m->task->path, m->task->to);
 }
 
-/* A folder at the destination, also one behind a link, gets the source into it. */
+/* If the destination is a directory, or a link to one, the source goes into it. */
 static int find_inside(struct move *m, struct silt_error *e)
 {
     int fd;
@@ -35,35 +35,37 @@ static int find_inside(struct move *m, struct silt_error *e)
 
 static int find(struct move *m, struct silt_error *e)
 {
-    if (silt_place_find(m->task, m->task->path, 0, &m->from, e) < 0)
+    if (silt_path_at_find(m->task, m->task->path, 0, &m->from, e) < 0)
         return -1;
     errno = ENOENT;
-    if (silt_place_is_empty(&m->from))
+    if (silt_path_at_is_empty(&m->from))
         return fail(m, e);
     errno = ENOTDIR;
     if (m->from.slash && !S_ISDIR(m->from.st.st_mode))
         return fail(m, e);
-    if (find_inside(m, e) == 0 && silt_place_find(m->task, m->task->to, 0, &m->to, e) < 0)
+    if (find_inside(m, e) == 0 && silt_path_at_find(m->task, m->task->to, 0, &m->to, e) < 0)
         return -1;
     errno = ENOTDIR;
     return m->to.slash && !S_ISDIR(m->from.st.st_mode) ? fail(m, e) : 0;
 }
 
-static bool is_same_folder(int a, int b)
+static bool is_same_directory(int a, int b)
 {
     struct stat one, two;
-    return fstat(a, &one) == 0 && fstat(b, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+    return fstat(a, &one) == 0 && fstat(b, &two) == 0 && one.st_dev == two.st_dev
+           && one.st_ino == two.st_ino;
 }
 
-/* rename(2) does nothing at all when both are the same file; mv refuses, or removes the one of two
- * hard links. 1: done. */
+/* rename(2) does nothing if both are the same file; mv refuses, or removes one of two hard links.
+ * 1: done. */
 static int move_onto_itself(const struct move *m, struct silt_error *e)
 {
     const struct stat *a = &m->from.st, *b = &m->to.st;
-    if (silt_place_is_empty(&m->to) || a->st_dev != b->st_dev || a->st_ino != b->st_ino)
+    if (silt_path_at_is_empty(&m->to) || a->st_dev != b->st_dev || a->st_ino != b->st_ino)
         return 0;
-    if (strcmp(m->from.name, m->to.name) == 0 && is_same_folder(m->from.dir, m->to.dir)) {
-        (void)silt_fail(e, SILT_INVALID, "move %s to %s: they are the same file", m->task->path, m->task->to);
+    if (strcmp(m->from.name, m->to.name) == 0 && is_same_directory(m->from.dir, m->to.dir)) {
+        (void)silt_fail(e, SILT_INVALID, "move %s to %s: they are the same file", m->task->path,
+                        m->task->to);
         e->sys = EINVAL;
         return -1;
     }
@@ -74,12 +76,12 @@ static int move_onto_itself(const struct move *m, struct silt_error *e)
 
 /* ---- to another file system ---- */
 
-/* A folder that is copied into itself would have no end; the kernel does not look when it says EXDEV. */
+/* Copying a directory into itself would not end; rename reports EXDEV before it checks that. */
 static int check_not_inside(const struct move *m, struct silt_error *e)
 {
     struct stat st, last = {0};
     silt_auto_fd at = silt_open_at(m->to.dir, ".", O_PATH | O_DIRECTORY, 0);
-    for (int i = 0; i < FOLDERS_MAX; i++) {
+    for (int i = 0; i < DIRECTORIES_MAX; i++) {
         if (at < 0 || fstat(at, &st) < 0)
             return fail(m, e);
         if (st.st_dev == last.st_dev && st.st_ino == last.st_ino)
@@ -96,11 +98,11 @@ static int check_not_inside(const struct move *m, struct silt_error *e)
     return fail(m, e);
 }
 
-/* What rename would say, before everything is copied in vain. */
+/* Fails as rename would, before everything is copied in vain. */
 static int check_kinds(const struct move *m)
 {
     bool from = S_ISDIR(m->from.st.st_mode), to = S_ISDIR(m->to.st.st_mode);
-    if (silt_place_is_empty(&m->to) || from == to)
+    if (silt_path_at_is_empty(&m->to) || from == to)
         return 0;
     errno = to ? EISDIR : ENOTDIR;
     return -1;
@@ -115,7 +117,7 @@ static int move_by_copy(const struct move *m, struct silt_error *e)
         return fail(m, e);
     if (S_ISDIR(m->from.st.st_mode) && check_not_inside(m, e) < 0)
         return -1;
-    silt_place_temp(temp);
+    silt_path_at_temp(temp);
     int answer = silt_copy_tree(m->task, m->from.dir, m->from.name, m->to.dir, temp, e);
     m->task->finishing = true;
     if (answer == 0 && renameat(m->to.dir, temp, m->to.dir, m->to.name) < 0)
@@ -148,8 +150,8 @@ int silt_task_move(struct silt_task *t, struct silt_error *e)
     struct silt_worker_done done = {.entries = 1};
     struct move m = {.task = t, .from.dir = -1, .to.dir = -1};
     int answer = run(&m, e);
-    silt_place_fini(&m.from);
-    silt_place_fini(&m.to);
+    silt_path_at_fini(&m.from);
+    silt_path_at_fini(&m.to);
     if (answer == 0)
         (void)silt_task_done(t, &done);
     return answer;

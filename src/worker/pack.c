@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/pack.h"
 
-static char room[SILT_FRAME_BODY_MAX]; /* a worker packs one thing at a time */
+static char room[SILT_FRAME_BODY_MAX]; /* a worker packs only one thing at a time */
 
 bool silt_pack_flush(struct silt_pack *p)
 {
     size_t len = p->len;
     p->len = 0;
-    return len == 0 || silt_task_say(p->task, p->say, 0, (silt_slice){room, len}, (silt_slice){NULL, 0});
+    return len == 0
+           || silt_task_say(p->task, p->say, 0, (silt_slice){room, len}, (silt_slice){NULL, 0});
 }
 
 static void put(struct silt_pack *p, silt_slice bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack: many small records in few frames. */
+/* pack: collects many small records into few frames. */
 #pragma once
 
 #include "worker/task.h"
@@ -10,6 +10,7 @@ struct silt_pack {
     size_t len;
 };
 
-/* One record: its head and up to two texts, padded to 8. False: siltd is gone, or it fits no frame. */
+/* Adds one record: its head and up to two texts, padded to 8 bytes. False: siltd is gone, or the
+ * record is too large for a frame. */
 bool silt_pack_add(struct silt_pack *p, silt_slice head, silt_slice a, silt_slice b);
 bool silt_pack_flush(struct silt_pack *p);

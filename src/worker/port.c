@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port: waits until something in the sandbox answers on a port of its loopback. The kernel tells
- * nobody when a socket begins to listen, so it is asked by connecting, which costs some
- * microseconds while there is none. */
+/* port: waits until a service in the sandbox accepts connections on a loopback port. The kernel
+ * does not announce new listeners, so we poll by connecting, which takes microseconds if there is
+ * none. */
 #include "base/clock.h"
 #include "worker/answer.h"
 #include "worker/ops.h"
@@ -23,12 +23,12 @@ struct probe {
     struct silt_task *task; /* borrowed */
     struct silt_worker_port how;
     uint16_t port;
-    int64_t by_ms; /* of this attempt */
+    int64_t by_ms; /* timeout of this attempt */
 };
 
 enum found { ABSENT, WRONG, RIGHT, LEFT };
 
-/* Until the descriptor is ready. False: too late, or siltd is gone. */
+/* Waits until the descriptor is ready. False: timeout, or siltd is gone. */
 static bool await(struct probe *p, int fd, short events)
 {
     struct pollfd polls[] = {{.fd = p->task->sock, .events = 0}, {.fd = fd, .events = events}};
@@ -45,7 +45,7 @@ static void pause_ms(struct probe *p, int64_t ms)
     (void)await(p, -1, 0);
 }
 
-/* A connection that took the port it asked for as its own talks to itself. */
+/* A socket whose source port is the target port is connected to itself. */
 static bool is_self(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};
@@ -93,7 +93,7 @@ static bool send_all(struct probe *p, int fd, silt_slice bytes)
     return true;
 }
 
-/* The head of the answer, as far as it fits. */
+/* Reads the response's header, as far as it fits. */
 static bool receive_head(struct probe *p, int fd, struct silt_answer *ret)
 {
     static char head[16384];
@@ -122,7 +122,7 @@ static bool ask(struct probe *p, int fd, const char *target, struct silt_answer 
     return send_all(p, fd, (silt_slice){head, (size_t)n}) && receive_head(p, fd, ret);
 }
 
-/* One request and where it is sent on to. */
+/* Sends one request and follows its redirects. */
 static enum found ask_http(struct probe *p, int first, uint32_t *ret_status)
 {
     static char target[SILT_TARGET_SIZE];

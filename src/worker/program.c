@@ -12,14 +12,16 @@
 
 enum { PIPE_SIZE = 1 << 20, NOT_STARTED = 127 };
 
-static const char *const folders[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+static const char *const directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                          "/usr/bin",        "/sbin",          "/bin"};
 static const char *const environment[] = {
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/root", NULL};
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/root",
+    NULL};
 
 static bool find(const char *name, char out[PATH_MAX])
 {
-    for (size_t i = 0; i < SILT_COUNT(folders); i++) {
-        (void)snprintf(out, PATH_MAX, "%s/%s", folders[i], name);
+    for (size_t i = 0; i < SILT_COUNT(directories); i++) {
+        (void)snprintf(out, PATH_MAX, "%s/%s", directories[i], name);
         if (access(out, X_OK) == 0)
             return true;
     }
@@ -29,13 +31,16 @@ static bool find(const char *name, char out[PATH_MAX])
 int silt_program_check(const char *name, struct silt_error *e)
 {
     char path[PATH_MAX];
-    return find(name, path) ? 0 : silt_fail(e, SILT_UNAVAILABLE, "the program %s is not in this image", name);
+    return find(name, path)
+               ? 0
+               : silt_fail(e, SILT_UNAVAILABLE, "the program %s is not in this image", name);
 }
 
 /* ---- starting ---- */
 
-/* Between fork and exec. Our socket is standard input: the program gets another one in any case. */
-static _Noreturn void become(const char *path, char *const argv[], int dir, const int io[3], pid_t parent)
+/* Between fork and exec. Standard input is our socket: the program always gets another one. */
+static _Noreturn void become(const char *path, char *const argv[], int dir, const int io[3],
+                             pid_t parent)
 {
     union {
         const char *const *in;
@@ -71,7 +76,8 @@ static int make_pipe(int ends[2])
     return 0;
 }
 
-static int launch(struct silt_program *p, char *const argv[], int dir, const int io[3], struct silt_error *e)
+static int launch(struct silt_program *p, char *const argv[], int dir, const int io[3],
+                  struct silt_error *e)
 {
     char path[PATH_MAX];
     pid_t self = getpid();
@@ -86,7 +92,8 @@ static int launch(struct silt_program *p, char *const argv[], int dir, const int
     return silt_fail_errno(e, "start %s", argv[0]);
 }
 
-int silt_program_start(struct silt_program *p, char *const argv[], int dir, bool feeds, struct silt_error *e)
+int silt_program_start(struct silt_program *p, char *const argv[], int dir, bool feeds,
+                       struct silt_error *e)
 {
     int main_pipe[2] = {-1, -1}, err_pipe[2] = {-1, -1}, answer = -1;
     silt_auto_fd null = open("/dev/null", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -96,7 +103,7 @@ int silt_program_start(struct silt_program *p, char *const argv[], int dir, bool
     if (null >= 0 && make_pipe(main_pipe) == 0 && make_pipe(err_pipe) == 0
         && (null > 2 || keep_above_2(&null) == 0)) {
         const int io[3] = {feeds ? main_pipe[0] : null, feeds ? null : main_pipe[1], err_pipe[1]};
-        (void)fcntl(main_pipe[0], F_SETPIPE_SZ, PIPE_SIZE); /* fewer changes between it and us */
+        (void)fcntl(main_pipe[0], F_SETPIPE_SZ, PIPE_SIZE); /* fewer context switches */
         answer = launch(p, argv, dir, io, e);
     } else {
         (void)silt_fail_errno(e, "start %s", argv[0]);
@@ -105,12 +112,13 @@ int silt_program_start(struct silt_program *p, char *const argv[], int dir, bool
     p->err = silt_take_fd(&err_pipe[0]);
     silt_close_fd(&main_pipe[feeds ? 0 : 1]);
     silt_close_fd(&err_pipe[1]);
-    if (answer == 0 && (fcntl(p->pipe, F_SETFL, O_NONBLOCK) < 0 || fcntl(p->err, F_SETFL, O_NONBLOCK) < 0))
+    if (answer == 0
+        && (fcntl(p->pipe, F_SETFL, O_NONBLOCK) < 0 || fcntl(p->err, F_SETFL, O_NONBLOCK) < 0))
         return silt_fail_errno(e, "start %s", argv[0]);
     return answer;
 }
 
-/* ---- listening ---- */
+/* ---- reading its output ---- */
 
 static bool has(const char *line, const char *const words[])
 {
@@ -122,10 +130,12 @@ static bool has(const char *line, const char *const words[])
 
 static void end_line(struct silt_program *p)
 {
-    static const char *const full[] = {"No space left on device", "Disk quota exceeded", ": Wrote only ", NULL};
-    static const char *const changed[] = {"file changed as we read it", "File removed before we read it", NULL};
-    static const char *const farewell[] = {"Exiting with failure status", "Error is not recoverable",
-                                           "Child returned status", NULL};
+    static const char *const full[] = {"No space left on device", "Disk quota exceeded",
+                                       ": Wrote only ", NULL};
+    static const char *const changed[] = {"file changed as we read it",
+                                          "File removed before we read it", NULL};
+    static const char *const farewell[] = {
+        "Exiting with failure status", "Error is not recoverable", "Child returned status", NULL};
     p->line[p->line_len] = 0;
     p->no_space = p->no_space || has(p->line, full);
     p->changed = p->changed || has(p->line, changed);
@@ -143,7 +153,7 @@ static void hear(struct silt_program *p, const char *bytes, size_t len)
             p->line[p->line_len++] = bytes[i];
 }
 
-/* False: nobody will say anything there any more. */
+/* False: its standard error is closed. */
 static bool drain_err(struct silt_program *p)
 {
     char bytes[1024];
@@ -155,8 +165,8 @@ static bool drain_err(struct silt_program *p)
     return p->err >= 0;
 }
 
-/* Until the pipe can be used, or at its end; without a pipe until nothing more is said. -1: siltd is
- * gone. */
+/* Waits until the pipe is ready or at its end; without a pipe until standard error is closed. -1:
+ * siltd is gone. */
 static int wait_for(struct silt_program *p, short what)
 {
     for (;;) {
@@ -184,7 +194,7 @@ int silt_program_read(struct silt_program *p, char *to, size_t size, size_t *ret
 {
     ssize_t n = 0;
     size_t len = 0;
-    while (len < size) { /* full frames, whatever pieces it writes */
+    while (len < size) { /* fill frames, whatever pieces it writes */
         n = read(p->pipe, to + len, size - len);
         if (n < 0 && errno == EAGAIN) {
             if (wait_for(p, POLLIN) < 0)
@@ -222,7 +232,8 @@ static int judge(const struct silt_program *p, int status, struct silt_error *e)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED && p->said[0] == 0)
-        return silt_fail(e, SILT_UNAVAILABLE, "the program %s of this image cannot be started", p->name);
+        return silt_fail(e, SILT_UNAVAILABLE, "the program %s of this image cannot be started",
+                         p->name);
     if (p->said[0] != 0)
         (void)silt_fail(e, p->no_space ? SILT_NO_SPACE : SILT_INVALID, "%s", p->said);
     else
@@ -235,7 +246,7 @@ int silt_program_end(struct silt_program *p, struct silt_error *e)
 {
     int status;
     silt_close_fd(&p->pipe);
-    if (wait_for(p, 0) < 0) /* its standard error is closed when it has ended, or nearly so */
+    if (wait_for(p, 0) < 0) /* standard error closes when the program has ended, or nearly so */
         return silt_fail(e, SILT_GONE, "nobody waits any more");
     while (waitpid(p->pid, &status, 0) < 0)
         if (errno != EINTR)
@@ -243,7 +254,7 @@ int silt_program_end(struct silt_program *p, struct silt_error *e)
     p->pid = 0;
     end_line(p);
     if (p->changed && WIFEXITED(status) && WEXITSTATUS(status) == 1)
-        return 0; /* others work in the folder meanwhile: that is no failure */
+        return 0; /* others change the directory meanwhile: not a failure */
     return judge(p, status, e);
 }
 
@@ -251,7 +262,7 @@ void silt_program_fini(struct silt_program *p)
 {
     if (p->pid > 0) {
         (void)kill(-p->pid, SIGKILL);
-        (void)kill(p->pid, SIGKILL); /* if it has no group of its own yet */
+        (void)kill(p->pid, SIGKILL); /* if it has no process group of its own yet */
         (void)waitpid(p->pid, NULL, 0);
     }
     p->pid = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program: a program of the image that works for us, with a pipe to it or from it. Whatever it is, it
- * cannot make us wait when siltd is gone, and it does not outlive us. */
+/* program: runs a program of the image with a pipe to or from it. The program is untrusted: it
+ * cannot keep the worker waiting after siltd is gone, and does not outlive the worker. */
 #pragma once
 
 #include "worker/task.h"
@@ -9,24 +9,26 @@ struct silt_program {
     struct silt_task *task; /* borrowed */
     const char *name;       /* borrowed */
     pid_t pid;              /* 0: has ended */
-    int pipe;               /* owned: its standard input or output, does not block */
-    int err;                /* owned: does not block */
-    char line[400];         /* that it is saying on its standard error; the beginning of it */
+    int pipe;               /* owned: its standard input or output, non-blocking */
+    int err;                /* owned: non-blocking */
+    char line[400];         /* start of the current line on its standard error */
     size_t line_len;
-    char said[400];         /* the last line that tells something, terminated */
-    bool no_space;          /* it told about a full disk somewhere */
-    bool changed;           /* it told about files that changed while it read them */
+    char said[400]; /* the last meaningful line, NUL-terminated */
+    bool no_space;  /* it reported a full disk */
+    bool changed;   /* it reported files that changed while it read them */
 };
 
-/* SILT_UNAVAILABLE when the image does not have it. */
+/* SILT_UNAVAILABLE if the image does not have it. */
 int silt_program_check(const char *name, struct silt_error *e);
-/* Starts argv[0] in the folder `dir`; feeds: the pipe is its input, else its output. */
-int silt_program_start(struct silt_program *p, char *const argv[], int dir, bool feeds, struct silt_error *e);
-/* 1: `len` bytes were read; 0: the end; -1: siltd is gone. */
+/* Starts argv[0] in the directory `dir`; feeds: the pipe is its input, else its output. */
+int silt_program_start(struct silt_program *p, char *const argv[], int dir, bool feeds,
+                       struct silt_error *e);
+/* 1: `len` bytes were read; 0: end of file; -1: siltd is gone. */
 int silt_program_read(struct silt_program *p, char *to, size_t size, size_t *ret_len);
-/* 1; 0: it does not want any more; -1: siltd is gone. */
+/* 1: written; 0: the program closed its input; -1: siltd is gone. */
 int silt_program_write(struct silt_program *p, silt_slice bytes);
-/* Closes the pipe and waits. Fails with what it said when it did not end with status 0. */
+/* Closes the pipe and waits. Fails with the program's last message unless it exits with status
+ * 0. */
 int silt_program_end(struct silt_program *p, struct silt_error *e);
-/* Ends it if it runs, and lets go of all. */
+/* Kills it if it runs, and releases everything. */
 void silt_program_fini(struct silt_program *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "worker/mime.h"
+#include "worker/type/mime.h"
 #include "worker/ops.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 enum {
     FIRST_MAX = SILT_FRAME_BODY_MAX - (int)sizeof(struct silt_worker_meta),
-    SIZELESS_MAX = 8 << 20, /* files of /proc that do not know their size; some of them have no end */
+    SIZELESS_MAX = 8 << 20, /* for files of /proc without a size; some of them are endless */
 };
 
 static char room[SILT_FRAME_BODY_MAX];
@@ -27,8 +27,9 @@ static struct range range_of(const struct silt_task *t, uint64_t size)
     return r;
 }
 
-/* As much as there is, up to `want`. */
-static int read_full(const struct silt_task *t, int fd, uint64_t at, size_t want, size_t *ret_len, struct silt_error *e)
+/* Reads as much as there is, up to `want`. */
+static int read_full(const struct silt_task *t, int fd, uint64_t at, size_t want, size_t *ret_len,
+                     struct silt_error *e)
 {
     size_t len = 0;
     while (len < want) {
@@ -45,7 +46,8 @@ static int read_full(const struct silt_task *t, int fd, uint64_t at, size_t want
     return 0;
 }
 
-static bool say_meta(struct silt_task *t, const struct silt_worker_meta *m, silt_slice content, bool last)
+static bool say_meta(struct silt_task *t, const struct silt_worker_meta *m, silt_slice content,
+                     bool last)
 {
     return silt_task_say(t, SILT_WORKER_SAY_META, last ? SILT_WORKER_LAST : 0,
                          (silt_slice){(const char *)m, sizeof(*m)}, content);
@@ -53,10 +55,11 @@ static bool say_meta(struct silt_task *t, const struct silt_worker_meta *m, silt
 
 static bool say_data(struct silt_task *t, silt_slice content, bool last)
 {
-    return silt_task_say(t, SILT_WORKER_SAY_DATA, last ? SILT_WORKER_LAST : 0, content, (silt_slice){NULL, 0});
+    return silt_task_say(t, SILT_WORKER_SAY_DATA, last ? SILT_WORKER_LAST : 0, content,
+                         (silt_slice){NULL, 0});
 }
 
-/* Of a file that is cut short meanwhile less comes than was said; siltd counts. */
+/* If the file is truncated meanwhile, less is sent than announced; siltd counts. */
 static int send_rest(struct silt_task *t, int fd, struct range r, struct silt_error *e)
 {
     size_t n, want;
@@ -78,7 +81,7 @@ static int read_sized(struct silt_task *t, int fd, struct silt_worker_meta *m, s
         return -1;
     if (read_full(t, fd, r.at, want, &n, e) < 0)
         return -1;
-    if (n < want) { /* files of /sys promise a page and hold a line */
+    if (n < want) { /* files of /sys report a page and contain a line */
         m->size = r.at + n;
         r.left = n;
     }
@@ -105,8 +108,9 @@ static int slurp(const struct silt_task *t, int fd, struct silt_buf *all, struct
     return silt_fail_errno(e, "read %s", t->path);
 }
 
-/* All of it is read before anything is said, because siltd wants to know the size first. */
-static int read_sizeless(struct silt_task *t, int fd, struct silt_worker_meta *m, struct silt_error *e)
+/* Reads everything before sending, because siltd needs the size first. */
+static int read_sizeless(struct silt_task *t, int fd, struct silt_worker_meta *m,
+                         struct silt_error *e)
 {
     silt_auto_buf all = {.max = SIZELESS_MAX};
     if (slurp(t, fd, &all, e) < 0)
@@ -116,7 +120,8 @@ static int read_sizeless(struct silt_task *t, int fd, struct silt_worker_meta *m
         silt_mime_of(t->path, silt_buf_slice(&all), m->mime);
     struct range r = range_of(t, m->size);
     size_t n = r.left < FIRST_MAX ? (size_t)r.left : FIRST_MAX;
-    bool wanted = say_meta(t, m, n > 0 ? (silt_slice){all.data + r.at, n} : (silt_slice){NULL, 0}, r.left == n);
+    bool wanted = say_meta(t, m, n > 0 ? (silt_slice){all.data + r.at, n} : (silt_slice){NULL, 0},
+                           r.left == n);
     for (r.at += n, r.left -= n; wanted && r.left > 0; r.at += n, r.left -= n) {
         n = r.left < SILT_FRAME_BODY_MAX ? (size_t)r.left : SILT_FRAME_BODY_MAX;
         wanted = say_data(t, (silt_slice){all.data + r.at, n}, r.left == n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/wild.h"
+#include "worker/find_glob.h"
 #include "worker/ops.h"
 #include "worker/pack.h"
 #include "worker/walk.h"
@@ -12,7 +12,7 @@
 enum {
     FILE_MAX = 32 << 20,
     LINE_MAX_TOLD = 1024,
-    BINARY_HEAD = 8 << 10, /* a NUL in here: not text */
+    BINARY_HEAD = 8 << 10, /* a NUL in here: a binary file */
     NEEDLE_MAX = 4096,
 };
 
@@ -20,10 +20,10 @@ struct search {
     struct silt_task *task;
     struct silt_pack pack;
     struct silt_worker_done done;
-    silt_slice needle; /* folded when the search is */
+    silt_slice needle; /* lower case if the search ignores case */
 };
 
-/* A file in memory, and how it looks to the search: itself, or in small letters. */
+/* A file in memory, and the version to search: the same, or in lower case. */
 struct text {
     char *bytes, *seen;
     size_t len;
@@ -42,7 +42,7 @@ static void fold(char *to, const char *from, size_t len)
         to[i] = from[i] >= 'A' && from[i] <= 'Z' ? (char)(from[i] | 0x20) : from[i];
 }
 
-/* Not mapped: the guest could cut the file short under us. */
+/* Not mmapped: the guest could truncate the file under us. */
 static bool load(int fd, size_t size, struct text *t)
 {
     ssize_t n = 0;
@@ -79,7 +79,7 @@ struct line {
 static struct line line_of(const struct text *t, struct line last, size_t at)
 {
     const char *newline;
-    while (last.end < at) { /* the line after the last one, and on */
+    while (last.end < at) { /* the lines after the last match */
         last.number++;
         last.begin = last.end + (last.number > 1);
         newline = memchr(t->bytes + last.begin, '\n', t->len - last.begin);
@@ -88,7 +88,7 @@ static struct line line_of(const struct text *t, struct line last, size_t at)
     return last;
 }
 
-/* False: siltd is gone, or there are enough. */
+/* False: siltd is gone, or the limit is reached. */
 static bool tell(struct search *s, silt_slice path, const struct text *t, struct line l, size_t at)
 {
     size_t len = l.end - l.begin < LINE_MAX_TOLD ? l.end - l.begin : LINE_MAX_TOLD;
@@ -107,7 +107,7 @@ static bool tell(struct search *s, silt_slice path, const struct text *t, struct
                          (silt_slice){t->bytes + l.begin, len});
 }
 
-/* One match a line, as grep. */
+/* One match per line, like grep. */
 static bool search_text(struct search *s, silt_slice path, const struct text *t)
 {
     struct line l = {0};
@@ -137,7 +137,8 @@ static bool search_file(struct search *s, int fd, silt_slice path)
         s->done.truncated = 1; /* there may be more in it */
         return true;
     }
-    if (load(fd, (size_t)st.st_size, &t) && (!silt_task_has(s->task, SILT_WORKER_FOLDED) || load_folded(&t)))
+    if (load(fd, (size_t)st.st_size, &t)
+        && (!silt_task_has(s->task, SILT_WORKER_FOLDED) || load_folded(&t)))
         more = search_text(s, path, &t);
     text_fini(&t);
     s->done.bytes += t.len;
@@ -148,7 +149,7 @@ static int on_item(void *ctx, const struct silt_walk_item *i, struct silt_error 
 {
     struct search *s = ctx;
     bool wanted = S_ISREG(i->st->st_mode)
-                  && (s->task->to[0] == 0 || silt_wild_matches(s->task->to, i->path.data));
+                  && (s->task->to[0] == 0 || silt_find_glob_matches(s->task->to, i->path.data));
     silt_auto_fd fd = wanted ? silt_open_at(i->dir, i->name, O_RDONLY | O_NOFOLLOW, 0) : -1;
     if (wanted && !search_file(s, fd, i->path))
         return silt_fail(e, s->task->gone ? SILT_GONE : SILT_OK, "enough");
@@ -178,9 +179,11 @@ static int run(struct search *s, struct silt_error *e)
 int silt_task_search(struct silt_task *t, struct silt_error *e)
 {
     static char folded[NEEDLE_MAX];
-    struct search s = {.task = t, .pack = {.task = t, .say = SILT_WORKER_SAY_MATCH}, .needle = t->text};
+    struct search s = {
+        .task = t, .pack = {.task = t, .say = SILT_WORKER_SAY_MATCH}, .needle = t->text};
     if (t->text.len == 0 || t->text.len > NEEDLE_MAX)
-        return silt_fail(e, SILT_INVALID, "text to search for of %zu bytes, 1 to %d", t->text.len, NEEDLE_MAX);
+        return silt_fail(e, SILT_INVALID, "text to search for of %zu bytes, 1 to %d", t->text.len,
+                         NEEDLE_MAX);
     if (silt_task_has(t, SILT_WORKER_FOLDED)) {
         fold(folded, t->text.data, t->text.len);
         s.needle.data = folded;

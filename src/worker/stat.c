@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/mime.h"
+#include "worker/type/mime.h"
 #include "worker/ops.h"
 
 #include <fcntl.h>
@@ -41,8 +41,8 @@ void silt_meta_of(const struct stat *st, struct silt_worker_meta *ret)
     };
 }
 
-/* The file is opened again, to be read; it may be another one by now, then that one is told about. One that cannot
- * be read has no type. */
+/* The file is reopened for reading; if it was replaced meanwhile, the new one's type is reported.
+ * An unreadable file has no type. */
 static void find_type(struct silt_task *t, struct silt_worker_meta *m, mode_t mode)
 {
     silt_auto_fd fd = -1;
@@ -64,14 +64,17 @@ int silt_task_stat(struct silt_task *t, struct silt_error *e)
     silt_auto_fd fd = -1;
     struct stat st;
     struct silt_worker_meta meta;
-    if (silt_task_open(t, t->path, O_PATH | (silt_task_has(t, SILT_WORKER_NOFOLLOW) ? O_NOFOLLOW : 0), 0, &fd, e) < 0)
+    if (silt_task_open(t, t->path,
+                       O_PATH | (silt_task_has(t, SILT_WORKER_NOFOLLOW) ? O_NOFOLLOW : 0), 0, &fd,
+                       e)
+        < 0)
         return -1;
     if (fstat(fd, &st) < 0)
         return silt_fail_errno(e, "stat %s", t->path);
     silt_meta_of(&st, &meta);
     if (silt_task_has(t, SILT_WORKER_MIME))
         find_type(t, &meta, st.st_mode);
-    (void)silt_task_say(t, SILT_WORKER_SAY_META, SILT_WORKER_LAST, (silt_slice){(const char *)&meta, sizeof(meta)},
-                        (silt_slice){NULL, 0});
+    (void)silt_task_say(t, SILT_WORKER_SAY_META, SILT_WORKER_LAST,
+                        (silt_slice){(const char *)&meta, sizeof(meta)}, (silt_slice){NULL, 0});
     return 0;
 }

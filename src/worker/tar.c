@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/ops.h"
-#include "worker/place.h"
+#include "worker/path_at.h"
 #include "worker/program.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ int silt_tar_check(const struct silt_task *t, struct silt_error *e)
     return silt_task_has(t, SILT_WORKER_ZSTD) ? silt_program_check("zstd", e) : 0;
 }
 
-/* The end is said only when tar has ended well: without it siltd knows that bytes are missing. */
+/* The end is sent only if tar succeeded: without it siltd knows that bytes are missing. */
 static int pump(struct silt_task *t, struct silt_program *p, struct silt_error *e)
 {
     size_t len;
@@ -32,17 +32,17 @@ static int pump(struct silt_task *t, struct silt_program *p, struct silt_error *
     return 0;
 }
 
-/* Where tar works, and what it packs there. */
-static int find(struct silt_task *t, struct silt_place *ret, struct silt_error *e)
+/* Finds tar's directory and what to pack there. */
+static int find(struct silt_task *t, struct silt_path_at *ret, struct silt_error *e)
 {
     if (!silt_task_has(t, SILT_WORKER_WRAP)) {
         ret->name[0] = '.';
         return silt_task_open(t, t->path, O_PATH | O_DIRECTORY, 0, &ret->dir, e);
     }
-    if (silt_place_find(t, t->path, 0, ret, e) < 0)
+    if (silt_path_at_find(t, t->path, 0, ret, e) < 0)
         return -1;
     errno = ENOENT;
-    return silt_place_is_empty(ret) ? silt_fail_errno(e, "%s", t->path) : 0;
+    return silt_path_at_is_empty(ret) ? silt_fail_errno(e, "%s", t->path) : 0;
 }
 
 int silt_task_tar(struct silt_task *t, struct silt_error *e)
@@ -50,10 +50,13 @@ int silt_task_tar(struct silt_task *t, struct silt_error *e)
     char tar[] = "tar", zstd[] = "--zstd", how[] = "-cf", out[] = "-", names[] = "--";
     struct silt_program p = {.task = t, .pipe = -1, .err = -1};
     silt_auto_place what = {.dir = -1};
-    char *const plain[] = {tar, how, out, names, what.name, NULL}, *const packed[] = {tar, zstd, how, out, names, what.name, NULL};
+    char *const plain[] = {tar, how, out, names, what.name, NULL}, *const packed[] = {
+                                                                       tar,   zstd,      how, out,
+                                                                       names, what.name, NULL};
     if (find(t, &what, e) < 0 || silt_tar_check(t, e) < 0)
         return -1;
-    int answer = silt_program_start(&p, silt_task_has(t, SILT_WORKER_ZSTD) ? packed : plain, what.dir, false, e);
+    int answer = silt_program_start(&p, silt_task_has(t, SILT_WORKER_ZSTD) ? packed : plain,
+                                    what.dir, false, e);
     if (answer == 0)
         answer = pump(t, &p, e);
     silt_program_fini(&p);

@@ -16,8 +16,8 @@
 #include <sys/uio.h>
 
 enum {
-    SOCKET_BUFFER = 1 << 20, /* the kernel gives less: net.core.wmem_max */
-    LIFE_MS = 5000,          /* between signs of life: a fraction of siltd's patience */
+    SOCKET_BUFFER = 1 << 20, /* the kernel may give less: net.core.wmem_max */
+    LIFE_MS = 5000,          /* between signs of life: a fraction of siltd's timeout */
 };
 
 static union {
@@ -30,11 +30,12 @@ static void *unconst(const void *p)
     union {
         const void *in;
         void *out;
-    } u = {.in = p}; /* sendmsg does not write to what it sends */
+    } u = {.in = p}; /* sendmsg does not write to the buffers */
     return u.out;
 }
 
-/* The kernel had no memory for a frame: the sandbox is at its limit. Nothing signals when that ends. */
+/* The kernel had no memory for a frame: the sandbox is at its limit. There is no notification when
+ * that ends. */
 static bool is_for_now(int sys)
 {
     if (sys == ENOBUFS || sys == ENOMEM)
@@ -42,7 +43,8 @@ static bool is_for_now(int sys)
     return sys == EINTR || sys == ENOBUFS || sys == ENOMEM;
 }
 
-bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slice head, silt_slice tail)
+bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slice head,
+                   silt_slice tail)
 {
     struct silt_frame f = {.type = type, .flags = flags};
     struct iovec parts[] = {
@@ -61,11 +63,11 @@ bool silt_task_say(struct silt_task *t, uint32_t type, uint32_t flags, silt_slic
 
 bool silt_task_done(struct silt_task *t, const struct silt_worker_done *d)
 {
-    return silt_task_say(t, SILT_WORKER_SAY_DONE, SILT_WORKER_LAST, (silt_slice){(const char *)d, sizeof(*d)},
-                         (silt_slice){NULL, 0});
+    return silt_task_say(t, SILT_WORKER_SAY_DONE, SILT_WORKER_LAST,
+                         (silt_slice){(const char *)d, sizeof(*d)}, (silt_slice){NULL, 0});
 }
 
-/* Bytes of the body of the next frame, or -1. */
+/* Bytes of the next frame's body, or -1. */
 static ssize_t receive(struct silt_task *t)
 {
     struct silt_error e;
@@ -73,7 +75,8 @@ static ssize_t receive(struct silt_task *t)
     int got = silt_fd_recv(t->sock, &p, &e);
     bool good = got > 0 && p.len >= sizeof(struct silt_frame);
     if (good && incoming.frame.type == SILT_WORKER_SHARE)
-        good = p.nfds == 1 && t->share.data == NULL && silt_share_look(p.fds[0], &t->share, &e) == 0;
+        good =
+            p.nfds == 1 && t->share.data == NULL && silt_share_look(p.fds[0], &t->share, &e) == 0;
     silt_parcel_close(&p);
     if (!good) {
         t->gone = true;
@@ -122,16 +125,18 @@ bool silt_task_is_wanted(struct silt_task *t)
     if (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR)) != 0)
         t->gone = true;
     if (!t->gone && !t->told && silt_clock_ms() - t->said_ms >= LIFE_MS)
-        (void)silt_task_say(t, SILT_WORKER_SAY_DATA, 0, (silt_slice){NULL, 0}, (silt_slice){NULL, 0});
+        (void)silt_task_say(t, SILT_WORKER_SAY_DATA, 0, (silt_slice){NULL, 0},
+                            (silt_slice){NULL, 0});
     return !t->gone || t->finishing;
 }
 
-/* openat2 is strict: O_PATH goes with O_DIRECTORY, O_NOFOLLOW and O_CLOEXEC only. */
+/* openat2 is strict: O_PATH allows only O_DIRECTORY, O_NOFOLLOW and O_CLOEXEC. */
 static int open_how(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
     bool makes = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
     struct open_how how = {
-        .flags = (uint64_t)(unsigned)flags | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0 : O_NONBLOCK | O_NOCTTY),
+        .flags = (uint64_t)(unsigned)flags | O_CLOEXEC
+                 | ((flags & O_PATH) != 0 ? 0 : O_NONBLOCK | O_NOCTTY),
         .mode = makes ? mode : 0,
         .resolve = RESOLVE_NO_MAGICLINKS | resolve,
     };
@@ -148,7 +153,7 @@ int silt_open_beneath(int dir, const char *path, int flags, mode_t mode)
     return open_how(dir, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
-/* The directory of a process that is gone is where its session began. */
+/* If the process is gone, the directory its session started in. */
 int silt_task_base(const struct silt_task *t, int *ret_fd, struct silt_error *e)
 {
     char path[32];
@@ -193,7 +198,7 @@ int silt_check_regular(const struct stat *st, const char *path, struct silt_erro
         return silt_fail_errno(e, "open %s", path);
     }
     (void)silt_fail(e, SILT_INVALID, "open %s: Not a regular file", path);
-    e->sys = ENXIO; /* what opening a device that is not there says */
+    e->sys = ENXIO; /* the errno of opening a missing device */
     return -1;
 }
 
@@ -202,23 +207,15 @@ int silt_check_regular(const struct stat *st, const char *path, struct silt_erro
 static const struct {
     silt_task_run *run;
 } ops[SILT_WORKER_OP_MAX] = {
-    [SILT_WORKER_READ] = {silt_task_read},
-    [SILT_WORKER_WRITE] = {silt_task_write},
-    [SILT_WORKER_DELETE] = {silt_task_delete},
-    [SILT_WORKER_MOVE] = {silt_task_move},
-    [SILT_WORKER_MKDIR] = {silt_task_mkdir},
-    [SILT_WORKER_LIST] = {silt_task_list},
-    [SILT_WORKER_STAT] = {silt_task_stat},
-    [SILT_WORKER_CHMOD] = {silt_task_chmod},
-    [SILT_WORKER_CHOWN] = {silt_task_chown},
-    [SILT_WORKER_SYMLINK] = {silt_task_symlink},
-    [SILT_WORKER_READLINK] = {silt_task_readlink},
-    [SILT_WORKER_TRUNCATE] = {silt_task_truncate},
-    [SILT_WORKER_SEARCH] = {silt_task_search},
-    [SILT_WORKER_TAR] = {silt_task_tar},
-    [SILT_WORKER_UNTAR] = {silt_task_untar},
-    [SILT_WORKER_WATCH] = {silt_task_watch},
-    [SILT_WORKER_PORT] = {silt_task_port},
+    [SILT_WORKER_READ] = {silt_task_read},         [SILT_WORKER_WRITE] = {silt_task_write},
+    [SILT_WORKER_DELETE] = {silt_task_delete},     [SILT_WORKER_MOVE] = {silt_task_move},
+    [SILT_WORKER_MKDIR] = {silt_task_mkdir},       [SILT_WORKER_LIST] = {silt_task_list},
+    [SILT_WORKER_STAT] = {silt_task_stat},         [SILT_WORKER_CHMOD] = {silt_task_chmod},
+    [SILT_WORKER_CHOWN] = {silt_task_chown},       [SILT_WORKER_SYMLINK] = {silt_task_symlink},
+    [SILT_WORKER_READLINK] = {silt_task_readlink}, [SILT_WORKER_TRUNCATE] = {silt_task_truncate},
+    [SILT_WORKER_SEARCH] = {silt_task_search},     [SILT_WORKER_TAR] = {silt_task_tar},
+    [SILT_WORKER_UNTAR] = {silt_task_untar},       [SILT_WORKER_WATCH] = {silt_task_watch},
+    [SILT_WORKER_PORT] = {silt_task_port},         [SILT_WORKER_DIRECTORY] = {silt_task_directory},
 };
 
 static bool cut(silt_slice *rest, uint32_t len, char out[SILT_WORKER_PATH_MAX + 1])
@@ -232,7 +229,8 @@ static bool cut(silt_slice *rest, uint32_t len, char out[SILT_WORKER_PATH_MAX + 
     return memchr(out, 0, len) == NULL;
 }
 
-int silt_task_parse(struct silt_task *t, const struct silt_frame *f, size_t len, struct silt_error *e)
+int silt_task_parse(struct silt_task *t, const struct silt_frame *f, size_t len,
+                    struct silt_error *e)
 {
     silt_slice rest = {f->body, len};
     t->op = f->type;
@@ -256,21 +254,22 @@ static void serve_one(struct silt_task *t, size_t len)
     bool done = silt_task_parse(t, &incoming.frame, len, &e) == 0 && ops[t->op].run(t, &e) == 0;
     t->owes = false;
     if (!done && !t->told)
-        (void)silt_task_say(t, SILT_WORKER_SAY_FAILED, SILT_WORKER_LAST, (silt_slice){(const char *)&e, sizeof(e)},
-                            (silt_slice){NULL, 0});
+        (void)silt_task_say(t, SILT_WORKER_SAY_FAILED, SILT_WORKER_LAST,
+                            (silt_slice){(const char *)&e, sizeof(e)}, (silt_slice){NULL, 0});
 }
 
-/* More room in the socket means fewer changes between siltd and us while many bytes pass. */
+/* A larger socket buffer means fewer context switches for large data. */
 static void prepare(int sock)
 {
     int room = SOCKET_BUFFER;
     (void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     (void)umask(022);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a limit of the guest's is an error of a write, not our end */
+    /* the guest's file size limit must fail the write, not kill us */
+    (void)signal(SIGXFSZ, SIG_IGN);
 }
 
-/* An upload that failed has bytes under way that nobody wants: they are passed over up to the next ask. */
+/* After a failed upload, its remaining bytes are skipped up to the next request. */
 void silt_worker_serve(int sock)
 {
     static struct silt_task t;
@@ -278,7 +277,8 @@ void silt_worker_serve(int sock)
     prepare(sock);
     while (!t.gone) {
         ssize_t n = receive(&t);
-        if (n >= 0 && incoming.frame.type != SILT_WORKER_DATA && incoming.frame.type != SILT_WORKER_SHARE)
+        if (n >= 0 && incoming.frame.type != SILT_WORKER_DATA
+            && incoming.frame.type != SILT_WORKER_SHARE)
             serve_one(&t, (size_t)n);
         silt_share_forget(&t.share);
     }

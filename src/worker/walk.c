@@ -6,17 +6,17 @@
 #include <fcntl.h>
 
 enum {
-    LEVELS_MAX = SILT_WORKER_PATH_MAX / 2 + 1, /* a path has no more names */
-    OPEN_MAX = 48,                             /* folders that are held open; others are found again */
-    LOOK_EVERY = 512,                          /* items, then whether siltd is still there */
+    LEVELS_MAX = SILT_WORKER_PATH_MAX / 2 + 1, /* the maximum number of names in a path */
+    OPEN_MAX = 48,                             /* directories held open; others are reopened */
+    LOOK_EVERY = 512, /* items between checks whether siltd is still there */
 };
 
 struct level {
-    DIR *folder; /* owned; NULL: closed for now */
-    long at;     /* where to go on, when closed */
+    DIR *directory; /* owned; NULL: closed for now */
+    long at;        /* position to continue at, if closed */
     dev_t dev;
     ino_t ino;
-    size_t path_len; /* of the folder */
+    size_t path_len; /* of the directory */
 };
 
 static struct {
@@ -44,17 +44,17 @@ static int push(int fd, size_t path_len, struct silt_error *e)
         return -1;
     }
     struct level *far = now.depth >= OPEN_MAX ? l - OPEN_MAX : NULL;
-    if (far != NULL && far->folder != NULL) { /* or it is closed from an earlier way down */
-        far->at = telldir(far->folder);
-        (void)closedir(far->folder);
-        far->folder = NULL;
+    if (far != NULL && far->directory != NULL) { /* otherwise it was closed on an earlier descent */
+        far->at = telldir(far->directory);
+        (void)closedir(far->directory);
+        far->directory = NULL;
     }
-    *l = (struct level){.folder = d, .dev = st.st_dev, .ino = st.st_ino, .path_len = path_len};
+    *l = (struct level){.directory = d, .dev = st.st_dev, .ino = st.st_ino, .path_len = path_len};
     now.depth++;
     return 0;
 }
 
-/* Opens the folder above again; it must be the one that it was. */
+/* Reopens the parent directory, which must be the same one as before. */
 static int reopen(struct level *l, int below, struct silt_error *e)
 {
     struct stat st;
@@ -62,12 +62,12 @@ static int reopen(struct level *l, int below, struct silt_error *e)
     if (fd < 0 || fstat(fd, &st) < 0)
         return silt_fail_errno(e, "open %s", now.path);
     if (st.st_dev != l->dev || st.st_ino != l->ino)
-        return silt_fail(e, SILT_CONFLICT, "a folder above %s was moved meanwhile", now.path);
-    l->folder = fdopendir(fd);
-    if (l->folder == NULL)
+        return silt_fail(e, SILT_CONFLICT, "a directory above %s was moved meanwhile", now.path);
+    l->directory = fdopendir(fd);
+    if (l->directory == NULL)
         return silt_fail_errno(e, "open %s", now.path);
     (void)silt_take_fd(&fd);
-    seekdir(l->folder, l->at);
+    seekdir(l->directory, l->at);
     return 0;
 }
 
@@ -75,15 +75,15 @@ static int pop(struct silt_error *e)
 {
     struct level *l = top(), *above = l - 1;
     int answer = 0;
-    if (now.depth > 1 && above->folder == NULL)
-        answer = reopen(above, dirfd(l->folder), e);
-    (void)closedir(l->folder);
+    if (now.depth > 1 && above->directory == NULL)
+        answer = reopen(above, dirfd(l->directory), e);
+    (void)closedir(l->directory);
     now.path[l->path_len] = 0;
     now.depth--;
     if (answer < 0 || now.depth == 0 || now.w->leave == NULL)
         return answer;
     struct silt_walk_item item = {
-        .dir = dirfd(above->folder),
+        .dir = dirfd(above->directory),
         .name = now.path + above->path_len + (above->path_len > 0),
         .path = {now.path, l->path_len},
     };
@@ -118,7 +118,7 @@ static int visit(const char *name, struct silt_error *e)
 {
     struct stat st;
     size_t len;
-    struct silt_walk_item item = {.dir = dirfd(top()->folder), .name = name, .st = &st};
+    struct silt_walk_item item = {.dir = dirfd(top()->directory), .name = name, .st = &st};
     if (extend(name, &len, e) < 0)
         return -1;
     if (fstatat(item.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -136,7 +136,7 @@ static int visit(const char *name, struct silt_error *e)
 static int step(struct silt_error *e)
 {
     errno = 0;
-    struct dirent *d = readdir(top()->folder);
+    struct dirent *d = readdir(top()->directory);
     if (d == NULL && errno != 0) {
         now.path[top()->path_len] = 0;
         return silt_fail_errno(e, "read %s", now.path);
@@ -151,8 +151,8 @@ static int step(struct silt_error *e)
 static void close_all(void)
 {
     while (now.depth > 0) {
-        if (top()->folder != NULL)
-            (void)closedir(top()->folder);
+        if (top()->directory != NULL)
+            (void)closedir(top()->directory);
         now.depth--;
     }
 }

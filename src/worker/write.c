@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/maker.h"
+#include "base/fs_identity.h"
 #include "worker/ops.h"
-#include "worker/place.h"
+#include "worker/path_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,21 +9,21 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
-/* NAMELESS is the best: whatever ends us, nothing of it remains. NAMED where the file system knows no
- * nameless files. IN_PLACE for a file that lies where nothing can be made beside it (/proc, a file that
- * is mounted alone): it is not all or nothing. */
+/* NAMELESS is the best: if we are killed, nothing remains. NAMED where the file system does not
+ * support unnamed files. IN_PLACE where no file can be created beside it (/proc, a file that is a
+ * mount): not atomic. */
 enum form { NAMELESS, NAMED, IN_PLACE };
 
 enum { AHEAD = 4 << 20 };
 
 struct draft {
     struct silt_task *task;
-    struct silt_place place;
+    struct silt_path_at place;
     enum form form;
     int fd; /* owned */
     char temp[SILT_TEMP_SIZE];
     uint64_t bytes;
-    uint64_t begun; /* of them: on their way to the disk */
+    uint64_t begun; /* of these, already being written to disk */
 };
 
 static void drop(struct draft *d)
@@ -31,7 +31,7 @@ static void drop(struct draft *d)
     if (d->form == NAMED)
         (void)unlinkat(d->place.dir, d->temp, 0);
     silt_close_fd(&d->fd);
-    silt_place_fini(&d->place);
+    silt_path_at_fini(&d->place);
 }
 
 static int fail(const struct draft *d, struct silt_error *e)
@@ -44,30 +44,32 @@ static int fail(const struct draft *d, struct silt_error *e)
 static int find(struct draft *d, struct silt_error *e)
 {
     const struct silt_task *t = d->task;
-    unsigned how = silt_task_has(t, SILT_WORKER_PARENTS) ? SILT_PLACE_PARENTS : 0;
-    if (silt_place_find(t, t->path, how | SILT_PLACE_FOLLOW, &d->place, e) < 0)
+    unsigned how = silt_task_has(t, SILT_WORKER_PARENTS) ? SILT_PATH_AT_PARENTS : 0;
+    if (silt_path_at_find(t, t->path, how | SILT_PATH_AT_FOLLOW, &d->place, e) < 0)
         return -1;
     errno = EISDIR;
     if (d->place.slash)
         return fail(d, e);
-    if (silt_place_is_empty(&d->place))
+    if (silt_path_at_is_empty(&d->place))
         return 0;
     errno = EEXIST;
-    return silt_task_has(t, SILT_WORKER_NEW) ? fail(d, e) : silt_check_regular(&d->place.st, t->path, e);
+    return silt_task_has(t, SILT_WORKER_NEW) ? fail(d, e)
+                                             : silt_check_regular(&d->place.st, t->path, e);
 }
 
 static mode_t wanted_mode(const struct draft *d)
 {
     uint32_t asked = d->task->ask.mode;
-    if (!silt_place_is_empty(&d->place))
+    if (!silt_path_at_is_empty(&d->place))
         return d->place.st.st_mode & 07777;
     return (asked != 0 ? asked & 07777 : 0666) & ~(mode_t)022;
 }
 
 static bool can_be_written_in_place(const struct draft *d, int sys)
 {
-    bool no_new_file = sys == EROFS || sys == EACCES || sys == EPERM || sys == ENOENT || sys == EOPNOTSUPP;
-    return no_new_file && !silt_place_is_empty(&d->place);
+    bool no_new_file =
+        sys == EROFS || sys == EACCES || sys == EPERM || sys == ENOENT || sys == EOPNOTSUPP;
+    return no_new_file && !silt_path_at_is_empty(&d->place);
 }
 
 static int open_in_place(struct draft *d)
@@ -82,27 +84,29 @@ static int open_in_place(struct draft *d)
 
 static void make_draft(struct draft *d)
 {
-    mode_t mode = wanted_mode(d) & 0755; /* never more than it will have, whoever looks meanwhile */
+    /* never more than the final mode, since others may look meanwhile */
+    mode_t mode = wanted_mode(d) & 0755;
     d->form = NAMELESS;
     d->fd = silt_open_at(d->place.dir, ".", O_TMPFILE | O_RDWR, mode);
-    if (d->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
-        silt_place_draft(d->temp);
+    if (d->fd < 0
+        && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
+        silt_path_at_draft(d->temp);
         d->fd = silt_open_at(d->place.dir, d->temp, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, mode);
         d->form = d->fd >= 0 ? NAMED : NAMELESS;
     }
 }
 
-/* What takes another file's place has its owner in the end, and root until then. */
+/* A file that replaces another finally gets its owner, and is root's until then. */
 static int open_draft(struct draft *d, struct silt_error *e)
 {
     struct silt_error ignored;
-    struct silt_maker us = silt_maker_now();
-    if (!silt_place_is_empty(&d->place))
-        us = silt_maker_be_root();
+    struct silt_fs_identity us = silt_fs_identity_now();
+    if (!silt_path_at_is_empty(&d->place))
+        us = silt_fs_identity_be_root();
     make_draft(d);
     int sys = errno;
-    if (!silt_place_is_empty(&d->place))
-        (void)silt_maker_be(us, &ignored);
+    if (!silt_path_at_is_empty(&d->place))
+        (void)silt_fs_identity_be(us, &ignored);
     errno = sys;
     if (d->fd < 0 && can_be_written_in_place(d, errno)) {
         d->form = IN_PLACE;
@@ -128,8 +132,8 @@ static int add(struct draft *d, silt_slice bytes, struct silt_error *e)
     return 0;
 }
 
-/* What has gathered goes to the disk while more comes, so that the fsync at the end has little to wait for. On an
- * overlay this advice is the only one that the file system below hears of; it may drop what is written already. */
+/* Starts writing to disk while more data comes, so that the final fsync has little to wait for. On
+ * an overlay only this advice reaches the file system below; it may drop pages already written. */
 static void write_ahead(struct draft *d)
 {
     if (d->bytes - d->begun < AHEAD || !silt_task_has(d->task, SILT_WORKER_SYNC))
@@ -154,16 +158,17 @@ static int fill(struct draft *d, struct silt_error *e)
     return 0;
 }
 
-/* ---- putting it there ---- */
+/* ---- publishing ---- */
 
-/* A new owner takes the setuid bits away: so the mode comes after it. */
+/* chown clears the setuid bits, so the mode is set after it. */
 static int dress(const struct draft *d, struct silt_error *e)
 {
     struct stat st;
     const struct stat *old = &d->place.st;
     if (fstat(d->fd, &st) < 0)
         return fail(d, e);
-    bool owned = silt_place_is_empty(&d->place) || (st.st_uid == old->st_uid && st.st_gid == old->st_gid);
+    bool owned =
+        silt_path_at_is_empty(&d->place) || (st.st_uid == old->st_uid && st.st_gid == old->st_gid);
     if (!owned && fchown(d->fd, old->st_uid, old->st_gid) < 0)
         return fail(d, e);
     if ((!owned || (st.st_mode & 07777) != wanted_mode(d)) && fchmod(d->fd, wanted_mode(d)) < 0)
@@ -182,7 +187,7 @@ static int name_it(const struct draft *d, const char *name)
     return linkat(AT_FDCWD, path, d->place.dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* The name is a mount of its own, as /etc/hosts can be: it keeps its inode and gets our content. */
+/* The name is a mount itself, as /etc/hosts can be: it keeps its inode and gets our content. */
 static int pour(struct draft *d)
 {
     ssize_t n;
@@ -204,20 +209,20 @@ static int replace(struct draft *d)
 {
     bool fresh = silt_task_has(d->task, SILT_WORKER_NEW);
     if (d->form == NAMELESS) {
-        silt_place_draft(d->temp);
+        silt_path_at_draft(d->temp);
         if (name_it(d, d->temp) < 0)
             return -1;
         d->form = NAMED;
     }
-    if (silt_place_rename(d->place.dir, d->temp, d->place.dir, d->place.name, fresh) < 0)
+    if (silt_path_at_rename(d->place.dir, d->temp, d->place.dir, d->place.name, fresh) < 0)
         return errno == EBUSY ? pour(d) : -1;
-    d->form = NAMELESS; /* nothing to take away any more */
+    d->form = NAMELESS; /* nothing to remove any more */
     return 0;
 }
 
 static int publish(struct draft *d)
 {
-    if (d->form == NAMELESS && silt_place_is_empty(&d->place)) {
+    if (d->form == NAMELESS && silt_path_at_is_empty(&d->place)) {
         if (name_it(d, d->place.name) == 0)
             return 0;
         if (errno != EEXIST || silt_task_has(d->task, SILT_WORKER_NEW))
@@ -226,14 +231,14 @@ static int publish(struct draft *d)
     return d->form == IN_PLACE ? 0 : replace(d);
 }
 
-static int sync_folder(const struct draft *d)
+static int sync_directory(const struct draft *d)
 {
     silt_auto_fd dir = silt_open_at(d->place.dir, ".", O_RDONLY | O_DIRECTORY, 0);
     return dir >= 0 ? fsync(dir) : -1;
 }
 
-/* A file that comes into place complete tells watchers of the folder that it is there, but not that
- * anything was written. To set only the time of the change is told as that. */
+/* A file that is linked complete gives watchers a create event but no write event. Setting only its
+ * modification time generates one. */
 static void announce(const struct draft *d)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
@@ -249,7 +254,7 @@ static int finish(struct draft *d, struct silt_error *e)
         return fail(d, e);
     if (d->form != IN_PLACE)
         announce(d);
-    return sync && sync_folder(d) < 0 ? fail(d, e) : 0;
+    return sync && sync_directory(d) < 0 ? fail(d, e) : 0;
 }
 
 /* ---- the operation ---- */

@@ -163,7 +163,7 @@ test('what fails says so', async () => {
 test('an archive that is cut off changes nothing', async () => {
 	await box.out(MAKE, { sessionId: 'make' });
 	await good(create());
-	await box.out(`truncate -s 300 ${ARCHIVE}; echo later > /workspace/app/later`);
+	await box.out(`truncate -s 300 ${ARCHIVE}; echo later > /workspace/app/later; touch -d 2020-01-02 /workspace/app`);
 	const before = await tree('/workspace/app');
 	refused(await restore(), 500, 'BACKUP_RESTORE_FAILED');
 	assert.equal(await tree('/workspace/app'), before);

@@ -9,33 +9,33 @@ import { startDaemon } from '../lib/daemon.mjs';
 import { silt as run } from '../lib/silt.mjs';
 
 let daemon;
-let folder;
+let directory;
 before(async () => {
 	daemon = await startDaemon();
-	folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
+	directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
 	const files = {
 		Dockerfile: 'FROM base\nARG WHO=nobody\nCOPY . /ctx\nRUN echo hello $WHO > /greeting && echo built\nFROM base AS other\nRUN echo other > /other\n',
 		'.dockerignore': '# nothing secret\nsecret*\nnode_modules\n!secret-not\n**/*.log\n',
 		'app.js': 'app', 'secret.txt': 's', 'secret-not': 'n', 'node_modules/x': 'x', 'deep/a.log': 'l', 'deep/b': 'b',
 	};
 	for (const [name, text] of Object.entries(files)) {
-		fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-		fs.writeFileSync(path.join(folder, name), text);
+		fs.mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
+		fs.writeFileSync(path.join(directory, name), text);
 	}
 });
 after(async () => {
-	fs.rmSync(folder, { recursive: true, force: true });
+	fs.rmSync(directory, { recursive: true, force: true });
 	await daemon?.stop();
 });
 
 const silt = (args, options) => run(daemon, args, options);
 
-test('an image is built from a folder, without what .dockerignore names', async t => {
-	const first = await silt(['image', 'build', '-t', 'cli/app:1', '-t', 'cli/app', '--build-arg', 'WHO=you', '--target', '0', folder]);
+test('an image is built from a directory, without what .dockerignore names', async t => {
+	const first = await silt(['image', 'build', '-t', 'cli/app:1', '-t', 'cli/app', '--build-arg', 'WHO=you', '--target', '0', directory]);
 	assert.equal(first.code, 0, first.stderr);
 	assert.match(first.stdout, /^sha256:[0-9a-f]{64}\n$/);
 	assert.match(first.stderr, /\[1\/4\] FROM base[\s\S]*\[4\/4\] RUN echo hello[\s\S]*built/);
-	const again = await silt(['image', 'build', '-t', 'cli/app:1', '--build-arg', 'WHO=you', '--target', '0', folder]);
+	const again = await silt(['image', 'build', '-t', 'cli/app:1', '--build-arg', 'WHO=you', '--target', '0', directory]);
 	assert.match(again.stderr, /RUN echo hello.*cached/);
 	assert.equal(again.stdout, first.stdout);
 	const box = await daemon.box(t, { image: 'cli/app' });
@@ -81,7 +81,7 @@ test('a Dockerfile from elsewhere, or from standard input, is not part of the im
 	const elsewhere = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'silt-dockerfile-')), 'My.Dockerfile');
 	t.after(() => fs.rmSync(path.dirname(elsewhere), { recursive: true }));
 	fs.writeFileSync(elsewhere, 'FROM base\nCOPY . /ctx\n');
-	const result = await silt(['image', 'build', '-t', 'cli/elsewhere', '-f', elsewhere, folder]);
+	const result = await silt(['image', 'build', '-t', 'cli/elsewhere', '-f', elsewhere, directory]);
 	assert.equal(result.code, 0, result.stderr);
 	const box = await daemon.box(t, { image: 'cli/elsewhere' });
 	assert.equal(await box.out('ls -A /ctx'), '.dockerignore\nDockerfile\napp.js\ndeep\nsecret-not\n');
@@ -91,10 +91,10 @@ test('a Dockerfile from elsewhere, or from standard input, is not part of the im
 });
 
 test('a build that fails says why and has a status of its own', async () => {
-	fs.writeFileSync(path.join(folder, 'Bad'), 'FROM base\nRUN echo oops >&2; exit 3\n');
-	const result = await silt(['image', 'build', '-t', 'cli/bad', '-f', path.join(folder, 'Bad'), folder]);
+	fs.writeFileSync(path.join(directory, 'Bad'), 'FROM base\nRUN echo oops >&2; exit 3\n');
+	const result = await silt(['image', 'build', '-t', 'cli/bad', '-f', path.join(directory, 'Bad'), directory]);
 	assert.notEqual(result.code, 0);
 	assert.match(result.stderr, /oops[\s\S]*code 3/);
 	assert.notEqual((await silt(['image', 'build', '-t', 'cli/none', '/does/not/exist'])).code, 0);
-	fs.rmSync(path.join(folder, 'Bad'));
+	fs.rmSync(path.join(directory, 'Bad'));
 });

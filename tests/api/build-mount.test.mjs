@@ -24,7 +24,7 @@ const said = async (lines, files = {}, options = {}) => (await built(daemon, { D
 
 const FILES = { 'package.json': '{"name":"app"}', 'src/a.txt': 'a', 'src/run': { data: '#!/bin/sh\necho ran\n', mode: 0o755 }, 'src/link': { type: 'symlink', target: 'a.txt' } };
 
-test('the context, a folder and a file of it are there for one command, and nothing of them stays', async () => {
+test('the context, a directory and a file of it are there for one command, and nothing of them stays', async () => {
 	const text = await said([
 		'WORKDIR /app',
 		'RUN ls -A / > /before',

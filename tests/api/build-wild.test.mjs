@@ -16,7 +16,7 @@ async function make(text, files = {}, options = {}) {
 	return { output, notices, config: (await daemon.api('GET', `/v1/images/${done.id}`)).body.config };
 }
 
-test('a Node app: lock files that may be missing, a user of its own, a folder that is theirs', async () => {
+test('a Node app: lock files that may be missing, a user of its own, a directory that is theirs', async () => {
 	const { output, config } = await make(`# syntax=docker/dockerfile:1
 ARG NODE_VERSION=20
 FROM base AS base
@@ -171,7 +171,7 @@ RUN stat -c '%a %u:%g %n' /bin/tool a.txt b.txt c.ini && ls -A /empty && cat /un
 	assert.match((await failed(daemon, { Dockerfile: 'FROM base\nCOPY x? none /x/', x1: '' })).error.message, /none/);
 });
 
-test('COPY --parents keeps the folders of what is copied, from a pivot on', async () => {
+test('COPY --parents keeps the directories of what is copied, from a pivot on', async () => {
 	const files = { 'package.json': '1', 'packages/a/package.json': '2', 'packages/a/src/x.js': '3', 'packages/b/package.json': '4', 'packages/b/node_modules/c/package.json': '5', 'out': { type: 'symlink', target: '/etc' } };
 	const { output } = await make(`FROM base AS one
 WORKDIR /w

@@ -205,7 +205,7 @@ COPY bin /bin/`,
 	await nothingLeft();
 });
 
-test('COPY leaves out what --exclude names, in folders and of files, and is not remembered by it', async t => {
+test('COPY leaves out what --exclude names, in directories and of files, and is not remembered by it', async t => {
 	const files = secret => ({
 		Dockerfile: `FROM base
 ARG KIND=md

@@ -20,14 +20,14 @@ async function boxWithRepository(t) {
 	return box;
 }
 
-test('git-clone clones into the default folder and prints it', async t => {
+test('git-clone clones into the default directory and prints it', async t => {
 	const box = await boxWithRepository(t);
 	const end = await silt(['git-clone', box.id, 'file:///srv/project.git']);
 	assert.deepEqual([end.stdout, end.stderr, end.code], ['/workspace/project\n', '', 0]);
 	assert.equal(await box.out('cat /workspace/project/a; git -C /workspace/project log --format=%s'), '2\ntwo\none\n');
 });
 
-test('git-clone takes a folder, a branch and a depth', async t => {
+test('git-clone takes a directory, a branch and a depth', async t => {
 	const box = await boxWithRepository(t);
 	const end = await silt(['git-clone', box.id, 'file:///srv/project.git', '/opt/x', '--branch', 'other', '--depth', '1', '--json']);
 	assert.equal(end.code, 0);

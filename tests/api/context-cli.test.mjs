@@ -18,14 +18,14 @@ let daemon;
 before(async () => { daemon = await startDaemon(); });
 after(() => daemon?.stop());
 
-function makeFolder(t, files) {
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
-	t.after(() => fs.rmSync(folder, { recursive: true }));
+function makeDirectory(t, files) {
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
+	t.after(() => fs.rmSync(directory, { recursive: true }));
 	for (const [name, text] of Object.entries({ ...FILES, ...files })) {
-		fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-		fs.writeFileSync(path.join(folder, name), text);
+		fs.mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
+		fs.writeFileSync(path.join(directory, name), text);
 	}
-	return folder;
+	return directory;
 }
 
 /** A server that takes a context, `pauseMs` after its first bytes, and refuses to build it. */
@@ -46,7 +46,7 @@ async function startTaker(t, pauseMs = 0) {
 	return taker;
 }
 
-/** Names of the files in a tar; folders are left out. */
+/** Names of the files in a tar; directories are left out. */
 function filesOf(tar) {
 	const names = [];
 	for (let at = 0; tar[at] !== undefined && tar[at] !== 0;) {
@@ -60,9 +60,9 @@ function filesOf(tar) {
 
 async function sent(t, dockerfile, files = {}, prepare) {
 	const taker = await startTaker(t);
-	const folder = makeFolder(t, { Dockerfile: dockerfile, ...files });
-	prepare?.(folder);
-	const result = await silt(taker, ['image', 'build', '-t', 'x', folder]);
+	const directory = makeDirectory(t, { Dockerfile: dockerfile, ...files });
+	prepare?.(directory);
+	const result = await silt(taker, ['image', 'build', '-t', 'x', directory]);
 	assert.match(result.stderr, /taken/);
 	return filesOf(taker.bytes);
 }
@@ -82,39 +82,39 @@ test('what is copied, added or mounted is sent, whatever lies beside it', async 
 test('what cannot be decided sends everything', async t => {
 	for (const lines of ['COPY . /app', 'ARG FROM_HERE=src\nCOPY $FROM_HERE /app', 'COPY src/../lib /app', 'ONBUILD COPY src /app', 'RUN --mount=target=/src ls', 'FLY away'])
 		assert.deepEqual((await sent(t, `FROM base\n${lines}\n`)).sort(), ALL, lines);
-	const link = folder => fs.symlinkSync('node_modules/large', path.join(folder, 'link'));
+	const link = directory => fs.symlinkSync('node_modules/large', path.join(directory, 'link'));
 	assert.deepEqual((await sent(t, 'FROM base\nCOPY link /app\n', {}, link)).sort(), [...ALL, 'link'].sort());
 	assert.deepEqual(await sent(t, 'FROM base\nCOPY package.json /app\n', {}, link), ['Dockerfile', 'package.json']);
 });
 
 test('a Dockerfile from standard input or from elsewhere is sent with what it names', async t => {
 	const taker = await startTaker(t);
-	const folder = makeFolder(t, {});
-	const result = await silt(taker, ['image', 'build', '-t', 'x', '-f', '-', folder], { input: 'FROM base\nCOPY README.md /\n' });
+	const directory = makeDirectory(t, {});
+	const result = await silt(taker, ['image', 'build', '-t', 'x', '-f', '-', directory], { input: 'FROM base\nCOPY README.md /\n' });
 	assert.match(result.stderr, /taken/);
 	assert.deepEqual(filesOf(taker.bytes), ['.silt-dockerfile', 'README.md']);
 });
 
 test('a context that takes long says so, and why it is large', async t => {
 	const taker = await startTaker(t, 1100);
-	const folder = makeFolder(t, { Dockerfile: 'FROM base\nCOPY . /app\n', large: Buffer.alloc(32 << 20) });
-	const plain = await silt(taker, ['image', 'build', '-t', 'x', folder]);
-	assert.match(plain.stderr, /sending the whole folder: line 2 of the Dockerfile uses the whole folder; a \.dockerignore/);
-	const shown = await silt(taker, ['image', 'build', '-t', 'x', folder], { terminal: true });
+	const directory = makeDirectory(t, { Dockerfile: 'FROM base\nCOPY . /app\n', large: Buffer.alloc(32 << 20) });
+	const plain = await silt(taker, ['image', 'build', '-t', 'x', directory]);
+	assert.match(plain.stderr, /sending the whole directory: line 2 of the Dockerfile uses the whole directory; a \.dockerignore/);
+	const shown = await silt(taker, ['image', 'build', '-t', 'x', directory], { terminal: true });
 	assert.match(shown.stdout, /build context +\d+\.\d MiB .* MiB\/s/);
-	assert.doesNotMatch((await silt(taker, ['image', 'build', '-q', '-t', 'x', folder])).stderr, /sending/);
+	assert.doesNotMatch((await silt(taker, ['image', 'build', '-q', '-t', 'x', directory])).stderr, /sending/);
 });
 
 test('the daemon builds from what was sent', async t => {
-	const folder = makeFolder(t, {
+	const directory = makeDirectory(t, {
 		Dockerfile: 'FROM base\nCOPY package*.json /app/\nCOPY --parents src/**/*.ts /app/\nADD docker/[s]tart.sh /app/\nCOPY link /app/link\nRUN --mount=type=bind,source=lib,target=/lib-here cat /lib-here/one.tar.txt > /app/one\n',
 	});
-	fs.symlinkSync('README.md', path.join(folder, 'link'));
+	fs.symlinkSync('README.md', path.join(directory, 'link'));
 	t.after(() => silt(daemon, ['image', 'rm', 'context/app']));
 	const build = lines => {
 		if (lines)
-			fs.writeFileSync(path.join(folder, 'Dockerfile'), lines);
-		return silt(daemon, ['image', 'build', '-t', 'context/app', folder]);
+			fs.writeFileSync(path.join(directory, 'Dockerfile'), lines);
+		return silt(daemon, ['image', 'build', '-t', 'context/app', directory]);
 	};
 	const list = async () => {
 		const box = await daemon.box(t, { image: 'context/app' });
@@ -125,10 +125,10 @@ test('the daemon builds from what was sent', async t => {
 	const first = await build();
 	assert.equal(first.code, 0, first.stderr);
 	assert.equal(await list(), './link\n./one\n./package-lock.json\n./package.json\n./src/deep/a.ts\n./src/index.ts\n./start.sh\noneread');
-	fs.rmSync(path.join(folder, 'link'));
-	const second = await build(fs.readFileSync(path.join(folder, 'Dockerfile'), 'utf8').replace('COPY link /app/link\n', ''));
+	fs.rmSync(path.join(directory, 'link'));
+	const second = await build(fs.readFileSync(path.join(directory, 'Dockerfile'), 'utf8').replace('COPY link /app/link\n', ''));
 	assert.equal(second.code, 0, second.stderr);
 	assert.equal(await list(), './one\n./package-lock.json\n./package.json\n./src/deep/a.ts\n./src/index.ts\n./start.sh\none');
 	const missing = await build('FROM base\nCOPY nothing /app/\n');
-	assert.match(missing.stderr, /nothing: no such file or folder/);
+	assert.match(missing.stderr, /nothing: no such file or directory/);
 });

@@ -70,7 +70,7 @@ const OTHERS = {
 	'a package instead of a module': [`RUN mkdir ${PACKAGES}/six && cp ${PACKAGES}/six.py ${PACKAGES}/six/__init__.py && echo "mine = 5" >> ${PACKAGES}/six/__init__.py`, '__import__("six").mine', 5],
 	'a module that runs at the start': [`RUN echo "import os; os.environ['X']='x'; mine = 6" > ${PACKAGES}/usercustomize.py && rm -f /usr/lib/python3.11/sitecustomize.py && echo "mine = 6" > ${PACKAGES}/sitecustomize.py`, '__import__("sys").modules["sitecustomize"].mine', 6],
 	'a package that others look for': ['RUN mkdir -p /usr/local/lib/python3.11/dist-packages && echo "__version__ = \'0.0.1\'" > /usr/local/lib/python3.11/dist-packages/numexpr.py', '__import__("numexpr").__version__', '0.0.1'],
-	'folders behind a link': [`RUN cp -a ${PACKAGES}/pandas /opt/pandas && echo "mine = 7" >> /opt/pandas/core/series.py && rm -r ${PACKAGES}/pandas && ln -s /opt/pandas ${PACKAGES}/pandas`, '__import__("pandas").core.series.mine', 7],
+	'directories behind a link': [`RUN cp -a ${PACKAGES}/pandas /opt/pandas && echo "mine = 7" >> /opt/pandas/core/series.py && rm -r ${PACKAGES}/pandas && ln -s /opt/pandas ${PACKAGES}/pandas`, '__import__("pandas").core.series.mine', 7],
 	'a module that is gone': [`RUN rm -r ${PACKAGES}/pandas`, 'bool(__import__("importlib.util").util.find_spec("pandas"))', false],
 	'another python3': ['RUN mkdir -p /opt/bin && printf "#!/bin/sh\\nMINE=8 exec /usr/bin/python3 \\"\\$@\\"\\n" > /opt/bin/python3 && chmod +x /opt/bin/python3\nENV PATH=/opt/bin:/usr/bin:/bin', '"8" in open("/proc/self/environ").read()', true],
 	'a path of modules': ['RUN mkdir /opt/m && echo "mine = 9" > /opt/m/pandas.py\nENV PYTHONPATH=/opt/m', '__import__("pandas").mine', 9],

@@ -240,7 +240,7 @@ for (const language of ['python', 'javascript']) {
 	});
 }
 
-test('a Python that was started for its context leaves no folder of its own', async t => {
+test('a Python that was started for its context leaves no directory of its own', async t => {
 	const box = await daemon.box(t);
 	const id = await context(box, { env_vars: { LANG: 'C' } }); // no warm one has that
 	assert.equal((await run(box, id, 'import os; [os.path.exists(p) for p in ("/nonexistent", "/root/.ipython")]')).results[0].text, '[False, False]');

@@ -107,14 +107,14 @@ test('ps prints ids alone, whole, in a form of the caller\'s, and only of those 
 });
 
 test('an image leaves by save and comes back by load, and docker\'s own requests do the same', async t => {
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-save-'));
-	t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-save-'));
+	t.after(() => fs.rmSync(directory, { recursive: true, force: true }));
 	const own = await startDaemon({ images: false, flags: { image: 'plain' } }); // the images of the other are everybody's
 	t.after(() => own.stop());
 	const socket = new Engine(own);
 	const more = { WRANGLER_DOCKER_HOST: `unix://${socket.socket}` };
 	const there = (words, options) => good(words, { ...options, more });
-	const tag = 'team/saved:1', file = path.join(folder, 'image.tar');
+	const tag = 'team/saved:1', file = path.join(directory, 'image.tar');
 	fs.writeFileSync(file, dockerArchive({ tags: [tag], config: { Env: ['A=1'] } }));
 	assert.equal(await there(['load', '-i', file]), `Loaded image: ${tag}\n`);
 	assert.equal(await there(['save', '-o', file, tag]), '');
@@ -129,7 +129,7 @@ test('an image leaves by save and comes back by load, and docker\'s own requests
 	assert.equal((await socket.ask('POST', '/v1.47/images/load?quiet=1', whole.raw, { headers: { 'content-type': 'application/x-tar' } })).status, 201);
 	for (const words of [['save', '-o', file, 'nobody/nothing:1'], ['save', '-o', file], ['save', '-o', file, tag, tag], ['load', '-i', '/no/such/file'], ['load', tag], ['load', '-i', '/dev/null']])
 		assert.equal((await run(words, { more })).code, 1, words.join(' '));
-	assert.deepEqual(fs.readdirSync(folder), ['image.tar']);
+	assert.deepEqual(fs.readdirSync(directory), ['image.tar']);
 	assert.deepEqual(whole.raw, fs.readFileSync(file), 'a failure leaves what was there');
 });
 
@@ -186,20 +186,20 @@ test('an image that cannot be pulled is named, with the reason', async () => {
 	assert.match((await run(['pull', 'No:Such:Name'])).err, /Failed to pull container image No:Such:Name: \S/);
 });
 
-test('an image is built from a folder, with the Dockerfile on standard input, and a container runs it', async t => {
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
-	t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+test('an image is built from a directory, with the Dockerfile on standard input, and a container runs it', async t => {
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-context-'));
+	t.after(() => fs.rmSync(directory, { recursive: true, force: true }));
 	const long = 'x'.repeat(120);
-	fs.mkdirSync(path.join(folder, 'sub/node_modules'), { recursive: true });
-	fs.writeFileSync(path.join(folder, 'hello.txt'), 'hello\n');
-	fs.writeFileSync(path.join(folder, 'sub', long), 'long\n');
-	fs.writeFileSync(path.join(folder, 'sub/node_modules/big'), 'ignored\n');
-	fs.symlinkSync('hello.txt', path.join(folder, 'link'));
-	fs.writeFileSync(path.join(folder, '.dockerignore'), '**/node_modules\n');
+	fs.mkdirSync(path.join(directory, 'sub/node_modules'), { recursive: true });
+	fs.writeFileSync(path.join(directory, 'hello.txt'), 'hello\n');
+	fs.writeFileSync(path.join(directory, 'sub', long), 'long\n');
+	fs.writeFileSync(path.join(directory, 'sub/node_modules/big'), 'ignored\n');
+	fs.symlinkSync('hello.txt', path.join(directory, 'link'));
+	fs.writeFileSync(path.join(directory, '.dockerignore'), '**/node_modules\n');
 	const tag = `cloudflare-dev/built:${randomUUID().slice(0, 8)}`;
 	t.after(() => run(['rmi', tag]));
 	const dockerfile = 'FROM docker.io/cloudflare/sandbox:0.12.1\nARG WHO\nENV GREETED=$WHO\nCOPY . /app/\nEXPOSE 8080\n';
-	const built = await run(['build', '--load', '-t', tag, '--platform', 'linux/amd64', '--provenance=false', '--build-arg', 'WHO=world', '--network', 'host', '-f', '-', folder], { input: dockerfile });
+	const built = await run(['build', '--load', '-t', tag, '--platform', 'linux/amd64', '--provenance=false', '--build-arg', 'WHO=world', '--network', 'host', '-f', '-', directory], { input: dockerfile });
 	assert.equal(built.code, 0, built.err);
 	assert.match(await good(['image', 'inspect', tag, '--format', '{{ len .Config.ExposedPorts }}']), /^1\n$/);
 	const { port } = await engine.app(t, { image: tag });
@@ -207,10 +207,10 @@ test('an image is built from a folder, with the Dockerfile on standard input, an
 	t.after(() => socket.destroy());
 	const seen = (await talk(socket, 'POST', '/api/execute', { command: `cd /app && cat hello.txt link sub/${long}; echo $GREETED; ls sub | wc -l` })).json;
 	assert.equal(seen.stdout, 'hello\nhello\nlong\nworld\n1\n', seen.stderr);
-	const bad = await run(['build', '-t', tag, '-f', '-', folder], { input: 'FROM no-such-image\n' });
+	const bad = await run(['build', '-t', tag, '-f', '-', directory], { input: 'FROM no-such-image\n' });
 	assert.equal(bad.code, 1);
 	assert.match(bad.err, /no-such-image/);
-	assert.equal((await run(['build', '-t', tag, '/no/such/folder'])).code, 1);
+	assert.equal((await run(['build', '-t', tag, '/no/such/directory'])).code, 1);
 });
 
 test('images has a line of titles, and names, tags and ids below it', async () => {

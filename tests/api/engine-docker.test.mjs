@@ -98,19 +98,19 @@ test('a container that runs: ps, inspect, exec, logs, cp, stats, stop, rm', asyn
 });
 
 test('tag, pull, rmi, and a build without BuildKit', async t => {
-	const tag = `${fresh()}:1`, folder = path.join(home, fresh());
-	fs.mkdirSync(folder);
+	const tag = `${fresh()}:1`, directory = path.join(home, fresh());
+	fs.mkdirSync(directory);
 	t.after(() => docker.run(['rmi', tag]));
 	await good('tag', 'base', tag);
 	assert.match(await good('rmi', tag), new RegExp(`Untagged: ${tag}`));
 	assert.match(await good('pull', 'docker.io/cloudflare/sandbox:0.12.1'), /mapped to one of this machine/);
-	fs.writeFileSync(path.join(folder, 'Dockerfile'), 'FROM base\nARG WHO=x\nCOPY file /file\nRUN echo built for $WHO\nCMD ["cat", "/file"]\n');
-	fs.writeFileSync(path.join(folder, 'file'), 'copied');
-	assert.match(await good('build', '-t', tag, '--build-arg', 'WHO=docker', '--label', 'made=here', folder), /Step 4\/5 : RUN echo built for \$WHO\nbuilt for docker\n[^]*Successfully built [0-9a-f]{12}\nSuccessfully tagged/);
+	fs.writeFileSync(path.join(directory, 'Dockerfile'), 'FROM base\nARG WHO=x\nCOPY file /file\nRUN echo built for $WHO\nCMD ["cat", "/file"]\n');
+	fs.writeFileSync(path.join(directory, 'file'), 'copied');
+	assert.match(await good('build', '-t', tag, '--build-arg', 'WHO=docker', '--label', 'made=here', directory), /Step 4\/5 : RUN echo built for \$WHO\nbuilt for docker\n[^]*Successfully built [0-9a-f]{12}\nSuccessfully tagged/);
 	assert.equal(await good('image', 'inspect', '--format', '{{.Config.Labels.made}}', tag), 'here\n');
 	assert.equal(await good('run', '--rm', tag), 'copied');
-	fs.writeFileSync(path.join(folder, 'Dockerfile'), 'FROM base\nRUN exit 7\n');
-	await bad(/ended with code 7/, 'build', folder);
+	fs.writeFileSync(path.join(directory, 'Dockerfile'), 'FROM base\nRUN exit 7\n');
+	await bad(/ended with code 7/, 'build', directory);
 	await good('system', 'df');
 	await good('system', 'prune', '-f');
 });

@@ -102,13 +102,13 @@ except OSError:
 	return (await promisify(execFile)('python3', ['-c', script], { uid: 65534, gid: 65534 })).stdout;
 }
 
-/** Nothing can be moved into the folder, or it can again. */
-function seal(folder, sealed) {
+/** Nothing can be moved into the directory, or it can again. */
+function seal(directory, sealed) {
 	const script = `import fcntl, os, struct, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
 flags = struct.unpack('l', fcntl.ioctl(fd, 0x80086601, bytes(8)))[0]
 fcntl.ioctl(fd, 0x40086602, struct.pack('l', flags | 16 if sys.argv[2] == 'true' else flags & ~16))`; // FS_IOC_GETFLAGS, SETFLAGS; immutable
-	execFileSync('python3', ['-c', script, folder, String(sealed)]);
+	execFileSync('python3', ['-c', script, directory, String(sealed)]);
 }
 
 /** What the next container of the name finds. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files through the engine socket: archives, volumes, snapshots of folders and of whole containers, images.
+// Files through the engine socket: archives, volumes, snapshots of directories and of whole containers, images.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -9,7 +9,7 @@ import { built } from '../lib/build.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
 import { connect, Engine, newName, talk } from '../lib/engine.mjs';
 import { tar } from '../lib/tar.mjs';
-import { within } from '../lib/wait.mjs';
+import { until, within } from '../lib/wait.mjs';
 
 let daemon, engine;
 before(async () => {
@@ -50,7 +50,7 @@ function list(bytes) {
 	return found;
 }
 
-test('a tar goes into a container before its start, with folders that it does not name', async t => {
+test('a tar goes into a container before its start, with directories that it does not name', async t => {
 	const name = newName();
 	const port = await engine.sidecar(t, `${name}-proxy`);
 	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
@@ -62,8 +62,8 @@ test('a tar goes into a container before its start, with folders that it does no
 	const content = await get(name, '/srv/new/.');
 	assert.equal(content.status, 200);
 	assert.deepEqual(list(content.raw), { a: '1' });
-	assert.equal((await get(name, '/no/such/folder/.')).status, 404);
-	assert.deepEqual(list((await get(name, '/srv/new')).raw), { 'new/a': '1' }, 'the folder itself');
+	assert.equal((await get(name, '/no/such/directory/.')).status, 404);
+	assert.deepEqual(list((await get(name, '/srv/new')).raw), { 'new/a': '1' }, 'the directory itself');
 	assert.deepEqual(list((await get(name, '/srv/new/a')).raw), { a: '1' }, 'a file');
 	assert.equal((await put(name, '/srv/new', tar([{ name: '--help', data: '2' }, { name: 'link', type: 'symlink', target: '/etc/passwd' }]))).status, 200);
 	assert.deepEqual(list((await get(name, '/srv/new/--help')).raw), { '--help': '2' });
@@ -83,9 +83,8 @@ test('a built-in container whose HTTPS is intercepted trusts the certificate tha
 	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
 	const env = ['SANDBOX_INTERCEPT_HTTPS=1', 'CURL_CA_BUNDLE=/its/own'];
 	await engine.create(name, { env });
-	const refused = await engine.ask('POST', `/containers/${name}/start`, '');
-	assert.ok(refused.status >= 400, String(refused.status));
-	assert.match(refused.json.message, /certificate in \/etc\/cloudflare/);
+	await engine.expect(204, 'POST', `/containers/${name}/start`, '');
+	assert.match((await engine.expect(500, 'POST', `/containers/${name}/wait`)).message, /certificate in \/etc\/cloudflare/);
 	const pem = '-----BEGIN CERTIFICATE-----\nMIIB*[a]?\n-----END CERTIFICATE-----';
 	for (let times = 0; times < 2; times++) { // files are kept for the next of the name: once is enough
 		await engine.ask('DELETE', `/containers/${name}?force=true`);
@@ -151,7 +150,7 @@ test('volumes are made, found by a part of their name, and removed', async () =>
 		assert.equal((await engine.ask('POST', '/volumes/create', body)).status, 400, body);
 });
 
-test('a folder is kept as a snapshot and comes back in another container, nested ones over their parents', async t => {
+test('a directory is kept as a snapshot and comes back in another container, nested ones over their parents', async t => {
 	const first = await engine.app(t);
 	await run(first.port, 'mkdir -p /data/sub && echo one > /data/a && echo two > /data/sub/b && ln -s a /data/link && chmod 750 /data/sub');
 	const packed = await get(first.id, '/data/.');
@@ -220,6 +219,64 @@ test('a commit names the image of its container as its parent, whatever steps th
 	}
 	const last = await engine.app(t, { image: repos.at(-1) });
 	assert.equal((await run(last.port, 'cat /layer; echo $A')).stdout, 'layer\nmore\nmore\nb\n');
+});
+
+/** A volume with the file deep/secret. */
+async function volume(t) {
+	const name = `workerd-snap-${randomUUID()}`;
+	t.after(() => engine.ask('DELETE', `/volumes/${name}`));
+	await engine.expect(201, 'POST', '/volumes/create', { Name: name });
+	const helper = await engine.expect(201, 'POST', '/containers/create', { Image: 'base', HostConfig: { Binds: [`${name}:/mnt`] } });
+	assert.equal((await put(helper.Id, '/mnt', tar([{ name: 'deep/secret', data: 'x' }]))).status, 200);
+	await engine.expect(204, 'DELETE', `/containers/${helper.Id}?force=true`);
+	return name;
+}
+
+/** The image that a container is committed to. */
+async function commit(t, container) {
+	const repo = `workerd-container-snap-${randomUUID()}`;
+	t.after(() => engine.ask('DELETE', `/images/${repo}?noprune=true`));
+	await engine.expect(201, 'POST', `/commit?container=${container}&pause=true&repo=${repo}`, '');
+	return repo;
+}
+
+const mounts = (Source, targets) => ({ Mounts: targets.map(Target => ({ Type: 'volume', Source, Target })) });
+
+test('files of volumes are not part of a commit, and no link leads to others that are left out in their place', async t => {
+	const targets = ['/etc/apt', '/data/new', '/data/new/below', '/gone', '/link', '/way/through'];
+	const first = await engine.app(t, mounts(await volume(t), targets));
+	const left = '/tmp/kept /opt/own/through /data/beside';
+	assert.equal((await run(first.port, `cat ${targets.map(one => `${one}/deep/secret`).join(' ')} && mkdir -p ${left} && cd /etc/apt && d=. && for i in $(seq 60); do d=$d/d; done && mkdir -p $d &&
+		rm -rf /gone /link /way && ln -s /opt /link && ln -s /opt/own /way`)).stdout, 'x'.repeat(targets.length));
+	const repo = await commit(t, first.id);
+	assert.equal((await run(first.port, 'cat /data/new/deep/secret')).stdout, 'x', 'the container has them still');
+	assert.equal((await engine.expect(200, 'GET', `/images/${repo}/json`)).Parent, (await engine.expect(200, 'GET', '/images/base/json')).Id);
+	const [second, plain] = [await engine.app(t, { image: repo }), await engine.app(t)];
+	for (const target of targets)
+		assert.equal((await get(second.id, `${target}/deep/secret`)).status, 404, target);
+	assert.equal((await run(second.port, `ls -d ${left}; ls /opt; ls -d /link /data/new`)).stdout, `${left.split(' ').sort().join('\n')}\nown\n`);
+	const list = 'cd /etc/apt && find . | sort';
+	assert.equal((await run(second.port, list)).stdout, (await run(plain.port, list)).stdout, 'what the image has there is seen again');
+});
+
+test('a commit leaves out volumes whose mount point lies behind links of the image, also when siltd died in between', async t => {
+	const image = `links-${randomUUID().slice(0, 8)}`;
+	await built(daemon, { Dockerfile: 'FROM base\nRUN mkdir -p /opt/real && echo image > /opt/real/own && ln -s /opt/real /first && ln -s ../first /opt/second\n' }, { names: [image] });
+	t.after(() => engine.ask('DELETE', `/images/${image}`));
+	const empty = `workerd-snap-${randomUUID()}`;
+	t.after(() => engine.ask('DELETE', `/volumes/${empty}`));
+	const { Mounts } = mounts(await volume(t), ['/first/here', '/opt/second/there/deep', '/var/run/volume']);
+	const first = await engine.app(t, { image, Mounts: [...Mounts, ...mounts(empty, ['/first/empty']).Mounts] });
+	assert.equal((await run(first.port, 'cd /opt/real && cat here/deep/secret there/deep/deep/secret && echo > empty/later && echo > beside && readlink -f /var/run')).stdout, 'xx/run\n');
+	const old = daemon.siltd();
+	process.kill(old, 'SIGKILL');
+	await until('a new siltd', () => daemon.programs('siltd').some(pid => pid !== old));
+	await daemon.healthy();
+	await until('the engine socket', async () => (await engine.ask('GET', '/_ping', undefined, { deadline: 2_000 })).status === 200);
+	const second = await engine.app(t, { image: await commit(t, first.id) });
+	for (const target of [...Mounts.map(one => one.Target), '/run/volume', '/opt/real/here', '/opt/real/there/deep'])
+		assert.equal((await get(second.id, `${target}/deep/secret`)).status, 404, target);
+	assert.equal((await run(second.port, 'cd /first && find . | sort; cat own')).stdout, '.\n./beside\n./own\n./there\nimage\n');
 });
 
 test('images have names, and two names of one have the same id', async () => {

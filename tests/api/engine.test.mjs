@@ -127,6 +127,25 @@ while True:
 	assert.equal(await within(60_000, 'answer', answer), `${3 << 20} bytes`);
 });
 
+test('a CONNECT that two readers could read in two ways is 400, and reaches nobody', async t => {
+	const { port } = await engine.app(t);
+	const there = 'X-Dst-Addr: 127.0.0.1:3000';
+	for (const head of [
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\nA: b\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\nX-Dst-Addr: 127.0.0.1:9\r\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\nX-Dst-Addr:\r\n 127.0.0.1:3000\r\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\nA: b\r\n c\r\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\n${there.replace(':', ' :')}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\nHost: a\r\nHost: a\r\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n${there}\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/1.1\r\n${there}\0\r\n\r\n`,
+		`CONNECT 127.0.0.1:3000 HTTP/2.0\r\n${there}\r\n\r\n`,
+		`CONNECT  HTTP/1.1\r\n${there}\r\n\r\n`,
+	])
+		assert.match((await raw({ port, host: '127.0.0.1' }, head)).toString(), /^HTTP\/1\.1 400 /, JSON.stringify(head));
+});
+
 test('a port that nobody listens on, and a head without an address, are 400', async t => {
 	const { port } = await engine.app(t);
 	const refused = await connect(port, 9);
@@ -230,16 +249,6 @@ test('process 1 shows the arguments of the program, its child, with and without 
 		socket.destroy();
 		assert.match(listed.json.stdout, /^sh -c cp /);
 	}
-});
-
-test('a program that is not there refuses the start', async t => {
-	const name = newName();
-	await engine.sidecar(t, `${name}-proxy`);
-	t.after(() => engine.ask('DELETE', `/containers/${name}?force=true`));
-	await engine.create(name, { cmd: ['/no/such/program'] });
-	const answer = await engine.ask('POST', `/containers/${name}/start`, '');
-	assert.equal(answer.status, 400);
-	assert.match(answer.json.message, /no\/such\/program/);
 });
 
 test('a forced removal ends everything with 137, frees the name and takes the files', async t => {

@@ -96,7 +96,7 @@ test('paths with dots, slashes and links stay in the sandbox', async t => {
 	assert.equal(await box.out(`ls /tmp/${marker}`), `/tmp/${marker}\n`);
 });
 
-test('ten thousand swaps of a folder with a link mislead nobody', async t => {
+test('ten thousand swaps of a directory with a link mislead nobody', async t => {
 	const box = await daemon.box(t);
 	const program = await box.install('swap');
 	const inside = await box.out('cat /etc/hostname');
@@ -136,7 +136,7 @@ test('ten thousand swaps of a folder with a link mislead nobody', async t => {
 	assert.equal(await box.out('cat /victim/keep /victim/deep/keep; stat -c %a /victim/deep /victim/keep'), 'keep\nkeep\n755\n644\n', 'what the link led to was never touched');
 });
 
-test('folders that are exchanged for links while they are packed, unpacked, watched, moved and copied out lead nowhere', async t => {
+test('directories that are exchanged for links while they are packed, unpacked, watched, moved and copied out lead nowhere', async t => {
 	const box = await daemon.box(t);
 	const program = await box.install('swap');
 	const pid = daemon.siltd();
@@ -196,12 +196,12 @@ for i in range(3000):
 	await write(box, '/workspace/deep.py', deep);
 	await box.out('python3 deep.py; mkdir -p wide && cd wide && p=. && for i in $(seq 100); do mkdir $p/a; touch $p/b $p/c; p=$p/a; done', { sessionId: 'make' });
 	const wide = await good(box.api('POST', '/api/list-files', { path: '/workspace/wide', options: { recursive: true } }));
-	assert.equal(wide.count, 300, 'folders that were closed on the way down are read on');
+	assert.equal(wide.count, 300, 'directories that were closed on the way down are read on');
 	assert.equal((await daemon.api('DELETE', url(box, '/workspace/deep', '&recursive=true'))).status, 200);
 	assert.equal(await box.out('ls /workspace'), 'deep.py\nwide\n');
 });
 
-test('archives that lead outside or make devices stay in their folder or leave nothing', async t => {
+test('archives that lead outside or make devices stay in their directory or leave nothing', async t => {
 	const box = await daemon.box(t);
 	const evil = `import io, sys, tarfile
 kinds = {

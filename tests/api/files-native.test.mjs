@@ -32,15 +32,15 @@ async function good(name, body) {
 	return answer.body;
 }
 
-let folders = 0;
-async function folder() {
-	const name = `/workspace/n${++folders}`;
+let directories = 0;
+async function directory() {
+	const name = `/workspace/n${++directories}`;
 	await good('mkdir', { path: name });
 	return name;
 }
 
 test('bytes go up and come down as they are', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	for (const size of [0, 1, 1000, 61_264, 61_440, 61_441, 262_144, 262_145, 524_287, 524_288, 1_000_003, 2_097_152, 5_000_003]) {
 		const bytes = randomBytes(size);
 		const up = await put(`${dir}/a/b.bin`, bytes);
@@ -61,7 +61,7 @@ test('bytes go up and come down as they are', async () => {
 });
 
 test('the type of a download is the file\'s', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await put(`${dir}/x.html`, '<p>');
 	assert.equal((await get(`${dir}/x.html`)).headers['content-type'], 'text/html');
 	await put(`${dir}/plain`, 'some text\n');
@@ -69,7 +69,7 @@ test('the type of a download is the file\'s', async () => {
 });
 
 test('ranges answer a part, the whole or 416', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const bytes = randomBytes(200_000);
 	await put(`${dir}/f`, bytes);
 	for (const [range, from, to] of [['bytes=0-0', 0, 0], ['bytes=10-19', 10, 19], ['bytes=199990-', 199_990, 199_999], ['bytes=-5', 199_995, 199_999], ['bytes=100000-999999', 100_000, 199_999], ['bytes=-999999', 0, 199_999], ['BYTES=0-99999', 0, 99_999]]) {
@@ -94,7 +94,7 @@ test('ranges answer a part, the whole or 416', async () => {
 });
 
 test('versions: If-None-Match, If-Match and If-Range', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const { etag } = (await put(`${dir}/f`, 'first')).body;
 	assert.match(etag, /^"[0-9a-f-]+"$/);
 	for (const value of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
@@ -119,7 +119,7 @@ test('versions: If-None-Match, If-Match and If-Range', async () => {
 });
 
 test('HEAD tells what GET would, without the bytes', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const { etag } = (await put(`${dir}/f.txt`, 'four')).body;
 	const answer = await daemon.api('HEAD', url(`${dir}/f.txt`));
 	assert.deepEqual([answer.status, answer.raw.length, answer.headers['content-length'], answer.headers.etag, answer.headers['content-type']], [200, 0, '4', etag, 'text/plain']);
@@ -132,7 +132,7 @@ test('HEAD tells what GET would, without the bytes', async () => {
 });
 
 test('an upload keeps the mode and the owner, or sets the mode that is asked for', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await put(`${dir}/f`, '1', {}, '&mode=0750');
 	assert.equal(await box.out(`stat -c %a ${dir}/f; chown 5:6 ${dir}/f; chmod 4640 ${dir}/f`), '750\n');
 	assert.equal((await put(`${dir}/f`, '2')).body.mode, '4640');
@@ -146,7 +146,7 @@ test('an upload keeps the mode and the owner, or sets the mode that is asked for
 });
 
 test('a body that is cut off leaves the old file and nothing beside it', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await put(`${dir}/f`, 'old');
 	for (let i = 0; i < 5; i++) {
 		const request = http.request({ host: daemon.client.host, port: daemon.client.port, method: 'PUT', path: url(`${dir}/f`), headers: { authorization: `Bearer ${daemon.token}`, 'content-length': 10_000_000 } });
@@ -159,7 +159,7 @@ test('a body that is cut off leaves the old file and nothing beside it', async (
 });
 
 test('chunked uploads of unknown length arrive whole', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const piece = randomBytes(100_000);
 	const answer = await within(60_000, 'upload', new Promise((resolve, reject) => {
 		const request = http.request({ host: daemon.client.host, port: daemon.client.port, method: 'PUT', path: url(`${dir}/f`), headers: { authorization: `Bearer ${daemon.token}`, expect: '100-continue' } }, response => {
@@ -177,7 +177,7 @@ test('chunked uploads of unknown length arrive whole', async () => {
 });
 
 test('uploads and downloads tell their errors', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await put(`${dir}/file`, 'x');
 	assert.deepEqual(refused(await get('/nope'), 404, 'FILE_NOT_FOUND'), { path: '/nope', operation: 'file.read' });
 	refused(await get(dir), 400, 'IS_DIRECTORY');
@@ -197,8 +197,8 @@ test('uploads and downloads tell their errors', async () => {
 		refused(await daemon.api(method, `/v1/sandboxes/never-made/${route}`, body), 404, 'SANDBOX_NOT_FOUND');
 });
 
-test('DELETE removes files, and folders when it is asked to', async () => {
-	const dir = await folder();
+test('DELETE removes files, and directories when it is asked to', async () => {
+	const dir = await directory();
 	await box.out(`cd ${dir}; mkdir -p d/e; touch d/f d/e/g f; ln -s /etc d/out`, { sessionId: 'make' });
 	const remove = (path, query = '') => daemon.api('DELETE', url(path, query));
 	assert.equal((await remove(`${dir}/f`)).status, 200);
@@ -210,7 +210,7 @@ test('DELETE removes files, and folders when it is asked to', async () => {
 });
 
 test('stat tells what a file is', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; printf abc > f.txt; chmod 640 f.txt; chown 7:8 f.txt; touch -d '2024-05-06T07:08:09.123456789Z' f.txt; ln -s f.txt l; ln f.txt h`, { sessionId: 'make' });
 	const file = await good('stat', { path: `${dir}/f.txt` });
 	assert.deepEqual([file.type, file.size, file.mode, file.uid, file.gid, file.links, file.modifiedAt, file.mimeType], ['file', 3, '0640', 7, 8, 2, '2024-05-06T07:08:09.123456789Z', 'text/plain']);
@@ -225,7 +225,7 @@ test('stat tells what a file is', async () => {
 });
 
 test('list, mkdir and move with finer errors than the wire routes', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await good('mkdir', { path: `${dir}/a`, mode: '0700' });
 	refused(await deed('mkdir', { path: `${dir}/a` }), 409, 'FILE_EXISTS');
 	refused(await deed('mkdir', { path: `${dir}/x/y` }), 404, 'FILE_NOT_FOUND');
@@ -243,7 +243,7 @@ test('list, mkdir and move with finer errors than the wire routes', async () => 
 });
 
 test('chmod, chown and truncate change what they say', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; mkdir -p d/e; printf abcdef > d/e/f; ln -s d/e/f l`, { sessionId: 'make' });
 	await good('chmod', { path: `${dir}/d/e/f`, mode: '4751' });
 	await good('chmod', { path: `${dir}/d`, mode: 0o700 });
@@ -268,7 +268,7 @@ test('chmod, chown and truncate change what they say', async () => {
 });
 
 test('links are made and read', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	assert.deepEqual(await good('symlink', { path: `${dir}/l`, target: '../somewhere/"odd"' }), { path: `${dir}/l`, target: '../somewhere/"odd"' });
 	assert.deepEqual(await good('readlink', { path: `${dir}/l` }), { path: `${dir}/l`, target: '../somewhere/"odd"' });
 	assert.equal(await box.out(`readlink ${dir}/l`), '../somewhere/"odd"\n');
@@ -281,7 +281,7 @@ test('links are made and read', async () => {
 });
 
 test('search finds text with glob, case and limit', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; mkdir -p src/deep; printf 'one\\nthe needle here\\nNeedle again\\n' > src/a.c; printf 'needle needle\\n' > src/deep/b.py; head -c 100000 /dev/zero > zeros; printf 'no newline needle' > last.c; mkfifo pipe; ln -s / root`, { sessionId: 'make' });
 	const found = await good('search', { path: dir, text: 'needle' });
 	assert.deepEqual(found.matches.map(m => [m.path, m.line, m.column]).sort(), [['last.c', 1, 12], ['src/a.c', 2, 5], ['src/deep/b.py', 1, 1]]);
@@ -319,10 +319,10 @@ test('a compressed tar needs zstd in the image', async t => {
 });
 
 for (const [name, type, query] of [['tar', 'application/x-tar', '&format=tar'], ['tar with zstd', 'application/zstd', '&format=tar.zst']])
-	test(`a folder goes down and up as ${name}`, async () => {
+	test(`a directory goes down and up as ${name}`, async () => {
 		if (name !== 'tar')
 			await installZstd();
-		const dir = await folder();
+		const dir = await directory();
 		await box.out(`cd ${dir}; mkdir -p from/a/b; head -c 3000000 /dev/urandom > from/a/big; echo x > from/a/b/f; chmod 4711 from/a/b/f; ln -s b/f from/a/l; touch 'from/odd "name"'`, { sessionId: 'make' });
 		for (const down of [await get(`${dir}/from`, { accept: type }), await get(`${dir}/from`, {}, query)]) {
 			assert.equal(down.status, 200, down.raw.toString().slice(0, 300));

@@ -35,10 +35,10 @@ async function stream(body) {
 	return found;
 }
 
-/** A folder of the test's own. */
-let folders = 0;
-async function folder() {
-	const name = `/workspace/t${++folders}`;
+/** A directory of the test's own. */
+let directories = 0;
+async function directory() {
+	const name = `/workspace/t${++directories}`;
 	await good('mkdir', { path: name });
 	return name;
 }
@@ -46,7 +46,7 @@ async function folder() {
 // ---- read ----
 
 test('read answers the catalogued fields in their order', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await good('write', { path: `${dir}/a.txt`, content: 'héllo\n' });
 	const body = await good('read', { path: `${dir}/a.txt` });
 	assert.deepEqual(Object.keys(body), ['success', 'path', 'content', 'timestamp', 'encoding', 'isBinary', 'mimeType', 'size']);
@@ -54,7 +54,7 @@ test('read answers the catalogued fields in their order', async () => {
 });
 
 test('the encoding follows the type, unless it is asked for', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
 	await good('write', { path: `${dir}/x.png`, content: png.toString('base64'), encoding: 'base64' });
 	const picture = await good('read', { path: `${dir}/x.png` });
@@ -73,7 +73,7 @@ test('the encoding follows the type, unless it is asked for', async () => {
 });
 
 test('ill-formed text becomes U+FFFD and a byte order mark is dropped', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const write = (name, bytes) => good('write', { path: `${dir}/${name}`, content: Buffer.from(bytes).toString('base64'), encoding: 'base64' });
 	await write('bad', [0x61, 0xff, 0x62, 0xe2, 0x82, 0x63, 0xc3]);
 	assert.equal((await good('read', { path: `${dir}/bad`, encoding: 'utf-8' })).content, 'a\ufffdb\ufffdc\ufffd');
@@ -85,7 +85,7 @@ test('ill-formed text becomes U+FFFD and a byte order mark is dropped', async ()
 });
 
 test('files around the size of a frame come back as they were, as text and as base64', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	for (const size of [1, 2, 3, 61_000, 61_264, 61_265, 61_440, 61_441, 122_880, 200_001]) {
 		const bytes = Buffer.alloc(size, 'aé0123456789\n"\\\u0001', 'utf8');
 		await good('write', { path: `${dir}/f`, content: bytes.toString('base64'), encoding: 'base64' });
@@ -97,7 +97,7 @@ test('files around the size of a frame come back as they were, as text and as ba
 });
 
 test('read refuses what is missing, what is no file and what is too large', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; mkfifo pipe; truncate -s 33554433 large; truncate -s 33554432 fits; ln -s loop loop; echo x > file`, { sessionId: 'make' });
 	for (const path of ['/nope', `${dir}/none/none`, dir, `${dir}/pipe`, '/dev/null', '/dev/zero', `${dir}/file/below`]) {
 		const answer = await post('read', { path });
@@ -125,7 +125,7 @@ test('files of /proc are read, endless and dangerous ones do no harm', async () 
 // ---- read/stream ----
 
 test('a read stream is metadata, chunks and complete', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const text = 'é0123456789'.repeat(20_000);
 	await good('write', { path: `${dir}/a.txt`, content: text });
 	const found = await stream({ path: `${dir}/a.txt` });
@@ -167,7 +167,7 @@ test('a stream of a file that grows all the time ends', async t => {
 // ---- write ----
 
 test('write creates parents, keeps the mode and follows links', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	assert.deepEqual(Object.keys(await good('write', { path: `${dir}/a/b/c.txt`, content: 'one' })), ['success', 'path', 'timestamp']);
 	assert.equal(await box.out(`stat -c %a ${dir}/a/b/c.txt; chmod 4751 ${dir}/a/b/c.txt; ln -s a/b/c.txt ${dir}/link`), '644\n');
 	await good('write', { path: `${dir}/link`, content: 'two' });
@@ -177,7 +177,7 @@ test('write creates parents, keeps the mode and follows links', async () => {
 });
 
 test('write refuses bad base64 and bad content before it touches anything', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	for (const content of ['!!', 'YQ=', 'YQ==YQ==', 'Y', 'YWI\n', 'Y W I=', 'YWI-', 'é'])
 		assert.equal(refused(await post('write', { path: `${dir}/f`, content, encoding: 'base64' }), 400, 'VALIDATION_FAILED').validationErrors[0].code, 'INVALID_BASE64', content);
 	for (const content of [undefined, null, 5, {}, ['a']])
@@ -186,7 +186,7 @@ test('write refuses bad base64 and bad content before it touches anything', asyn
 });
 
 test('write tells of a directory, a device and a read-only place', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const context = refused(await post('write', { path: dir, content: 'x' }), 500, 'FILESYSTEM_ERROR');
 	assert.deepEqual([context.path, context.operation, typeof context.stderr], [dir, 'file.write', 'string']);
 	for (const path of ['/dev/null', '/proc/version', '/proc/nope/x', `${dir}/`])
@@ -194,7 +194,7 @@ test('write tells of a directory, a device and a read-only place', async () => {
 });
 
 test('a body of more than a hundred megabytes is written', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	const content = 'x'.repeat(100 << 20);
 	const answer = await box.api('POST', '/api/write', { path: `${dir}/large`, content }, { deadline: 120_000 });
 	assert.equal(answer.status, 200, answer.raw.toString().slice(0, 300));
@@ -204,7 +204,7 @@ test('a body of more than a hundred megabytes is written', async () => {
 // ---- delete, rename, move, mkdir ----
 
 test('delete removes files, links and pipes, not directories', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; echo > f; ln -s f l; mkfifo p; mkdir d; ln -s none dangling`, { sessionId: 'make' });
 	for (const name of ['l', 'p', 'f'])
 		assert.deepEqual(Object.keys(await good('delete', { path: `${dir}/${name}` })), ['success', 'path', 'timestamp']);
@@ -217,7 +217,7 @@ test('delete removes files, links and pipes, not directories', async () => {
 
 for (const [route, from, to, operation] of [['rename', 'oldPath', 'newPath', 'file.rename'], ['move', 'sourcePath', 'destinationPath', 'file.move']])
 	test(`${route} is mv: over files, into directories, across file systems`, async () => {
-		const dir = await folder();
+		const dir = await directory();
 		await box.out(`cd ${dir}; echo one > a; echo two > b; mkdir d; mkdir -p tree/x; echo deep > tree/x/f`, { sessionId: 'make' });
 		const body = await good(route, { [from]: `${dir}/a`, [to]: `${dir}/b` });
 		assert.deepEqual(Object.keys(body), ['success', 'path', 'newPath', 'timestamp']);
@@ -235,7 +235,7 @@ for (const [route, from, to, operation] of [['rename', 'oldPath', 'newPath', 'fi
 	});
 
 test('mkdir makes one directory, or all that are missing', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	assert.deepEqual(Object.keys(await good('mkdir', { path: `${dir}/a` })), ['success', 'path', 'recursive', 'timestamp']);
 	const context = refused(await post('mkdir', { path: `${dir}/a` }), 500, 'FILESYSTEM_ERROR');
 	assert.deepEqual([context.path, context.options, context.exitCode, typeof context.stderr], [`${dir}/a`, {}, 1, 'string']);
@@ -251,7 +251,7 @@ test('mkdir makes one directory, or all that are missing', async () => {
 // ---- list-files ----
 
 test('list-files tells each entry as find does', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; printf ab > f; chmod 640 f; touch -d '2024-05-06T07:08:09.123456789Z' f; mkdir d .hidden; echo > .hidden/inner; ln -s f l; mkfifo p; echo > d/deep; chmod 4700 d/deep`, { sessionId: 'make' });
 	const body = await good('list-files', { path: dir });
 	assert.deepEqual(Object.keys(body), ['success', 'path', 'files', 'count', 'timestamp']);
@@ -269,7 +269,7 @@ test('list-files tells each entry as find does', async () => {
 });
 
 test('list-files skips names with tabs and newlines, and makes UTF-8 of the rest', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; touch $'a\\tb' $'a\\nb' $'bad\\xff' 'quo"te' 'é' 'sp ace'`, { sessionId: 'make' });
 	const body = await good('list-files', { path: dir });
 	assert.deepEqual(body.files.map(f => f.name).sort(), ['bad\ufffd', 'quo"te', 'sp ace', 'é'].sort());
@@ -280,14 +280,14 @@ test('list-files refuses what is missing or no directory', async () => {
 	assert.deepEqual(refused(await post('list-files', { path: '/nope' }), 404, 'FILE_NOT_FOUND'), { path: '/nope', operation: 'directory.list' });
 	assert.deepEqual(refused(await post('list-files', { path: '/etc/passwd' }), 400, 'NOT_DIRECTORY'), { path: '/etc/passwd', operation: 'directory.list' });
 	refused(await post('list-files', { path: '/dev/null' }), 400, 'NOT_DIRECTORY');
-	const empty = await folder();
+	const empty = await directory();
 	assert.deepEqual((await good('list-files', { path: empty })).files, []);
 });
 
 // ---- exists ----
 
 test('exists follows links and never fails for a path that leads nowhere', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`cd ${dir}; echo > f; ln -s f l; ln -s none dangling; ln -s loop loop`, { sessionId: 'make' });
 	for (const [path, exists] of [['f', true], ['l', true], ['.', true], ['dangling', false], ['loop', false], ['none', false], ['f/x', false], ['x'.repeat(300), false]]) {
 		const body = await good('exists', { path: `${dir}/${path}` });
@@ -321,7 +321,7 @@ test('a blank session id is refused, an unknown one is not created', async () =>
 });
 
 test('relative paths begin where the session is', async () => {
-	const dir = await folder();
+	const dir = await directory();
 	await box.out(`mkdir ${dir}/in; cd ${dir}/in`, { sessionId: 'rel' });
 	await good('write', { path: 'f', content: 'here', sessionId: 'rel' });
 	assert.equal((await good('read', { path: `${dir}/in/f` })).content, 'here');

@@ -9,7 +9,8 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBrowser } from '../lib/browser.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
-import { documented, freePort, startFront } from '../lib/fronts.mjs';
+import { documented, startFront } from '../lib/fronts.mjs';
+import { freePort } from '../lib/port.mjs';
 import { Client } from '../lib/http.mjs';
 import { expose, serve } from '../lib/preview.mjs';
 import { Visitor, curl, makeAuthority } from '../lib/tls.mjs';
@@ -31,7 +32,7 @@ for (const name of ['caddy', 'nginx']) {
 			fs.writeFileSync(settings, `${documented('ini', 'fronts').replace('previews.example.com', `silt.localhost:${port}`)}scheme = https\n`); // which is `auto` for a domain that is not this machine's
 			daemon = await startDaemon({ flags: { config: settings, 'preview.wait_ms': 120_000 } });
 			fs.mkdirSync(path.join(home, 'front'));
-			front = await startFront(name, { port, daemon, certificates: authority.folder, home: path.join(home, 'front') });
+			front = await startFront(name, { port, daemon, certificates: authority.directory, home: path.join(home, 'front') });
 			box = await daemon.box();
 			await serve(box, 8000);
 			preview = await expose(box, 8000);
@@ -76,7 +77,7 @@ for (const name of ['caddy', 'nginx']) {
 			const bytes = randomBytes(20 * MIB);
 			const up = await visitor.api('POST', '/echo', bytes);
 			assert.equal(up.body.sha256, createHash('sha256').update(bytes).digest('hex'));
-			const down = await curl(new URL('/big?mib=64', preview.body.url).href, path.join(authority.folder, 'ca.pem'), '-o', '/dev/null', '-w', '%{size_download}');
+			const down = await curl(new URL('/big?mib=64', preview.body.url).href, path.join(authority.directory, 'ca.pem'), '-o', '/dev/null', '-w', '%{size_download}');
 			assert.deepEqual([down.code, down.out], [0, String(64 * MIB)], down.error);
 			const swallowed = async () => (await visitor.get('/count')).body.swallowed;
 			const before = await swallowed();
@@ -137,7 +138,7 @@ for (const name of ['caddy', 'nginx']) {
 			assert.equal((await api.get('/v1/sandboxes')).status, 401);
 			const direct = await api.get(`/v1/sandboxes/${box.id}/ports/8000/echo`, { headers: { authorization: headers.authorization } });
 			assert.equal(direct.body.headers['x-forwarded-proto'], 'https');
-			const browser = await openBrowser(t, { home: path.join(home, 'browser'), authority: path.join(authority.folder, 'ca.pem') });
+			const browser = await openBrowser(t, { home: path.join(home, 'browser'), authority: path.join(authority.directory, 'ca.pem') });
 			const page = await browser.newPage();
 			page.setDefaultTimeout(SLOW_MS);
 			await page.goto(`${api.url.origin}/sandboxes/${box.id}/terminal`, { timeout: SLOW_MS });

@@ -176,7 +176,7 @@ const FAILURES = [
 	[{ repoUrl: `http://127.0.0.1:${PORT}/hub/x.git` }, 404, 'GIT_REPOSITORY_NOT_FOUND', true],
 ];
 
-test('what fails has its own code on the native route, and leaves no half folder', async () => {
+test('what fails has its own code on the native route, and leaves no half directory', async () => {
 	for (const [body, status, code] of FAILURES) {
 		const target = body.targetDir ?? fresh();
 		const said = await native({ targetDir: target, ...body });
@@ -197,7 +197,7 @@ test('on the compatible route nearly all that fails is one code, as in the offic
 	}
 });
 
-test('an existing folder with files is refused and stays as it is; an empty one is used', async () => {
+test('an existing directory with files is refused and stays as it is; an empty one is used', async () => {
 	const target = fresh();
 	await box.out(`mkdir ${target} && echo mine > ${target}/file`);
 	refused(await checkout({ repoUrl: open('repo.git'), targetDir: target }), 500, 'GIT_OPERATION_FAILED');

@@ -95,6 +95,6 @@ test('the host name inside is the first 63 characters with others as dashes', as
 test('an id is never a file name', async t => {
 	const box = await daemon.box(t, { id: 'never-a-file-name' });
 	await box.run('true');
-	for (const folder of [daemon.state, daemon.run])
-		assert.deepEqual(filesBelow(folder, daemon.pid).filter(f => f.includes('never-a-file-name')), []);
+	for (const directory of [daemon.state, daemon.run])
+		assert.deepEqual(filesBelow(directory, daemon.pid).filter(f => f.includes('never-a-file-name')), []);
 });

@@ -17,14 +17,14 @@ import { untar } from '../lib/untar.mjs';
 import { until } from '../lib/wait.mjs';
 
 let daemon;
-let folder;
+let directory;
 before(async () => {
-	folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-export-'));
+	directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-export-'));
 	daemon = await startDaemon({ images: false, flags: { image: 'plain' } });
 });
 after(async () => {
 	await daemon?.stop();
-	fs.rmSync(folder, { recursive: true, force: true });
+	fs.rmSync(directory, { recursive: true, force: true });
 });
 
 const FILES = [...SKELETON,
@@ -161,7 +161,7 @@ test('links of two layers are not mistaken for each other, although their number
 
 test('skopeo reads what is exported, and what skopeo makes of it is imported', async t => {
 	await put(t, 'tool:3', layout({ layers: [FILES], config: CONFIG }));
-	const file = name => path.join(folder, name);
+	const file = name => path.join(directory, name);
 	const skopeo = (...words) => execFileSync('skopeo', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 	fs.writeFileSync(file('oci.tar'), await take('tool:3'));
 	fs.writeFileSync(file('docker.tar'), await take('tool:3', 'docker'));
@@ -232,21 +232,21 @@ test('who leaves in the middle leaves nothing behind; who reads slowly holds it 
 
 test('the command writes a file only when it is whole', async t => {
 	await put(t, 'cli', layout({ config: CONFIG }));
-	const target = path.join(folder, 'cli.tar');
+	const target = path.join(directory, 'cli.tar');
 	const done = await silt(daemon, ['image', 'export', 'cli', '-o', target]);
 	assert.deepEqual([done.stdout, done.code], ['', 0], done.stderr);
 	assert.deepEqual(open(fs.readFileSync(target)).config.config, CONFIG);
-	const failed = await silt(daemon, ['image', 'export', 'never', '-o', path.join(folder, 'never.tar')]);
+	const failed = await silt(daemon, ['image', 'export', 'never', '-o', path.join(directory, 'never.tar')]);
 	assert.equal(failed.code, 125);
 	assert.match(failed.stderr, /export never: image 'never' does not exist/);
-	assert.deepEqual(fs.readdirSync(folder).filter(name => name.startsWith('never')), []);
+	assert.deepEqual(fs.readdirSync(directory).filter(name => name.startsWith('never')), []);
 	const back = await silt(daemon, ['image', 'import', 'back:1', target]);
 	assert.match(back.stdout, /^back:1 sha256:[0-9a-f]{64}\n$/, back.stderr);
 	await silt(daemon, ['image', 'rm', 'back:1']);
 });
 
 test('Ctrl-C in the middle leaves the file that was there and nothing else', async t => {
-	const home = fs.mkdtempSync(path.join(folder, 'interrupted-'));
+	const home = fs.mkdtempSync(path.join(directory, 'interrupted-'));
 	const target = path.join(home, 'app.tar');
 	fs.writeFileSync(target, 'old');
 	const server = http.createServer((request, response) => { response.writeHead(200).write('half of it'); }); // and no more
@@ -261,7 +261,7 @@ test('Ctrl-C in the middle leaves the file that was there and nothing else', asy
 
 test('the command writes to a link or a pipe, and does not replace it', async t => {
 	await put(t, 'cli', layout({ config: CONFIG }));
-	const home = fs.mkdtempSync(path.join(folder, 'odd-'));
+	const home = fs.mkdtempSync(path.join(directory, 'odd-'));
 	fs.symlinkSync('target', path.join(home, 'link'));
 	fs.writeFileSync(path.join(home, 'target'), '');
 	const done = await silt(daemon, ['image', 'export', 'cli', '-o', path.join(home, 'link')]);
@@ -274,19 +274,19 @@ test('the command writes to a link or a pipe, and does not replace it', async t 
 	assert.deepEqual(open(await reading).config.config, CONFIG);
 });
 
-test('the command imports a folder with a layout, and says what else a folder is', async () => {
-	const layoutFolder = path.join(folder, 'layout');
-	for (const { name, type, data } of untar(layout({ ref: 'example.com/from-folder:1' })).values())
+test('the command imports a directory with a layout, and says what else a directory is', async () => {
+	const layoutDirectory = path.join(directory, 'layout');
+	for (const { name, type, data } of untar(layout({ ref: 'example.com/from-directory:1' })).values())
 		if (type === 'dir')
-			fs.mkdirSync(path.join(layoutFolder, name), { recursive: true });
+			fs.mkdirSync(path.join(layoutDirectory, name), { recursive: true });
 		else {
-			fs.mkdirSync(path.dirname(path.join(layoutFolder, name)), { recursive: true });
-			fs.writeFileSync(path.join(layoutFolder, name), data);
+			fs.mkdirSync(path.dirname(path.join(layoutDirectory, name)), { recursive: true });
+			fs.writeFileSync(path.join(layoutDirectory, name), data);
 		}
-	const done = await silt(daemon, ['image', 'import', layoutFolder]);
-	assert.match(done.stdout, /^example\.com\/from-folder:1 sha256:/, done.stderr);
-	await silt(daemon, ['image', 'rm', 'example.com/from-folder:1']);
-	const wrong = await silt(daemon, ['image', 'import', 'x', folder]);
+	const done = await silt(daemon, ['image', 'import', layoutDirectory]);
+	assert.match(done.stdout, /^example\.com\/from-directory:1 sha256:/, done.stderr);
+	await silt(daemon, ['image', 'rm', 'example.com/from-directory:1']);
+	const wrong = await silt(daemon, ['image', 'import', 'x', directory]);
 	assert.equal(wrong.code, 125);
 	assert.match(wrong.stderr, /no OCI layout/);
 });

@@ -21,7 +21,7 @@ after(() => daemon?.stop());
 const put = (bytes, query = '') => daemon.api('PUT', `/v1/images/hostile?kind=host${query}`, bytes, { headers: { 'content-type': 'application/x-tar' }, deadline: 120_000 });
 
 /** Names that an archive could have made or removed on the host. */
-const outside = () => ['/', '/tmp', '/opt', '/etc', daemon.home, daemon.state, path.join(daemon.state, 'images')].map(folder => namesIn(folder).filter(n => /escaped|hard|^passwd$|^silt\.db$/.test(n)));
+const outside = () => ['/', '/tmp', '/opt', '/etc', daemon.home, daemon.state, path.join(daemon.state, 'images')].map(directory => namesIn(directory).filter(n => /escaped|hard|^passwd$|^silt\.db$/.test(n)));
 
 async function isRefused(bytes, status, message) {
 	const before = outside();
@@ -31,7 +31,7 @@ async function isRefused(bytes, status, message) {
 	assert.match(answer.body.message, message);
 	assert.deepEqual(outside(), before);
 	assert.deepEqual((await daemon.api('GET', '/v1/images')).body.images, []);
-	await until('no staging folder is left', () => namesIn(path.join(daemon.state, 'images')).every(name => !name.startsWith('.staging')));
+	await until('no staging directory is left', () => namesIn(path.join(daemon.state, 'images')).every(name => !name.startsWith('.staging')));
 }
 
 async function isConfined(t, bytes, command, out) {
@@ -89,7 +89,7 @@ const REFUSED = {
 	'an owner that no image has': [[{ name: 'opt/x', data: 'x', uid: 70_000 }], /owner/],
 	'a size below zero': [Buffer.concat([forged({ name: 'opt/neg' }, block => block.fill(0xff, 124, 136)), end]), /layer|archive/],
 	'a size below zero in a pax header': [Buffer.concat([pax('size', '-4096'), tar([{ name: 'opt/neg', data: 'x' }])]), /layer|archive/],
-	'a file over a folder on the way': [[{ name: 'etc/passwd/under', data: 'x' }], /etc\/passwd/],
+	'a file over a directory on the way': [[{ name: 'etc/passwd/under', data: 'x' }], /etc\/passwd/],
 };
 for (const [name, [entries, message]] of Object.entries(REFUSED))
 	test(`a layer with ${name} is refused`, () => isRefused(upon(entries), 400, message));
@@ -100,7 +100,7 @@ const CONFINED = {
 	'a hard link through a symlink': [[link('opt/out', '/etc'), hard('opt/hard', 'opt/out/passwd')], 'head -c 4 /opt/hard', 'root'],
 	'a whiteout through a symlink': [[link('opt/out', '/etc'), { name: 'opt/out/.wh.group', data: '' }], 'ls /etc/group', '/etc/group\n'],
 	'an opaque mark on the root': [[{ name: '.wh..wh..opq', data: '' }, ...SKELETON], 'ls /opt', ''],
-	'a symlink replaced by a folder': [[link('opt/out', '/tmp'), { name: 'opt/out', type: 'dir' }, { name: 'opt/out/escaped', data: 'x' }], 'ls /tmp; cat /opt/out/escaped', 'x'],
+	'a symlink replaced by a directory': [[link('opt/out', '/tmp'), { name: 'opt/out', type: 'dir' }, { name: 'opt/out/escaped', data: 'x' }], 'ls /tmp; cat /opt/out/escaped', 'x'],
 	'two files of one name': [[{ name: 'opt/x', data: 'first' }, { name: 'opt/x', data: 'second' }], 'cat /opt/x', 'second'],
 	'a file over a hard link to another': [[hard('opt/x', 'opt/kept'), { name: 'opt/x', data: 'second' }], 'cat /opt/x /opt/kept', 'secondkept\n'],
 	'names that differ in case': [[{ name: 'opt/Kept', data: 'other\n' }], 'cat /opt/kept /opt/Kept', 'kept\nother\n'],
@@ -117,8 +117,8 @@ for (const [name, [entries, command, out]] of Object.entries(CONFINED))
 test('setuid bits and owners of a layer mean ids of nobody on the host', async t => {
 	const answer = await put(upon([{ name: 'opt/su', data: 'x', mode: 0o6755 }, { name: 'opt/ann', data: 'x', uid: 1000, gid: 65_535 }]));
 	t.after(() => daemon.api('DELETE', '/v1/images/hostile'));
-	const folder = path.join(daemon.state, 'images', answer.body.digest.replace('sha256:', ''));
-	const su = fs.statSync(path.join(folder, 'opt/su')), ann = fs.statSync(path.join(folder, 'opt/ann')), top = fs.statSync(folder);
+	const directory = path.join(daemon.state, 'images', answer.body.digest.replace('sha256:', ''));
+	const su = fs.statSync(path.join(directory, 'opt/su')), ann = fs.statSync(path.join(directory, 'opt/ann')), top = fs.statSync(directory);
 	assert.equal(su.mode & 0o7777, 0o6755);
 	assert.ok(su.uid >= 65_536 && su.uid === top.uid);
 	assert.equal(ann.uid, su.uid + 1000);
@@ -225,7 +225,7 @@ test('names with control characters are quoted in messages, also in those of lib
 	}
 });
 
-test('marks in a folder that replaces a link do not reach what the link led to', async t => {
+test('marks in a directory that replaces a link do not reach what the link led to', async t => {
 	const below = [...SKELETON, { name: 'srv/keep', data: 'keep\n' }, link('var/link', '../srv'), link('var/other', '/srv')];
 	const above = [{ name: 'var/link', type: 'dir' }, { name: 'var/link/.wh..wh..opq', data: '' }, { name: 'var/link/new', data: 'new\n' }, { name: 'var/other', type: 'dir' }, { name: 'var/other/.wh.keep', data: '' }];
 	await isConfined(t, layout({ layers: [below, above] }), 'cat /srv/keep /var/link/new; ls /var/link /var/other', 'keep\nnew\n/var/link:\nnew\n\n/var/other:\n');
@@ -268,7 +268,7 @@ async function uploaded(body) {
 test('silt-fetch ends when the sender leaves after the upload, and nothing stays', async () => {
 	(await uploaded(slow(1))).resetAndDestroy();
 	await until('silt-fetch has ended', () => fetches() === 0);
-	await until('no staging folder is left', () => stagings().length === 0);
+	await until('no staging directory is left', () => stagings().length === 0);
 	assert.deepEqual((await daemon.api('GET', '/v1/images')).body.images, []);
 });
 
@@ -278,7 +278,7 @@ test('silt-fetch ends with siltd', async () => {
 	await until('silt-fetch has ended', () => fetches() === 0);
 	socket.destroy();
 	await daemon.healthy();
-	await until('no staging folder is left', () => stagings().length === 0);
+	await until('no staging directory is left', () => stagings().length === 0);
 });
 
 const PIN = DIGEST;

@@ -20,7 +20,7 @@ const tag = (name, other) => daemon.api('POST', `/v1/images/${escaped(name)}/tag
 const remove = name => daemon.api('DELETE', `/v1/images/${escaped(name)}`);
 const names = async (query = '') => (await daemon.api('GET', `/v1/images${query}`)).body.images.map(i => i.name);
 const marked = text => skeletonTar({ mark: { name: 'opt/mark', data: text } });
-const folders = () => namesIn(path.join(daemon.state, 'images')).filter(name => /^[0-9a-f]{64}$/.test(name));
+const directories = () => namesIn(path.join(daemon.state, 'images')).filter(name => /^[0-9a-f]{64}$/.test(name));
 
 function cleanUp(t, ...list) {
 	t.after(async () => {
@@ -52,10 +52,10 @@ test('an image goes with its last name, and its files with it', async t => {
 	await tag('last', 'other');
 	assert.deepEqual((await remove('last')).body, { name: 'last', deleted: true });
 	assert.equal((await get(digest)).body.name, 'other');
-	assert.ok(folders().includes(digest.slice(7)), 30_000);
+	assert.ok(directories().includes(digest.slice(7)), 30_000);
 	assert.deepEqual((await remove('other')).body, { name: 'other', deleted: true });
 	refused(await get(digest), 404, 'IMAGE_NOT_FOUND');
-	await until('its files are gone', () => !folders().includes(digest.slice(7)));
+	await until('its files are gone', () => !directories().includes(digest.slice(7)));
 });
 
 test('the last name of an image stays while a sandbox uses it, others may go', async t => {
@@ -76,7 +76,7 @@ test('a name moves to another image, and the old one goes', async t => {
 	await tag('kept', 'moves');
 	assert.equal((await get('moves')).body.digest, kept);
 	refused(await get(before), 404, 'IMAGE_NOT_FOUND');
-	await until('its files are gone', () => !folders().includes(before.slice(7)));
+	await until('its files are gone', () => !directories().includes(before.slice(7)));
 });
 
 test('variables, directory and user of an image are those of its commands', async t => {
@@ -102,7 +102,7 @@ test('one set of files may be several images that say different things', async t
 	assert.equal(new Set([files.digest, first.digest, second.digest]).size, 3);
 	assert.equal(same.digest, first.digest);
 	assert.equal(first.parent, files.digest);
-	assert.equal(folders().filter(name => name === files.digest.slice(7)).length, 1);
+	assert.equal(directories().filter(name => name === files.digest.slice(7)).length, 1);
 	for (const name of ['first', 'second']) {
 		const made = await box(t, { image: name });
 		assert.equal(await made.out('echo $WHO; cat /opt/mark'), `${name}\nsame`);
@@ -116,7 +116,7 @@ test('one set of files may be several images that say different things', async t
 	for (const name of ['first', 'second', 'same'])
 		await remove(name);
 	assert.ok(!(await names('?all=1')).includes(null));
-	await until('the files are gone', () => !folders().includes(files.digest.slice(7)));
+	await until('the files are gone', () => !directories().includes(files.digest.slice(7)));
 });
 
 test('names that do not exist here are mapped by the setting', async t => {

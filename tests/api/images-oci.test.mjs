@@ -52,7 +52,7 @@ const FORMS = {
 	'a docker-save archive whose layers are links': () => dockerArchive({ layers: HOST_LAYERS, links: true }),
 	'a new docker-save archive': () => dockerBlobs({ layers: HOST_LAYERS }),
 	'a layout whose index comes first': () => tar(layoutFiles({ layers: HOST_LAYERS }).reverse()),
-	'a folder packed with ./ before each name': () => tar([{ name: './', type: 'dir' }, ...layoutFiles({ layers: HOST_LAYERS }).map(f => ({ ...f, name: `./${f.name}` }))]),
+	'a directory packed with ./ before each name': () => tar([{ name: './', type: 'dir' }, ...layoutFiles({ layers: HOST_LAYERS }).map(f => ({ ...f, name: `./${f.name}` }))]),
 };
 
 for (const [name, make] of Object.entries(FORMS))

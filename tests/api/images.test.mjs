@@ -82,11 +82,11 @@ const HOSTILE = {
 	'a name with .. in the middle': [{ name: 'opt/../../../escaped', data: 'x' }],
 	'an absolute name': [{ name: '/escaped', data: 'x' }],
 	'a file through a symlink': [LINK, { name: 'opt/out/escaped', data: 'x' }],
-	'a folder through a symlink': [LINK, { name: 'opt/out/escaped/deep', type: 'dir' }],
+	'a directory through a symlink': [LINK, { name: 'opt/out/escaped/deep', type: 'dir' }],
 	'a hard link to the host': [{ name: 'opt/hard', type: 'hardlink', target: '/etc/passwd' }],
 	'a hard link with ..': [{ name: 'opt/hard', type: 'hardlink', target: '../../../../etc/passwd' }],
 	'a hard link through a symlink': [{ name: 'opt/out', type: 'symlink', target: '/etc' }, { name: 'opt/hard', type: 'hardlink', target: 'opt/out/passwd' }],
-	'a symlink replaced by a folder with files': [LINK, { name: 'opt/out', type: 'dir' }, { name: 'opt/out/escaped', data: 'x' }],
+	'a symlink replaced by a directory with files': [LINK, { name: 'opt/out', type: 'dir' }, { name: 'opt/out/escaped', data: 'x' }],
 	'a name of only dots': [{ name: '..', type: 'dir' }],
 	'a newline in a name': [{ name: 'opt/a\nb', data: 'x' }],
 	'an empty name': [{ name: '', data: 'x' }],
@@ -110,7 +110,7 @@ for (const [name, entries] of Object.entries(HOSTILE)) {
 
 /** Names that a tar could have made on the host. */
 function outside() {
-	return ['/', '/tmp', '/opt', daemon.home, daemon.state, path.join(daemon.state, 'images')].map(folder => namesIn(folder).filter(n => /escaped|hard/.test(n)));
+	return ['/', '/tmp', '/opt', daemon.home, daemon.state, path.join(daemon.state, 'images')].map(directory => namesIn(directory).filter(n => /escaped|hard/.test(n)));
 }
 
 test('a broken or cut-off import leaves no half image', async () => {
@@ -127,7 +127,25 @@ test('a broken or cut-off import leaves no half image', async () => {
 	raw.socket.end();
 	await raw.answer();
 	assert.deepEqual(await list(), before);
-	await until('no staging folder is left', () => namesIn(path.join(daemon.state, 'images')).every(name => !name.startsWith('.staging')));
+	await until('no staging directory is left', () => namesIn(path.join(daemon.state, 'images')).every(name => !name.startsWith('.staging')));
+});
+
+test('an instance with the same directory of images leaves an import of this one alone', async t => {
+	cleanUp(t, 'shared');
+	const whole = skeletonTar({ 'opt/big': { name: 'opt/big', data: 'x'.repeat(3_000_000) } });
+	const directory = path.join(daemon.state, 'images');
+	const raw = await daemon.client.raw();
+	raw.send(`PUT /v1/images/shared?kind=host HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${daemon.token}\r\nContent-Type: application/x-tar\r\nConnection: close\r\nContent-Length: ${whole.length}\r\n\r\n`);
+	raw.send(whole.subarray(0, 2_000_000));
+	await until('it is being unpacked', () => namesIn(directory).some(name => name.startsWith('.staging')));
+	const other = await startDaemon({ images: false, flags: { images: directory, image: 'plain', 'pool.sandboxes': 0 } });
+	try {
+		assert.equal((await other.api('PUT', '/v1/images/other?kind=host', skeletonTar({ 'opt/other': { name: 'opt/other', data: 'x' } }), { headers: { 'content-type': 'application/x-tar' } })).status, 201);
+		raw.send(whole.subarray(2_000_000));
+		assert.equal((await raw.answer()).status, 201, raw.text);
+	} finally {
+		await other.stop();
+	}
 });
 
 test('an image as large as a disk does not fit into memory and does not have to', async t => {
@@ -140,8 +158,8 @@ test('an image as large as a disk does not fit into memory and does not have to'
 });
 
 test('files of an image belong to ids of nobody on the host', () => {
-	const folder = path.join(daemon.state, 'images');
-	for (const file of filesBelow(folder).slice(0, 200)) {
+	const directory = path.join(daemon.state, 'images');
+	for (const file of filesBelow(directory).slice(0, 200)) {
 		const { uid } = fs.lstatSync(file);
 		assert.ok(uid === 0 || uid >= 65_536, `${file} belongs to ${uid}`);
 	}

@@ -160,3 +160,15 @@ for (const [name, start] of [
 		assert.ok((await box.info()).usage.pids < 8);
 		assert.equal(await box.out('echo $X'), 'kept\n');
 	});
+
+test('all are counted, also those that are too many to be listed', async t => {
+	const box = await daemon.box(t, { limits: { pids: 1400, memoryMiB: 2048 } });
+	const { body: record } = await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, { command: 'sleep 1000 & sleep 1000 & wait' });
+	await box.run('mkfifo /tmp/never; exec 9<>/tmp/never; for i in $(seq 1200); do read -u 9 & done', { sessionId: 's' }, { deadline: 60_000 });
+	const ended = await killAll(box);
+	assert.deepEqual([ended.count, ended.left], [1201, 0]);
+	const listed = ended.processes.length;
+	assert.ok(listed > 1000 && listed <= 1025, `${listed} are listed: the record, and 1,024 less those that it stands for`);
+	assert.ok(ended.processes.some(p => p.id === record.id));
+	assert.deepEqual(await found(box), []);
+});

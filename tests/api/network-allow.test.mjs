@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { Box } from '../lib/box.mjs';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { Internet, NETWORK, PUBLIC, addresses, get } from '../lib/internet.mjs';
-import { soon, until } from '../lib/wait.mjs';
+import { REFUSED_MS, until, within } from '../lib/wait.mjs';
 
 const FLAGS = NETWORK.flags;
 const ECHO = `${PUBLIC[4]}:7`; // a line server
@@ -33,7 +33,7 @@ async function put(box, ...allow) {
 const allowing = (t, ...allow) => daemon.box(t, { network: { mode: 'allow', allow } });
 
 async function refuses(box, command, label = command) {
-	await soon(`${label} is refused`, 1_000, async () => assert.notEqual((await box.run(`(${command})`)).exitCode, 0, label));
+	assert.notEqual((await within(REFUSED_MS, `${label} is refused`, box.run(`(${command})`))).exitCode, 0, label);
 }
 
 /** silt-proxy is two processes: both. */

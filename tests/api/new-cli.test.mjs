@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// silt new: a folder with an app. It needs no daemon; tests/client runs what it makes.
+// silt new: a directory with an app. It needs no daemon; tests/client runs what it makes.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -10,14 +10,14 @@ import { silt as run } from '../lib/silt.mjs';
 const EXAMPLES = path.join(import.meta.dirname, '../../examples');
 const silt = (args, options) => run({ address: '127.0.0.1:9', token: 'none' }, args, options);
 
-function makeFolder(t) {
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-new-'));
-	t.after(() => fs.rmSync(folder, { recursive: true }));
-	return folder;
+function makeDirectory(t) {
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-new-'));
+	t.after(() => fs.rmSync(directory, { recursive: true }));
+	return directory;
 }
 
 test('a new app is an example with a name of its own', async t => {
-	const cwd = makeFolder(t);
+	const cwd = makeDirectory(t);
 	const made = await silt(['new', 'My_First App!'], { cwd });
 	assert.equal(made.code, 0, made.stderr);
 	assert.match(made.stdout, /npm install\n.*wrangler-env.*\n.*npm run dev/);
@@ -32,12 +32,12 @@ test('a new app is an example with a name of its own', async t => {
 });
 
 test('every example is a template, with all of its files', async t => {
-	const cwd = makeFolder(t);
+	const cwd = makeDirectory(t);
 	const names = fs.readdirSync(EXAMPLES).filter(name => name !== 'README.md');
 	for (const name of names) {
 		const made = await silt(['new', name, '--template', name], { cwd });
 		assert.equal(made.code, 0, made.stderr);
-		const list = folder => fs.readdirSync(folder, { recursive: true }).sort();
+		const list = directory => fs.readdirSync(directory, { recursive: true }).sort();
 		assert.deepEqual(list(path.join(cwd, name)).filter(file => file !== '.gitignore'), list(path.join(EXAMPLES, name)));
 		assert.match(JSON.parse(fs.readFileSync(path.join(cwd, name, 'package.json'), 'utf8')).dependencies['@cloudflare/sandbox'], /^\^0\.12/, name);
 	}
@@ -50,11 +50,11 @@ test('every example is a template, with all of its files', async t => {
 });
 
 test('nothing that is there is touched', async t => {
-	const cwd = makeFolder(t);
+	const cwd = makeDirectory(t);
 	fs.writeFileSync(path.join(cwd, 'package.json'), 'mine');
 	assert.match((await silt(['new', '.'], { cwd })).stderr, /is not empty/);
 	assert.deepEqual(fs.readdirSync(cwd), ['package.json']);
-	assert.match((await silt(['new', 'package.json'], { cwd })).stderr, /open the folder package\.json/);
+	assert.match((await silt(['new', 'package.json'], { cwd })).stderr, /open the directory package\.json/);
 	assert.match((await silt(['new'], { cwd })).stderr, /usage/);
 	fs.mkdirSync(path.join(cwd, 'empty'));
 	assert.equal((await silt(['new', 'empty'], { cwd })).code, 0);

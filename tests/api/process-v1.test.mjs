@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused, TIME } from '../lib/expect.mjs';
 import { events } from '../lib/sse.mjs';
-import { soon, until } from '../lib/wait.mjs';
+import { until } from '../lib/wait.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon(); });
@@ -163,11 +163,17 @@ test('signals reach the tree, and a kill takes a signal and a grace', async t =>
 		refused(await daemon.api('POST', url(box, '/p/signal'), body), 400, 'VALIDATION_FAILED');
 	const answer = await daemon.api('DELETE', url(box, '/p?signal=TERM&graceMs=200'));
 	assert.deepEqual([answer.status, answer.body.status, answer.body.exitCode, answer.body.cause, answer.body.signal], [200, 'killed', 137, 'signal', 9]);
-	await soon('a grace that is shorter than the usual five seconds', 4_500, async () => {
+	const ended = [];
+	const stubborn = await Promise.all(['', '?graceMs=200'].map(async query => {
 		const { id } = await start(box, { argv: ['bash', '-c', "trap '' TERM; echo ready; while :; do sleep 0.02; done"] });
 		await get(box, `/${id}/wait?for=line&text=ready`);
-		assert.equal((await daemon.api('DELETE', url(box, `/${id}?graceMs=200`))).body.exitCode, 137);
-	});
+		return { id, query };
+	}));
+	await Promise.all(stubborn.map(async ({ id, query }) => {
+		assert.equal((await daemon.api('DELETE', url(box, `/${id}${query}`))).body.exitCode, 137);
+		ended.push(query);
+	}));
+	assert.deepEqual(ended, ['?graceMs=200', ''], 'a grace that is shorter than the usual one');
 	refused(await daemon.api('POST', url(box, '/p/signal'), { signal: 1 }), 404, 'COMMAND_NOT_FOUND');
 	await start(box, { argv: ['bash', '-c', "trap '' TERM; echo ready; while :; do sleep 0.02; done"], processId: 'now' });
 	await get(box, '/now/wait?for=line&text=ready');

@@ -186,7 +186,7 @@ test('no other user can take the locks of an instance, and so keep it from start
 	assert.equal(tries.stdout, '');
 	for (const file of files)
 		assert.equal(fs.statSync(file).mode & 0o777, 0o600, file);
-	for (const folder of ['/run', '/run/silt-locks'])
-		assert.deepEqual([fs.statSync(folder).uid, fs.statSync(folder).mode & 0o022], [0, 0], `${folder}: nobody else is there first`);
+	for (const directory of ['/run', '/run/silt-locks'])
+		assert.deepEqual([fs.statSync(directory).uid, fs.statSync(directory).mode & 0o022], [0, 0], `${directory}: nobody else is there first`);
 });
 

@@ -240,7 +240,7 @@ test('a session whose shell stands still can be deleted', async t => {
 	assert.deepEqual(await list(box), []);
 });
 
-test('a session whose folder is cleared away is followed by a fresh one', async t => {
+test('a session whose directory is cleared away is followed by a fresh one', async t => {
 	const box = await daemon.box(t);
 	await box.out('X=1', { sessionId: 's' });
 	await box.out('rm -rf /dev/silt/*', { sessionId: '__DISABLE_SESSION__' });

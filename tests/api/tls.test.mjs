@@ -49,7 +49,7 @@ after(async () => {
 });
 
 const told = () => fs.readFileSync(path.join(daemon.run, 'preview-certificate'), 'utf8');
-const place = name => path.join(authority.folder, name);
+const place = name => path.join(authority.directory, name);
 const certificateIs = serial => until('the new certificate', async () => {
 	const fresh = new Visitor(preview.body.url, authority.ca);
 	const answer = await fresh.get('/').finally(() => fresh.close());
@@ -308,9 +308,9 @@ test('many handshakes, whole, half and none, leave no descriptors and no memory'
 });
 
 test('the daemon does not start without its certificate, and says why', async t => {
-	const folder = path.join(home, 'lost');
-	const lost = makeAuthority(folder);
-	fs.rmSync(path.join(lost.folder, 'preview.key'));
+	const directory = path.join(home, 'lost');
+	const lost = makeAuthority(directory);
+	fs.rmSync(path.join(lost.directory, 'preview.key'));
 	await assert.rejects(async () => {
 		const other = await startDaemon({ flags: { config: lost.settings } });
 		t.after(() => other.stop());
@@ -325,11 +325,11 @@ test('the authority is made once, its key is secret, and it can vouch for nothin
 	assert.deepEqual(new X509Certificate(authority.ca).keyUsage, ['1.3.6.1.5.5.7.3.1'], 'servers, no mail and no programs');
 	const other = path.join(home, 'other.conf');
 	fs.writeFileSync(other, '[preview]\ndomain = example.com\n');
-	assert.throws(() => renew(other, '--folder', authority.folder), /vouch|made for another domain/);
+	assert.throws(() => renew(other, '--directory', authority.directory), /vouch|made for another domain/);
 	fs.writeFileSync(other, '[preview]\ndomain = localhost:7459\n');
 	assert.throws(() => renew(other), /no browser takes a certificate for all of localhost/);
 	fs.writeFileSync(other, 'preview.certificate = /a\npreview.key = /b\n');
-	assert.throws(() => renew(other, '--folder', path.join(home, 'third')), /preview\.certificate is \/a already/);
+	assert.throws(() => renew(other, '--directory', path.join(home, 'third')), /preview\.certificate is \/a already/);
 });
 
 test('a domain of the settings gets a certificate of its own', async t => {

@@ -10,25 +10,25 @@ import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { skeletonTar } from '../lib/tar.mjs';
 import { until } from '../lib/wait.mjs';
 
-let daemon, folder;
+let daemon, directory;
 before(async () => {
 	daemon = await startDaemon({ images: false, flags: { 'interpreter.zygotes': 2, 'pool.sandboxes': 0 } });
-	folder = path.join(daemon.state, 'images');
+	directory = path.join(daemon.state, 'images');
 });
 after(() => daemon?.stop());
 
 const put = async (name, bytes) => (await daemon.api('PUT', `/v1/images/${name}?kind=host`, bytes, { headers: { 'content-type': 'application/x-tar' } })).body.digest.replace('sha256:', '');
 const started = () => daemon.log().match(/zygote\.(warm|lost)|nursery\.start/g)?.length ?? 0;
-const tree = digest => path.join(folder, digest);
+const tree = digest => path.join(directory, digest);
 const mark = digest => `${tree(digest)}.trusted`;
 const inode = name => fs.statSync(name).ino;
-const others = () => fs.readdirSync(folder).filter(name => /^\.(root|trusted|staging)/.test(name));
+const others = () => fs.readdirSync(directory).filter(name => /^\.(root|trusted|staging)/.test(name));
 
 /** As root does it, with a tar of its own. */
 function trust(bytes) {
 	const file = path.join(daemon.home, 'image.tar');
 	fs.writeFileSync(file, bytes);
-	return spawnSync(path.join(BUILD, 'silt-trust'), ['--config=', `--images=${folder}`, file], { encoding: 'utf8' });
+	return spawnSync(path.join(BUILD, 'silt-trust'), ['--config=', `--images=${directory}`, file], { encoding: 'utf8' });
 }
 
 test('an imported image is not trusted, and gets no warm Python', async t => {
@@ -37,7 +37,7 @@ test('an imported image is not trusted, and gets no warm Python', async t => {
 	const box = await daemon.box(t, { image: 'strange' });
 	const answer = await box.api('POST', '/api/contexts', {}, { deadline: 60_000 }); // this machine may have no IPython
 	assert.ok([200, 500, 501].includes(answer.status), JSON.stringify(answer.body));
-	assert.equal(fs.existsSync(path.join(folder, `${digest}.trusted`)), false);
+	assert.equal(fs.existsSync(path.join(directory, `${digest}.trusted`)), false);
 	assert.equal(started(), 0);
 });
 
@@ -77,7 +77,7 @@ test("what the daemon has unpacked is replaced by root's own tree, and stays for
 	assert.equal(fs.readFileSync(path.join(tree(digest), 'a'), 'utf8'), 'x');
 	assert.equal(fs.readFileSync(mark(digest), 'utf8'), `${inode(tree(digest))}\n`);
 	assert.equal((await box.exec('ls /usr/bin/env')).body.exitCode, 0, 'whoever runs on the former tree goes on');
-	assert.equal(fs.readdirSync(folder).filter(name => name.startsWith('.replaced-')).length, 1);
+	assert.equal(fs.readdirSync(directory).filter(name => name.startsWith('.replaced-')).length, 1);
 });
 
 test('a tar that cannot be unpacked is not vouched for', () => {

@@ -105,7 +105,7 @@ test('an interpreter is the user\'s, and its streams can be opened by their name
 	}
 });
 
-test('files that are written, folders that are made are the user\'s; every file can be read', async t => {
+test('files that are written, directories that are made are the user\'s; every file can be read', async t => {
 	const box = await daemon.box(t, { image: 'worker' });
 	const write = async (path, content) => assert.equal((await box.api('POST', '/api/write', { path, content })).status, 200);
 	await write('/app/new.txt', 'new');
@@ -149,10 +149,10 @@ const putTar = (box, path, body, query = '') => daemon.api('PUT', `/v1/sandboxes
 test('what is unpacked is the user\'s, unless the owners of the archive are wanted', async t => {
 	const box = await daemon.box(t, { image: 'worker' });
 	const archive = tar([{ name: './', type: 'dir' }, { name: 'a/', type: 'dir' }, { name: 'a/file', data: 'x', mode: 0o600, uid: 1000, gid: 1000 }, { name: 'a/link', type: 'symlink', target: '/etc/shadow' }]);
-	const look = async folder => await box.out(`cd ${folder} && stat -c %u:%g . a a/file a/link`);
-	for (const folder of ['/app/new', '/app']) {
-		assert.equal((await putTar(box, folder, archive)).status, 200);
-		assert.equal(await look(folder), '1234:1235\n'.repeat(4));
+	const look = async directory => await box.out(`cd ${directory} && stat -c %u:%g . a a/file a/link`);
+	for (const directory of ['/app/new', '/app']) {
+		assert.equal((await putTar(box, directory, archive)).status, 200);
+		assert.equal(await look(directory), '1234:1235\n'.repeat(4));
 	}
 	assert.equal(await box.out('cat a/file; echo y >> a/file; ls -A /app; stat -Lc %u /etc/shadow'), 'xa\nnew\n0\n');
 	assert.equal((await putTar(box, '/tmp/kept', archive, '&owners=true')).status, 200);
@@ -160,7 +160,7 @@ test('what is unpacked is the user\'s, unless the owners of the archive are want
 	assert.equal((await putTar(box, '/tmp/kept', archive, '&owners=some')).status, 400);
 });
 
-test('nobody gets into a folder that is being unpacked', async t => {
+test('nobody gets into a directory that is being unpacked', async t => {
 	const box = await daemon.box(t, { image: 'worker' });
 	const archive = tar([{ name: 'first', data: 'x' }, { name: './', type: 'dir', uid: 1234, gid: 1235 }, { name: 'last', data: Buffer.alloc(100_000) }]);
 	const raw = await daemon.client.raw();

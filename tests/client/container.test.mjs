@@ -18,10 +18,10 @@ const scope = { after: fn => ends.push(fn) };
 const worker = { entry: path.join(import.meta.dirname, 'container/index.mjs'), classes: ['Box'], world: true, image: 'guest', flags: ['nodejs_compat', 'experimental'] };
 
 async function build(daemon) {
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-guest-'));
-	fs.writeFileSync(path.join(folder, 'Dockerfile'), GUEST);
-	const built = await silt(daemon, ['image', 'build', '-t', 'guest', folder]);
-	fs.rmSync(folder, { recursive: true });
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-guest-'));
+	fs.writeFileSync(path.join(directory, 'Dockerfile'), GUEST);
+	const built = await silt(daemon, ['image', 'build', '-t', 'guest', directory]);
+	fs.rmSync(directory, { recursive: true });
 	assert.equal(built.code, 0, built.stderr);
 }
 

@@ -35,10 +35,10 @@ before(async () => {
 	for (const file of process.env.SILT_TEST_DEBS.split(':'))
 		services.package(file);
 	daemon = await startDaemon({ flags: NETWORK.flags, warm: true });
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-official-'));
-	fs.writeFileSync(path.join(folder, 'Dockerfile'), OFFICIAL);
-	const built = await silt(daemon, ['image', 'build', '-t', 'cloudflare/sandbox:0.12.10', '-t', 'cloudflare/sandbox:0.12.10-python', folder]);
-	fs.rmSync(folder, { recursive: true });
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-official-'));
+	fs.writeFileSync(path.join(directory, 'Dockerfile'), OFFICIAL);
+	const built = await silt(daemon, ['image', 'build', '-t', 'cloudflare/sandbox:0.12.10', '-t', 'cloudflare/sandbox:0.12.10-python', directory]);
+	fs.rmSync(directory, { recursive: true });
 	assert.equal(built.code, 0, built.stderr);
 });
 after(async () => {

@@ -11,7 +11,8 @@ import { after, before, test } from 'node:test';
 import { BUILD, startDaemon } from '../lib/daemon.mjs';
 import { Internet, NETWORK } from '../lib/internet.mjs';
 import { silt } from '../lib/silt.mjs';
-import { freePort, packages, startServer } from './lib/workerd.mjs';
+import { freePort } from '../lib/port.mjs';
+import { packages, startServer } from './lib/workerd.mjs';
 
 const page = fs.readFileSync(path.join(import.meta.dirname, '../../docs/production.md'), 'utf8');
 const files = Object.fromEntries([...page.matchAll(/^\*\*`([^`]+)`\*\*[^\n]*\n\n```\w+\n(.*?)^```$/gms)].map(([, name, text]) => [name, text]));
@@ -30,32 +31,32 @@ export default {
 };
 `;
 
-let internet, daemon, folder;
+let internet, daemon, directory;
 before(async () => {
-	folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-production-'));
+	directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-production-'));
 	internet = await Internet.start();
 	daemon = await startDaemon(NETWORK);
 });
 after(async () => {
 	await daemon?.stop();
 	internet?.stop();
-	fs.rmSync(folder, { recursive: true, force: true });
+	fs.rmSync(directory, { recursive: true, force: true });
 });
 
 /** The bundle, by the command of the page. */
 function bundle() {
-	const project = path.join(folder, 'my-app');
+	const project = path.join(directory, 'my-app');
 	execFileSync(path.join(BUILD, 'silt'), ['new', project]);
-	fs.symlinkSync(path.join(packages(), 'node_modules'), path.join(folder, 'node_modules'));
+	fs.symlinkSync(path.join(packages(), 'node_modules'), path.join(directory, 'node_modules'));
 	fs.writeFileSync(path.join(project, 'src/index.ts'), APP);
 	const words = /^npx wrangler (.*?) +#/m.exec(page)[1].split(' ');
 	execFileSync(process.execPath, [path.join(packages(), 'node_modules/wrangler/bin/wrangler.js'), ...words],
-		{ cwd: project, env: { PATH: process.env.PATH, HOME: folder, CI: '1', WRANGLER_SEND_METRICS: 'false' }, stdio: ['ignore', 'ignore', 'inherit'] });
+		{ cwd: project, env: { PATH: process.env.PATH, HOME: directory, CI: '1', WRANGLER_SEND_METRICS: 'false' }, stdio: ['ignore', 'ignore', 'inherit'] });
 	return project;
 }
 
-/** The words of a unit's command for an app whose folders are all in `home`. */
-const command = (unit, app, home, variables) => /^ExecStart=(.*)$/m.exec(files[unit])[1].split(' ').map(word => word
+/** The words of a unit's command for an app whose directories are all in `home`. */
+const command = (unit, app, home, variables) => /^ExecStart=((?:.*\\\n)*.*)$/m.exec(files[unit])[1].split(/\s+(?:\\\n\s*)?/).map(word => word
 	.replace('/usr/local/bin/workerd', WORKERD).replace('/var/lib/silt-apps/%i', `${home}/state`).replace('/run/silt-apps/%i', home).replaceAll('%i', app)
 	.replace(/\$\{(\w+)\}/, (_, name) => variables[name]));
 
@@ -83,7 +84,7 @@ test('two apps run by the files of the page, with secrets and cron triggers of t
 });
 
 test('systemd understands the units', () => {
-	const units = path.join(folder, 'units');
+	const units = path.join(directory, 'units');
 	fs.mkdirSync(units);
 	for (const name of Object.keys(files).filter(name => /@\.(service|timer)$/.test(name)))
 		fs.writeFileSync(path.join(units, name), files[name].replace('/usr/local/bin/workerd', WORKERD));

@@ -24,16 +24,16 @@ after(async () => {
 	internet?.stop();
 });
 
-/** A folder for this test. */
-function makeFolder(t) {
-	const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-project-'));
-	t.after(() => fs.rmSync(folder, { recursive: true }));
-	return folder;
+/** A directory for this test. */
+function makeDirectory(t) {
+	const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-project-'));
+	t.after(() => fs.rmSync(directory, { recursive: true }));
+	return directory;
 }
 
 /** The smallest example with an image of a registry in place of its Dockerfile. */
 function withImage(t, image) {
-	const project = path.join(makeFolder(t), 'minimal');
+	const project = path.join(makeDirectory(t), 'minimal');
 	fs.cpSync(MINIMAL, project, { recursive: true });
 	fs.rmSync(path.join(project, 'Dockerfile'));
 	const file = path.join(project, 'wrangler.jsonc');
@@ -48,7 +48,7 @@ function withoutAccount() {
 }
 
 test('what silt new makes runs at once', async t => {
-	const project = path.join(makeFolder(t), 'my-app');
+	const project = path.join(makeDirectory(t), 'my-app');
 	execFileSync(path.join(BUILD, 'silt'), ['new', project]);
 	const server = await startWrangler(t, daemon, project);
 	assert.deepEqual(await (await fetch(`${server.url}/file`)).json(), { content: 'Hello from a file\n' });

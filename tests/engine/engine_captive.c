@@ -61,8 +61,8 @@ static bool serve(int listener, char *out, size_t size)
     const struct sockaddr_in *four = (void *)&to;
     const struct sockaddr_in6 *six = (void *)&to;
     bool is_four = to.ss_family == AF_INET;
-    (void)inet_ntop(to.ss_family, is_four ? (const void *)&four->sin_addr : &six->sin6_addr, address,
-                    sizeof(address));
+    (void)inet_ntop(to.ss_family, is_four ? (const void *)&four->sin_addr : &six->sin6_addr,
+                    address, sizeof(address));
     (void)snprintf(out, size, "%s %u", address, ntohs(is_four ? four->sin_port : six->sin6_port));
     return send(fd, "hello", 5, MSG_NOSIGNAL) == 5;
 }
@@ -120,8 +120,12 @@ static bool answer_question(int fd)
     char data[64], control[256];
     struct sockaddr_in from, *was = NULL;
     struct iovec part = {data, sizeof(data)};
-    struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &part, .msg_iovlen = 1,
-                       .msg_control = control, .msg_controllen = sizeof(control)};
+    struct msghdr m = {.msg_name = &from,
+                       .msg_namelen = sizeof(from),
+                       .msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control,
+                       .msg_controllen = sizeof(control)};
     struct pollfd p = {.fd = fd, .events = POLLIN};
     if (poll(&p, 1, PATIENCE_MS) <= 0 || recvmsg(fd, &m, 0) != 1)
         return false;
@@ -133,10 +137,15 @@ static bool answer_question(int fd)
     struct in_pktinfo info = {.ipi_spec_dst = was->sin_addr};
     char out[CMSG_SPACE(sizeof(info))] = {0};
     struct iovec answer = {(char[]){"answer"}, 6};
-    struct msghdr r = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &answer, .msg_iovlen = 1,
-                       .msg_control = out, .msg_controllen = sizeof(out)};
+    struct msghdr r = {.msg_name = &from,
+                       .msg_namelen = sizeof(from),
+                       .msg_iov = &answer,
+                       .msg_iovlen = 1,
+                       .msg_control = out,
+                       .msg_controllen = sizeof(out)};
     struct cmsghdr *c = CMSG_FIRSTHDR(&r);
-    *c = (struct cmsghdr){.cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof(info))};
+    *c = (struct cmsghdr){
+        .cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof(info))};
     memcpy(CMSG_DATA(c), &info, sizeof(info));
     return sendmsg(fd, &r, 0) == 6;
 }
@@ -227,7 +236,8 @@ static unsigned count_held(const struct world *w)
     return n;
 }
 
-/* The pools have to be full again, and the janitor to have let go: that takes a while on a busy machine. */
+/* The pools have to be full again, and the janitor to have let go: that takes a while on a busy
+ * machine. */
 static bool comes_down_to(const struct world *w, unsigned limit)
 {
     for (int tries = 0; tries < 60000 / 50; tries++) {
@@ -251,18 +261,21 @@ static bool leaves_nothing(struct world *w)
         for (uint32_t k = 0; k < AT_ONCE; k++)
             CHECK(finish(w, &boxes[k], &s[k]));
     }
-    CHECK(before > 0 && comes_down_to(w, before + MANY / 2)); /* each has two descriptors, at least */
+    CHECK(before > 0
+          && comes_down_to(w, before + MANY / 2)); /* each has two descriptors, at least */
     return true;
 }
 
 const struct test captive_tests[] = {
-    {"every connection of a captive sandbox comes to the sockets made inside, with its destination", catches_connections,
-     no_gate},
+    {"every connection of a captive sandbox comes to the sockets made inside, with its destination",
+     catches_connections, no_gate},
     {"a captive sandbox's own servers are left alone", leaves_its_own_alone, no_gate},
-    {"every question of a captive sandbox comes to a socket made inside, and is answered from where it went", catches_questions,
-     no_gate},
+    {"every question of a captive sandbox comes to a socket made inside, and is answered from "
+     "where it went",
+     catches_questions, no_gate},
     {"whatever else a captive sandbox sends is dropped", drops_the_rest, no_gate},
-    {"one has a captive sandbox's sockets at a time, and they can be made again", makes_them_again, no_gate},
+    {"one has a captive sandbox's sockets at a time, and they can be made again", makes_them_again,
+     no_gate},
     {"two hundred captive sandboxes leave no namespace", leaves_nothing, no_gate},
     {NULL, NULL, NULL},
 };

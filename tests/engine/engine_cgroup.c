@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups of version 2: paths, values and order in a tree that no kernel fills, and what
- * needs no controller in the unified folder of a hybrid machine. */
-#include "engine/cgroup.h"
+ * needs no controller in the unified directory of a hybrid machine. */
+#include "engine/core/cgroup.h"
 #include "engine_tests.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static bool file_says(const char *root, const char *path, const char *wanted)
     return same;
 }
 
-static bool is_folder(const char *root, const char *path)
+static bool is_directory(const char *root, const char *path)
 {
     char full[512];
     struct stat st;
@@ -51,7 +51,7 @@ static bool writes_version_2(struct world *w)
     struct silt_cgroups c;
     struct silt_error e;
     int fds[12], nfds = 0;
-    (void)snprintf(root, sizeof(root), "%s/fake", w->folder);
+    (void)snprintf(root, sizeof(root), "%s/fake", w->directory);
     (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", root);
     CHECK(mkdir(root, 0755) == 0);
     silt_auto_fd mark = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -67,14 +67,14 @@ static bool writes_version_2(struct world *w)
         .memory_bytes = 100 << 20, .disk_bytes = 1 << 30, .cpu_milli = 1500, .pids = 77};
     CHECK(silt_cgroup_make(&c, 12, &limits, &e) == 0);
     (void)snprintf(path, sizeof(path), "%s/%s", root, w->instance);
-    CHECK(is_folder(path, "s12/agent") && is_folder(path, "s12/guest"));
+    CHECK(is_directory(path, "s12/agent") && is_directory(path, "s12/guest"));
     CHECK(file_says(path, "s12/guest/memory.max", "104857600"));
     CHECK(file_says(path, "s12/guest/memory.swap.max", "0"));
     CHECK(file_says(path, "s12/guest/pids.max", "77"));
     CHECK(file_says(path, "s12/guest/cpu.max", "150000 100000"));
     CHECK(file_says(path, "priv/cgroup.procs", "0"));
     CHECK(silt_cgroup_handles(&c, 12, 2, fds, &nfds, &e) == 0);
-    CHECK(nfds == 6 && is_folder(path, "s12/guest/h0") && is_folder(path, "s12/guest/h1"));
+    CHECK(nfds == 6 && is_directory(path, "s12/guest/h0") && is_directory(path, "s12/guest/h1"));
     struct silt_cgroup_birth birth;
     CHECK(silt_cgroup_birth_open(&c, 12, &birth, &e) == 0);
     CHECK(birth.into >= 0 && birth.njoins == 0 && birth.oom >= 0 && birth.peak >= 0
@@ -92,15 +92,15 @@ static const char *needs_unified(struct world *w)
     char path[128];
     (void)w;
     (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", unified);
-    return access(path, F_OK) == 0 ? NULL : "no unified folder here";
+    return access(path, F_OK) == 0 ? NULL : "no unified directory here";
 }
 
-static pid_t clone_into(int folder, int *ret_pidfd)
+static pid_t clone_into(int directory, int *ret_pidfd)
 {
     struct clone_args args = {.flags = CLONE_INTO_CGROUP | CLONE_PIDFD,
                               .pidfd = (uintptr_t)ret_pidfd,
                               .exit_signal = SIGCHLD,
-                              .cgroup = (unsigned)folder};
+                              .cgroup = (unsigned)directory};
     pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
     if (pid == 0)
         for (;;)
@@ -108,7 +108,7 @@ static pid_t clone_into(int folder, int *ret_pidfd)
     return pid;
 }
 
-/* Whoever is in the group of a staging folder is dead when that group has been ended. */
+/* Whoever is in the group of a staging directory is dead when that group has been ended. */
 static bool ends_stagings(const struct silt_cgroups *c)
 {
     struct silt_cgroup_entry in;
@@ -118,7 +118,8 @@ static bool ends_stagings(const struct silt_cgroups *c)
     pid_t pid = clone_into(in.into, &pidfd);
     silt_cgroup_entry_close(&in);
     CHECK(pid > 0 && silt_cgroup_fetch_end(c, 5, &e) == 0);
-    CHECK(waitpid(pid, &status, WNOHANG) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    CHECK(waitpid(pid, &status, WNOHANG) == pid && WIFSIGNALED(status)
+          && WTERMSIG(status) == SIGKILL);
     CHECK(silt_cgroup_fetch_end(c, 5, &e) == 0); /* nothing there */
     return true;
 }
@@ -169,13 +170,14 @@ static bool works_in_unified(struct world *w)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK(status == 0);
-    CHECK(!is_folder(unified, w->instance));
+    CHECK(!is_directory(unified, w->instance));
     return true;
 }
 
 const struct test cgroup_tests[] = {
-    {"version 2: folders and limits are written as the kernel wants them", writes_version_2, NULL},
-    {"version 2: a child is born into its handle, or a staging folder's group, and killed by it", works_in_unified,
-     needs_unified},
+    {"version 2: directories and limits are written as the kernel wants them", writes_version_2,
+     NULL},
+    {"version 2: a child is born into its handle, or a staging directory's group, and killed by it",
+     works_in_unified, needs_unified},
     {NULL, NULL, NULL},
 };

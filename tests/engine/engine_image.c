@@ -21,13 +21,13 @@ static const char *needs_fetch(struct world *w)
     return access(path, X_OK) == 0 ? NULL : "silt-fetch is not built";
 }
 
-/* A3: each of these folders, as a symlink to another of the image and to one of the machine. */
+/* A3: each of these directories, as a symlink to another of the image and to one of the machine. */
 static bool refuses_symlinks(struct world *w)
 {
     static const char *const names[] = {"dev", "proc", "sys"};
     struct box b;
     char outside[128];
-    (void)snprintf(outside, sizeof(outside), "%s/outside", w->folder);
+    (void)snprintf(outside, sizeof(outside), "%s/outside", w->directory);
     CHECK(mkdir(outside, 0777) == 0);
     for (unsigned i = 0; i < SILT_COUNT(names) * 2; i++) {
         const char *image = world_image(w, IMAGE_TRICKY + i);
@@ -44,7 +44,7 @@ static bool refuses_symlinks(struct world *w)
     return true;
 }
 
-static bool makes_missing_folders(struct world *w)
+static bool makes_missing_directories(struct world *w)
 {
     struct box b;
     char path[600];
@@ -95,7 +95,7 @@ static bool import(struct world *w, uint32_t staging, int input, struct silt_fet
     return true;
 }
 
-static int tar_of(const char *folder)
+static int tar_of(const char *directory)
 {
     int ends[2];
     struct silt_fetch_order order = {.format = SILT_FETCH_TAR};
@@ -106,8 +106,8 @@ static int tar_of(const char *folder)
     pid_t pid = fork();
     if (pid == 0) {
         (void)dup2(ends[1], STDOUT_FILENO);
-        (void)execlp("tar", "tar", "-C", folder, "--numeric-owner", "--owner=0", "--group=0", "-cf",
-                     "-", ".", (char *)NULL);
+        (void)execlp("tar", "tar", "-C", directory, "--numeric-owner", "--owner=0", "--group=0",
+                     "-cf", "-", ".", (char *)NULL);
         _exit(127);
     }
     (void)close(ends[1]);
@@ -143,7 +143,8 @@ static int garbage(void)
 {
     static char some[4096];
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0 || getrandom(some, sizeof(some), 0) < 0 || write(ends[1], some, sizeof(some)) < 0)
+    if (pipe2(ends, O_CLOEXEC) < 0 || getrandom(some, sizeof(some), 0) < 0
+        || write(ends[1], some, sizeof(some)) < 0)
         return -1;
     (void)close(ends[1]);
     return ends[0];
@@ -161,7 +162,8 @@ static bool refuses_garbage(struct world *w)
     CHECK(!result.ok && result.error.code != SILT_OK);
     ask(w, &q, NULL, 0, &a, &fds);
     CHECK(a.ok);
-    (void)snprintf(path, sizeof(path), "%s/state/images/.staging-2", w->folder);
+    (void)snprintf(path, sizeof(path), "%s/state/images/.staging-%u", w->directory,
+                   world_staging(w, 2));
     CHECK(access(path, F_OK) < 0);
     q.body.import.staging = SILT_STAGINGS_MAX;
     ask(w, &q, NULL, 0, &a, &fds);
@@ -170,7 +172,8 @@ static bool refuses_garbage(struct world *w)
 }
 
 /* Starts one that waits for an archive which does not come. */
-static bool start_endless(struct world *w, uint32_t staging, int *ret_input, int *ret_result, int *ret_pidfd)
+static bool start_endless(struct world *w, uint32_t staging, int *ret_input, int *ret_result,
+                          int *ret_pidfd)
 {
     struct silt_priv_request q = {.op = SILT_PRIV_IMPORT, .body.import.staging = staging};
     struct silt_priv_answer a;
@@ -207,7 +210,8 @@ static bool ends_by(struct world *w, enum silt_priv_op op)
     CHECK(poll(&death, 1, 0) == 0);
     CHECK(commit_or_discard(w, op, 5));
     CHECK(poll(&death, 1, 0) == 1);
-    CHECK(commit_or_discard(w, op, 5) == (op == SILT_PRIV_DISCARD)); /* there is nothing to publish any more */
+    CHECK(commit_or_discard(w, op, 5)
+          == (op == SILT_PRIV_DISCARD)); /* there is nothing to publish any more */
     return true;
 }
 
@@ -236,13 +240,18 @@ static bool ends_with_the_next_of_its_number(struct world *w)
     return true;
 }
 
-/* Nothing that is published has a process which could write to it, whichever worker does what first. */
+/* Nothing that is published has a process which could write to it, whichever worker does what
+ * first. */
 static bool is_never_published_alive(struct world *w)
 {
     enum { ROUNDS = 40 };
     for (int i = 0; i < ROUNDS; i++) {
-        struct silt_priv_request import = {.op = SILT_PRIV_IMPORT, .body.import.staging = 6, .seq = 1ULL << 40},
-                                 commit = {.op = SILT_PRIV_COMMIT, .body.import.staging = 6, .seq = 2ULL << 40};
+        struct silt_priv_request import = {.op = SILT_PRIV_IMPORT,
+                                           .body.import.staging = 6,
+                                           .seq = 1ULL << 40},
+                                 commit = {.op = SILT_PRIV_COMMIT,
+                                           .body.import.staging = 6,
+                                           .seq = 2ULL << 40};
         struct silt_priv_answer a;
         silt_auto_fd process = -1, input = -1, result = -1, fetch = -1;
         int tar[2], said[2];
@@ -250,7 +259,10 @@ static bool is_never_published_alive(struct world *w)
         CHECK(start_endless(w, 6, &input, &result, &process));
         CHECK(pipe2(tar, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0);
         struct silt_parcel first = {.data = &commit, .len = sizeof(commit)},
-                           second = {.data = &import, .len = sizeof(import), .fds = {tar[0], said[1]}, .nfds = 2};
+                           second = {.data = &import,
+                                     .len = sizeof(import),
+                                     .fds = {tar[0], said[1]},
+                                     .nfds = 2};
         struct silt_error e;
         CHECK(silt_fd_send(w->siltd, i % 2 == 0 ? &first : &second, &e) == 0
               && silt_fd_send(w->siltd, i % 2 == 0 ? &second : &first, &e) == 0);
@@ -268,12 +280,14 @@ static bool is_never_published_alive(struct world *w)
         }
         char path[200];
         struct stat staging;
-        (void)snprintf(path, sizeof(path), "%s/state/images/.staging-6", w->folder);
+        (void)snprintf(path, sizeof(path), "%s/state/images/.staging-%u", w->directory,
+                       world_staging(w, 6));
         bool staged = stat(path, &staging) == 0;
         struct pollfd alive = {.fd = fetch, .events = POLLIN};
         (void)close(tar[1]);
         CHECK(fetch >= 0 && published);
-        CHECK(staged == (poll(&alive, 1, 0) == 0)); /* it lives, and then its folder is not the image */
+        CHECK(staged
+              == (poll(&alive, 1, 0) == 0)); /* it lives, and then its directory is not the image */
         (void)close(said[0]);
         CHECK(commit_or_discard(w, SILT_PRIV_DISCARD, 6) && forget(w));
     }
@@ -282,12 +296,15 @@ static bool is_never_published_alive(struct world *w)
 
 const struct test image_tests[] = {
     {"an image whose /dev, /proc or /sys is a symlink is refused", refuses_symlinks, NULL},
-    {"folders that an image lacks are made in the layer", makes_missing_folders, NULL},
+    {"directories that an image lacks are made in the layer", makes_missing_directories, NULL},
     {"a sandbox needs an image that exists", needs_an_image, NULL},
     {"a tar becomes an image, and is forgotten again", imports, needs_fetch},
     {"garbage does not become an image", refuses_garbage, needs_fetch},
-    {"silt-fetch ends before its folder is published or goes", ends_with_its_staging, needs_fetch},
-    {"silt-fetch ends before another one unpacks in the folder of its number", ends_with_the_next_of_its_number, needs_fetch},
-    {"no image is published while something can write to it, also when all is asked at once", is_never_published_alive, needs_fetch},
+    {"silt-fetch ends before its directory is published or goes", ends_with_its_staging,
+     needs_fetch},
+    {"silt-fetch ends before another one unpacks in the directory of its number",
+     ends_with_the_next_of_its_number, needs_fetch},
+    {"no image is published while something can write to it, also when all is asked at once",
+     is_never_published_alive, needs_fetch},
     {NULL, NULL, NULL},
 };

@@ -33,7 +33,7 @@ static int count_entries(const char *path)
     return n;
 }
 
-/* Folders of sandboxes in every hierarchy of control groups. */
+/* Directories of sandboxes in every hierarchy of control groups. */
 static int count_groups(const struct world *w)
 {
     static const char *const names[] = {"memory", "pids", "cpu", "cpuacct", "freezer"};
@@ -50,10 +50,10 @@ static int count_groups(const struct world *w)
     return n;
 }
 
-static int count_volumes(const struct world *w, const char *folder)
+static int count_volumes(const struct world *w, const char *directory)
 {
     char path[256];
-    (void)snprintf(path, sizeof(path), "%s/state/pool/%s", w->folder, folder);
+    (void)snprintf(path, sizeof(path), "%s/state/pool/%s", w->directory, directory);
     return count_entries(path);
 }
 
@@ -269,8 +269,7 @@ static enum silt_code ask_log(struct world *w, uint64_t number, uint32_t fresh, 
 
 static bool unlogs(struct world *w, uint64_t number)
 {
-    struct silt_priv_request q = {
-        .op = SILT_PRIV_UNLOG, .slot = 5, .body.log = {.number = number}};
+    struct silt_priv_request q = {.op = SILT_PRIV_UNLOG, .slot = 5, .body.log = {.number = number}};
     struct silt_priv_answer a;
     struct silt_parcel fds;
     ask(w, &q, NULL, 0, &a, &fds);

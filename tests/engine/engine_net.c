@@ -2,7 +2,7 @@
 /* The network: what gets out, what does not, and what is left of it. */
 #include "engine_tests.h"
 #include "base/clock.h"
-#include "engine/net.h"
+#include "engine/network/net.h"
 
 #include <arpa/inet.h>
 
@@ -434,41 +434,41 @@ static int count_rules(void)
     return system_number("nft list tables | wc -l");
 }
 
-static bool check_traces(const char *folder)
+static bool check_traces(const char *directory)
 {
-    struct silt_gate_config c = {.instance = "trace",
-                                 .pool4 = "10.210.0.0/16",
-                                 .pool6 = "fd73:696c:7400::/64",
-                                 .open = "",
-                                 .run = folder,
-                                 .block = 7,
-                                 .connections = 100};
-    struct silt_gate first, second;
+    struct silt_gateway_config c = {.instance = "trace",
+                                    .pool4 = "10.210.0.0/16",
+                                    .pool6 = "fd73:696c:7400::/64",
+                                    .open = "",
+                                    .run = directory,
+                                    .block = 7,
+                                    .connections = 100};
+    struct silt_gateway first, second;
     struct silt_error e;
     CHECK(make_machine(&e) && switches_are('0'));
-    CHECK(silt_gate_open(&first, &c, &e) == 0);
+    CHECK(silt_gateway_open(&first, &c, &e) == 0);
     CHECK(if_nametoindex("trace-up") != 0 && count_rules() == 1 && switches_are('1'));
     CHECK(first.outside.mtu == 1400);
     silt_close_fd(&first.ns); /* as if we were killed: rules and switches stay */
     CHECK(count_rules() == 1 && switches_are('1'));
-    CHECK(silt_gate_open(&second, &c, &e) == 0); /* and are known to be ours */
+    CHECK(silt_gateway_open(&second, &c, &e) == 0); /* and are known to be ours */
     CHECK(if_nametoindex("trace-up") != 0 && count_rules() == 1 && switches_are('1'));
-    silt_gate_close(&second);
+    silt_gateway_close(&second);
     CHECK(if_nametoindex("trace-up") == 0 && count_rules() == 0 && switches_are('0'));
     c.open = "10.0.0.0/8, nonsense";
-    CHECK(silt_gate_open(&second, &c, &e) < 0 && e.code == SILT_INVALID);
+    CHECK(silt_gateway_open(&second, &c, &e) < 0 && e.code == SILT_INVALID);
     CHECK(if_nametoindex("trace-up") == 0 && count_rules() == 0 && switches_are('0'));
     return true;
 }
 
 static bool leaves_no_trace(struct world *w)
 {
-    char folder[128];
+    char directory[128];
     int status = -1;
-    (void)snprintf(folder, sizeof(folder), "%s/run", w->folder);
+    (void)snprintf(directory, sizeof(directory), "%s/run", w->directory);
     pid_t pid = fork();
     if (pid == 0) {
-        bool good = check_traces(folder);
+        bool good = check_traces(directory);
         if (!good)
             tell_complaint();
         (void)fflush(stdout);

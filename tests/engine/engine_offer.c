@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mode captive from end to end: a sandbox, silt-proxy, and a program that decides, played by the test. Connections are the test's own,
- * with sockets that were opened in the sandbox's network. */
+/* Mode captive from end to end: a sandbox, silt-proxy, and a program that decides, played by the
+ * test. Connections are the test's own, with sockets that were opened in the sandbox's network. */
 #include "engine_tests.h"
 #include "proxy.h"
 
@@ -43,7 +43,8 @@ static const char *no_gate(struct world *w)
     return w->gate.ns < 0 ? "there is no nftables on this machine" : NULL;
 }
 
-/* The program that decides. It answers by the port that is wanted, tells what it was told, and sends back what it gets. */
+/* The program that decides. It answers by the port that is wanted, tells what it was told, and
+ * sends back what it gets. */
 
 struct decider {
     pid_t pid;
@@ -206,11 +207,13 @@ static bool capture(struct world *w, const struct way *way)
 }
 
 /* With `given`: a silt-proxy that is new gets it back. */
-static bool get_authority(const struct silt_egress_authority *given, struct silt_egress_authority *ret)
+static bool get_authority(const struct silt_egress_authority *given,
+                          struct silt_egress_authority *ret)
 {
     struct silt_error e;
     struct silt_egress_note n;
-    struct silt_egress_request q = {.type = SILT_EGRESS_AUTHORITY, .generation = NUMBER, .authority = NUMBER};
+    struct silt_egress_request q = {
+        .type = SILT_EGRESS_AUTHORITY, .generation = NUMBER, .authority = NUMBER};
     struct silt_parcel out = {.data = &q, .len = sizeof(q)};
     silt_auto_fd file = -1;
     if (given != NULL) {
@@ -219,7 +222,8 @@ static bool get_authority(const struct silt_egress_authority *given, struct silt
             return false;
         out.fds[out.nfds++] = file;
     }
-    if (silt_fd_send(proxy.siltd, &out, &e) < 0 || !proxy_hear(&proxy, SILT_EGRESS_IS_AUTHORITY, &n))
+    if (silt_fd_send(proxy.siltd, &out, &e) < 0
+        || !proxy_hear(&proxy, SILT_EGRESS_IS_AUTHORITY, &n))
         return false;
     *ret = n.body.authority;
     return n.generation == NUMBER;
@@ -325,7 +329,8 @@ static const char *hear(int fd, const char *wanted)
         }                                                                                          \
     } while (0)
 
-static bool talks(const struct box *b, const char *address, int port, const char *words, const char *told)
+static bool talks(const struct box *b, const char *address, int port, const char *words,
+                  const char *told)
 {
     silt_auto_fd fd = dial(b, address, port);
     char wanted[2048];
@@ -341,12 +346,16 @@ static bool offers_with_hints(struct world *w)
     struct box b;
     static struct decider d;
     CHECK(begin(w, &b, &d));
-    CHECK(talks(&b, PUBLIC4, 80, "GET / HTTP/1.1\r\nHost: Example.COM:80\r\n\r\n", "<93.184.215.14:80||example.com>"));
-    CHECK(talks(&b, PUBLIC4, 8080, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n", "<93.184.215.14:8080||>"));
+    CHECK(talks(&b, PUBLIC4, 80, "GET / HTTP/1.1\r\nHost: Example.COM:80\r\n\r\n",
+                "<93.184.215.14:80||example.com>"));
+    CHECK(talks(&b, PUBLIC4, 8080, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+                "<93.184.215.14:8080||>"));
     CHECK(talks(&b, PUBLIC4, 80, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "<93.184.215.14:80||>"));
-    CHECK(talks(&b, "11.0.0.1", 80, "POST /x HTTP/1.1\r\nHost: made.up\r\n\r\n", "<11.0.0.1:80||made.up>"));
+    CHECK(talks(&b, "11.0.0.1", 80, "POST /x HTTP/1.1\r\nHost: made.up\r\n\r\n",
+                "<11.0.0.1:80||made.up>"));
     if (w->gate.plan.ipv6) {
-        CHECK(talks(&b, PUBLIC6, 80, "GET / HTTP/1.1\r\nHost: six.test\r\n\r\n", "<[2606:4700::1111]:80||six.test>"));
+        CHECK(talks(&b, PUBLIC6, 80, "GET / HTTP/1.1\r\nHost: six.test\r\n\r\n",
+                    "<[2606:4700::1111]:80||six.test>"));
         CHECK(talks(&b, "fd00::1", 443, "hello\n", "<[fd00::1]:443||>"));
     }
     return finish(w, &b, &d);
@@ -396,13 +405,15 @@ static bool breaks_off_when_refused(struct world *w)
 /* The program that decides is not even asked. */
 static bool keeps_closed_networks_closed(struct world *w)
 {
-    static const char *const closed[] = {"10.1.2.3", "192.168.1.1", "169.254.169.254", "100.64.0.1", "198.18.0.1"};
+    static const char *const closed[] = {"10.1.2.3", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+                                         "198.18.0.1"};
     struct box b;
     static struct decider d;
     CHECK(begin(w, &b, &d));
     for (size_t i = 0; i < SILT_COUNT(closed); i++)
         CHECK(is_reset(&b, closed[i], 80) && is_told(SILT_REFUSED_CLOSED, 80));
-    CHECK(is_reset(&b, "127.0.0.1", 61209) && is_told(SILT_REFUSED_CLOSED, 61209)); /* our own socket */
+    CHECK(is_reset(&b, "127.0.0.1", 61209)
+          && is_told(SILT_REFUSED_CLOSED, 61209)); /* our own socket */
     if (w->gate.plan.ipv6)
         CHECK(is_reset(&b, "fd00:ec2::254", 80) && is_told(SILT_REFUSED_CLOSED, 80));
     CHECK(talks(&b, "10.77.0.1", 80, "hello\n", "<10.77.0.1:80||>")); /* opened by the operator */
@@ -472,7 +483,8 @@ struct talk {
     int fd;
 };
 
-static bool shake(struct talk *t, const struct box *b, int port, const char *name, const struct silt_egress_authority *ca)
+static bool shake(struct talk *t, const struct box *b, int port, const char *name,
+                  const struct silt_egress_authority *ca)
 {
     BIO *pem = BIO_new_mem_buf(ca->certificate, (int)ca->certificate_len);
     X509 *x = PEM_read_bio_X509(pem, NULL, NULL, NULL);
@@ -526,11 +538,13 @@ static bool speaks_tls_itself(struct world *w)
     CHECK(get_authority(NULL, &ca));
     for (int i = 0; i < 3; i++) { /* the second time its certificate is there already */
         CHECK(shake(&t, &b, 443, i < 2 ? "secret.test" : "other.example.com", &ca));
-        CHECK(hears_secretly(&t, i < 2 ? "<93.184.215.14:443|secret.test|>" : "<93.184.215.14:443|other.example.com|>"));
+        CHECK(hears_secretly(&t, i < 2 ? "<93.184.215.14:443|secret.test|>"
+                                       : "<93.184.215.14:443|other.example.com|>"));
         CHECK(SSL_write(t.ssl, "GET /\n", 6) == 6 && hears_secretly(&t, "GET /\n"));
         (void)SSL_shutdown(t.ssl);
         CHECK(hears_secretly(&t, "<end>"));
-        CHECK(SSL_read(t.ssl, &(char){0}, 1) <= 0 && (SSL_get_shutdown(t.ssl) & SSL_RECEIVED_SHUTDOWN) != 0);
+        CHECK(SSL_read(t.ssl, &(char){0}, 1) <= 0
+              && (SSL_get_shutdown(t.ssl) & SSL_RECEIVED_SHUTDOWN) != 0);
         hang_up(&t);
     }
     /* Nobody else's name, and nobody who does not trust the authority. */
@@ -554,7 +568,8 @@ static bool speaks_for_nobody(struct world *w)
     struct way way = {.port = d.port, .internet = true, .globs = "*\n"};
     CHECK(silt_fd_send(proxy.siltd, &out, &e) >= 0);
     CHECK(set_way(&way, NULL) == SILT_EGRESS_APPLIED); /* so it has heard the one before, too */
-    CHECK(!shake(&t, &b, 443, "secret.test", &ca) && SSL_get_verify_result(t.ssl) == X509_V_OK); /* none was shown */
+    CHECK(!shake(&t, &b, 443, "secret.test", &ca)
+          && SSL_get_verify_result(t.ssl) == X509_V_OK); /* none was shown */
     hang_up(&t);
     return finish(w, &b, &d);
 }
@@ -583,7 +598,8 @@ static bool carries_much_in_tls(struct world *w)
     static struct decider d;
     CHECK(begin(w, &b, &d));
     CHECK(get_authority(NULL, &ca));
-    CHECK(shake(&t, &b, 443, "secret.test", &ca) && hears_secretly(&t, "<93.184.215.14:443|secret.test|>"));
+    CHECK(shake(&t, &b, 443, "secret.test", &ca)
+          && hears_secretly(&t, "<93.184.215.14:443|secret.test|>"));
     long before = memory_kb(proxy.egress);
     for (size_t sent = 0; sent < ALL; sent += PIECE) {
         CHECK(SSL_write(t.ssl, bytes, PIECE) == PIECE);
@@ -632,7 +648,8 @@ static const char *asks(const struct box *b, const char *resolver, const char *n
     if (n < 12 || m[0] != 0x12 || m[1] != 0x34)
         return "nonsense";
     if (m[7] > 0)
-        (void)inet_ntop(type == A ? AF_INET : AF_INET6, m + (size_t)n - data, address, sizeof(address));
+        (void)inet_ntop(type == A ? AF_INET : AF_INET6, m + (size_t)n - data, address,
+                        sizeof(address));
     (void)snprintf(said, sizeof(said), "%d %s", m[3] & 0xf, address);
     return said;
 }
@@ -689,7 +706,8 @@ static bool starts_again(struct world *w)
     CHECK(get_authority(&ca, &again) && memcmp(&ca, &again, sizeof(ca)) == 0);
     CHECK(set_way(&way, NULL) == SILT_EGRESS_LISTENLESS);
     CHECK(capture(w, &way));
-    CHECK(shake(&t, &b, 443, "secret.test", &ca) && hears_secretly(&t, "<93.184.215.14:443|secret.test|>"));
+    CHECK(shake(&t, &b, 443, "secret.test", &ca)
+          && hears_secretly(&t, "<93.184.215.14:443|secret.test|>"));
     hang_up(&t);
     return finish(w, &b, &d);
 }
@@ -730,7 +748,8 @@ static bool bears_nonsense(struct world *w)
         garbage[1] = 3;
         CHECK(fd >= 0 && send(fd, garbage, sizeof(garbage), MSG_NOSIGNAL) > 0);
     }
-    CHECK(talks(&b, PUBLIC4, 80, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n", "<93.184.215.14:80||example.com>"));
+    CHECK(talks(&b, PUBLIC4, 80, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+                "<93.184.215.14:80||example.com>"));
     return finish(w, &b, &d);
 }
 
@@ -746,7 +765,8 @@ static bool limits(struct world *w)
         held[i] = dial(&b, PUBLIC4, SILENT_PORT);
         refused += held[i] < 0;
     }
-    struct silt_egress_request count = {.type = SILT_EGRESS_COUNT, .link = link_number, .generation = 5};
+    struct silt_egress_request count = {
+        .type = SILT_EGRESS_COUNT, .link = link_number, .generation = 5};
     CHECK(is_told(SILT_REFUSED_LIMIT, SILENT_PORT));
     CHECK(proxy_tell(&proxy, count, NULL) && proxy_hear(&proxy, SILT_EGRESS_COUNTS, &n));
     CHECK(n.body.counts.open <= CONNECTIONS);
@@ -771,21 +791,28 @@ static bool limits(struct world *w)
 }
 
 const struct test offer_tests[] = {
-    {"a captive sandbox's connection is offered with its destination and the name that it begins with", offers_with_hints,
+    {"a captive sandbox's connection is offered with its destination and the name that it begins "
+     "with",
+     offers_with_hints, no_gate},
+    {"who waits for the server to speak is offered without a name", lets_servers_speak_first,
      no_gate},
-    {"who waits for the server to speak is offered without a name", lets_servers_speak_first, no_gate},
     {"what is refused, or offered to nobody, is reset and told", breaks_off_when_refused, no_gate},
-    {"closed networks are refused before anybody is asked, but for those that the operator opened", keeps_closed_networks_closed,
+    {"closed networks are refused before anybody is asked, but for those that the operator opened",
+     keeps_closed_networks_closed, no_gate},
+    {"a captive sandbox's last words are passed on, and those that come back", passes_ends_on,
      no_gate},
-    {"a captive sandbox's last words are passed on, and those that come back", passes_ends_on, no_gate},
-    {"100 MiB pass a captive sandbox's connection both ways with flat memory", carries_much, no_gate},
-    {"TLS is spoken with a certificate for the server's name, signed by the sidecar's authority", speaks_tls_itself, no_gate},
-    {"a sidecar that is gone is spoken for by nobody, and no connection brings its authority back", speaks_for_nobody, no_gate},
+    {"100 MiB pass a captive sandbox's connection both ways with flat memory", carries_much,
+     no_gate},
+    {"TLS is spoken with a certificate for the server's name, signed by the sidecar's authority",
+     speaks_tls_itself, no_gate},
+    {"a sidecar that is gone is spoken for by nobody, and no connection brings its authority back",
+     speaks_for_nobody, no_gate},
     {"TLS that nobody wants to read passes as it is", leaves_tls_alone, no_gate},
     {"64 MiB pass in TLS both ways with flat memory", carries_much_in_tls, no_gate},
     {"names are answered as the sidecar's settings say", answers_names, no_gate},
     {"a new silt-proxy gets sockets and the same authority again", starts_again, no_gate},
-    {"a captive sandbox's connections outlive siltd; one that a new siltd does not name is dropped", outlives_siltd, no_gate},
+    {"a captive sandbox's connections outlive siltd; one that a new siltd does not name is dropped",
+     outlives_siltd, no_gate},
     {"a captive sandbox's nonsense harms nobody", bears_nonsense, no_gate},
     {"a captive sandbox has so many connections and no more", limits, no_gate},
     {NULL, NULL, NULL},

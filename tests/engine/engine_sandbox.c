@@ -64,7 +64,7 @@ static bool hides_the_machine(struct world *w)
         CHECK_SAYS(&b, empty[i], "");
     CHECK(strtol(box_say(&b, "uptime"), NULL, 10) < 5);
     const char *mounts = box_say(&b, "read /proc/mounts");
-    CHECK(!has(mounts, w->folder) && !has(mounts, "/images"));
+    CHECK(!has(mounts, w->directory) && !has(mounts, "/images"));
     CHECK(tell(w, SILT_PRIV_DESTROY, 1));
     box_close(&b);
     return true;
@@ -143,7 +143,7 @@ static bool owns_its_files(struct world *w)
     struct stat st;
     CHECK(box_create(w, 3, SILT_CREATE_FRESH, &b));
     CHECK_SAYS(&b, "write /tmp/mine x", "ok");
-    (void)snprintf(path, sizeof(path), "%s/state/pool/s/3/upper/tmp/mine", w->folder);
+    (void)snprintf(path, sizeof(path), "%s/state/pool/s/3/upper/tmp/mine", w->directory);
     CHECK(stat(path, &st) == 0);
     CHECK(st.st_uid == w->ids_base + 3 * SILT_SLOT_IDS && st.st_gid == st.st_uid);
     CHECK_SAYS(&b, "stat /tmp/mine", "100644 0:0");
@@ -153,7 +153,7 @@ static bool owns_its_files(struct world *w)
     return true;
 }
 
-static bool renames_folders_of_the_image(struct world *w)
+static bool renames_directories_of_the_image(struct world *w)
 {
     struct box b;
     CHECK(box_create(w, 1, SILT_CREATE_FRESH, &b));
@@ -241,7 +241,7 @@ const struct test sandbox_tests[] = {
     {"dangerous system calls are refused", refuses_system_calls, NULL},
     {"only harmless socket families can be opened", has_few_socket_families, NULL},
     {"files belong to the sandbox's own range of ids", owns_its_files, NULL},
-    {"a folder of the image can be renamed", renames_folders_of_the_image, NULL},
+    {"a directory of the image can be renamed", renames_directories_of_the_image, NULL},
     {"too much memory kills the eater and not PID 1", keeps_its_memory_limit, NULL},
     {"the number of processes is limited", keeps_its_process_limit, NULL},
     {"the disk is limited and the neighbour does not notice", keeps_its_disk_limit, NULL},

@@ -25,9 +25,9 @@ void complain_said(const char *file, int line, const char *question, const char 
                    line, question, said, wanted);
 }
 
-static const struct test *const lists[] = {sandbox_tests, life_tests, image_tests, cgroup_tests,
-                                           net_tests, allow_tests, captive_tests, offer_tests,
-                                           hostile_tests};
+static const struct test *const lists[] = {sandbox_tests, life_tests,  image_tests,
+                                           cgroup_tests,  net_tests,   allow_tests,
+                                           captive_tests, offer_tests, hostile_tests};
 
 static bool run(struct world *w, const struct test *t, int number)
 {
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     int number = 0, failed = 0;
     const char *only = argc > 2 ? argv[2] : "";
     if (argc < 2) {
-        printf("Bail out! usage: engine-test BUILD-FOLDER [PART-OF-A-SENTENCE]\n");
+        printf("Bail out! usage: engine-test BUILD-DIRECTORY [PART-OF-A-SENTENCE]\n");
         return 2;
     }
     (void)setvbuf(stdout, NULL, _IOLBF, 0);

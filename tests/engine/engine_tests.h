@@ -33,5 +33,5 @@ struct test {
 };
 
 /* Each list ends with a NULL sentence. */
-extern const struct test sandbox_tests[], life_tests[], image_tests[], cgroup_tests[],
-    net_tests[], allow_tests[], captive_tests[], offer_tests[], hostile_tests[];
+extern const struct test sandbox_tests[], life_tests[], image_tests[], cgroup_tests[], net_tests[],
+    allow_tests[], captive_tests[], offer_tests[], hostile_tests[];

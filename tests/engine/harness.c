@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 #include "wire/super.h"
-#include "engine/pool.h"
+#include "engine/storage/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,18 +78,18 @@ static void install(const struct world *w, const char *build, const char *from, 
 
 static void open_network(struct world *w)
 {
-    static char run_folder[128];
-    (void)snprintf(run_folder, sizeof(run_folder), "%s/run", w->folder);
-    struct silt_gate_config c = {.instance = w->instance,
-                                 .pool4 = "10.210.0.0/16",
-                                 .pool6 = "fd73:696c:7400::/64",
-                                 .open = "10.77.0.0/24, fd77::/64",
-                                 .run = run_folder,
-                                 .block = w->ids_base / BLOCK_IDS,
-                                 .connections = CONNECTIONS};
+    static char run_directory[128];
+    (void)snprintf(run_directory, sizeof(run_directory), "%s/run", w->directory);
+    struct silt_gateway_config c = {.instance = w->instance,
+                                    .pool4 = "10.210.0.0/16",
+                                    .pool6 = "fd73:696c:7400::/64",
+                                    .open = "10.77.0.0/24, fd77::/64",
+                                    .run = run_directory,
+                                    .block = w->ids_base / BLOCK_IDS,
+                                    .connections = CONNECTIONS};
     if (!internet_open(&w->internet))
         give_up("make an internet");
-    if (silt_gate_open(&w->gate, &c, &error) < 0 && error.code != SILT_UNAVAILABLE) {
+    if (silt_gateway_open(&w->gate, &c, &error) < 0 && error.code != SILT_UNAVAILABLE) {
         printf("Bail out! %s\n", error.text);
         exit(1);
     }
@@ -99,19 +99,19 @@ void world_open(struct world *w, const char *build)
 {
     char path[512];
     *w = (struct world){.super = -1, .siltd = -1, .zygotes = 2, .cgroup = "/sys/fs/cgroup"};
-    (void)snprintf(w->folder, sizeof(w->folder), "/var/tmp/silt-engine-XXXXXX");
-    if (mkdtemp(w->folder) == NULL)
-        give_up("make a folder");
-    (void)chmod(w->folder, 0755);
+    (void)snprintf(w->directory, sizeof(w->directory), "/var/tmp/silt-engine-XXXXXX");
+    if (mkdtemp(w->directory) == NULL)
+        give_up("make a directory");
+    (void)chmod(w->directory, 0755);
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         give_up("make a mount namespace (are you root?)");
     w->ids_base = lock_ids();
     w->ids_images = 0x0ff00000;
     (void)snprintf(w->instance, sizeof(w->instance), "t%05d", getpid() % 100000);
-    (void)snprintf(w->programs, sizeof(w->programs), "%s/programs", w->folder);
-    static const char *const folders[] = {"programs", "state", "state/images", "run"};
-    for (size_t i = 0; i < SILT_COUNT(folders); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", w->folder, folders[i]);
+    (void)snprintf(w->programs, sizeof(w->programs), "%s/programs", w->directory);
+    static const char *const directories[] = {"programs", "state", "state/images", "run"};
+    for (size_t i = 0; i < SILT_COUNT(directories); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", w->directory, directories[i]);
         if (mkdir(path, 0755) < 0)
             give_up(path);
     }
@@ -120,7 +120,7 @@ void world_open(struct world *w, const char *build)
     install(w, build, "silt-fetch", "silt-fetch");
     install(w, build, "silt-proxy", "silt-proxy");
     install(w, build, "tests/unit/engine/puppet", "silt-init");
-    (void)snprintf(path, sizeof(path), "%s/state", w->folder);
+    (void)snprintf(path, sizeof(path), "%s/state", w->directory);
     if (silt_pool_mount(path, 1ULL << 30, &error) < 0) {
         printf("Bail out! %s\n", error.text);
         exit(1);
@@ -128,17 +128,22 @@ void world_open(struct world *w, const char *build)
     (void)world_image(w, IMAGE_PLAIN);
 }
 
+unsigned world_staging(const struct world *w, unsigned staging)
+{
+    return w->ids_base / BLOCK_IDS * SILT_STAGINGS_MAX + staging;
+}
+
 const char *world_image(struct world *w, unsigned number)
 {
-    static const char *const folders[] = {"",     "/dev", "/proc", "/sys",
-                                          "/etc", "/tmp", "/usr",  "/usr/share"};
+    static const char *const directories[] = {"",     "/dev", "/proc", "/sys",
+                                              "/etc", "/tmp", "/usr",  "/usr/share"};
     static char path[512];
     char digest[65], sub[600];
     for (int i = 0; i < 32; i++)
         (void)snprintf(digest + 2 * i, 3, "%02x", number & 0xff);
-    (void)snprintf(path, sizeof(path), "%s/state/images/%s", w->folder, digest);
-    for (size_t i = 0; i < SILT_COUNT(folders); i++) {
-        (void)snprintf(sub, sizeof(sub), "%s%s", path, folders[i]);
+    (void)snprintf(path, sizeof(path), "%s/state/images/%s", w->directory, digest);
+    for (size_t i = 0; i < SILT_COUNT(directories); i++) {
+        (void)snprintf(sub, sizeof(sub), "%s%s", path, directories[i]);
         if (mkdir(sub, 0755) < 0 || chown(sub, w->ids_images, w->ids_images) < 0)
             give_up(sub);
     }
@@ -150,8 +155,8 @@ static void be_priv(const struct world *w, bool fresh, int super, int siltd)
     char program[128], state[128], run_dir[128], instance[64], base[64], count[64], images[64],
         cgroup[300], zygotes[64];
     (void)snprintf(program, sizeof(program), "%s/silt-priv", w->programs);
-    (void)snprintf(state, sizeof(state), "--state=%s/state", w->folder);
-    (void)snprintf(run_dir, sizeof(run_dir), "--run=%s/run", w->folder);
+    (void)snprintf(state, sizeof(state), "--state=%s/state", w->directory);
+    (void)snprintf(run_dir, sizeof(run_dir), "--run=%s/run", w->directory);
     (void)snprintf(instance, sizeof(instance), "--instance=%s", w->instance);
     (void)snprintf(base, sizeof(base), "--ids.base=%u", w->ids_base);
     (void)snprintf(count, sizeof(count), "--ids.count=%u", SLOTS);
@@ -253,12 +258,12 @@ void world_close(struct world *w)
     world_end_priv(w);
     silt_close_fd(&w->super);
     silt_close_fd(&w->siltd);
-    silt_gate_close(&w->gate);
+    silt_gateway_close(&w->gate);
     internet_close(&w->internet);
-    (void)snprintf(path, sizeof(path), "%s/state/pool", w->folder);
+    (void)snprintf(path, sizeof(path), "%s/state/pool", w->directory);
     (void)umount2(path, MNT_DETACH);
-    if (run((const char *[]){"rm", "-rf", "--one-file-system", w->folder, NULL}) != 0)
-        printf("# cannot delete %s\n", w->folder);
+    if (run((const char *[]){"rm", "-rf", "--one-file-system", w->directory, NULL}) != 0)
+        printf("# cannot delete %s\n", w->directory);
 }
 
 /* False: *ret tells why. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hostile.h"
-#include "engine/image.h"
+#include "engine/storage/image.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { BLOCK = 512, PROGRAM_MAX = 4 << 20, FOLDERS = 12 };
+enum { BLOCK = 512, PROGRAM_MAX = 4 << 20, DIRECTORIES = 12 };
 
 static void add_header(char *at, const char *name, char type, size_t size)
 {
@@ -26,7 +26,10 @@ static void add_header(char *at, const char *name, char type, size_t size)
     (void)snprintf(at + 136, 12, "%011o", 0U);
     memset(at + 148, ' ', 8);
     at[156] = type;
-    memcpy(at + 257, "ustar\0" "00", 8);
+    memcpy(at + 257,
+           "ustar\0"
+           "00",
+           8);
     for (int i = 0; i < BLOCK; i++)
         sum += (unsigned char)at[i];
     (void)snprintf(at + 148, 8, "%06o", sum);
@@ -46,21 +49,23 @@ static size_t add_program(char *at, const char *program)
 
 size_t hostile_tar(const char *program, char **ret)
 {
-    static const char *const folders[] = {"dev/", "proc/", "sys/", "etc/", "tmp/", "usr/", "usr/bin/"};
-    char *tar = calloc(1, PROGRAM_MAX + FOLDERS * BLOCK), *at = tar;
-    for (size_t i = 0; i < SILT_COUNT(folders); i++, at += BLOCK)
-        add_header(at, folders[i], '5', 0);
+    static const char *const directories[] = {"dev/", "proc/", "sys/",    "etc/",
+                                              "tmp/", "usr/",  "usr/bin/"};
+    char *tar = calloc(1, PROGRAM_MAX + DIRECTORIES * BLOCK), *at = tar;
+    for (size_t i = 0; i < SILT_COUNT(directories); i++, at += BLOCK)
+        add_header(at, directories[i], '5', 0);
     at += add_program(at, program);
     *ret = tar;
     return (size_t)(at - tar);
 }
 
-const char *hostile_image(struct world *w, const uint8_t digest[SILT_DIGEST_SIZE], const char *suffix)
+const char *hostile_image(struct world *w, const uint8_t digest[SILT_DIGEST_SIZE],
+                          const char *suffix)
 {
     static char path[512];
     char name[SILT_IMAGE_NAME_SIZE];
     silt_image_name(digest, name);
-    (void)snprintf(path, sizeof(path), "%s/state/images/%s%s", w->folder, name, suffix);
+    (void)snprintf(path, sizeof(path), "%s/state/images/%s%s", w->directory, name, suffix);
     return path;
 }
 
@@ -80,8 +85,8 @@ bool hostile_trust(struct world *w, const char *build, const char *tar, size_t l
 {
     char file[200], images[200], ids[64], program[512];
     struct silt_error e;
-    (void)snprintf(file, sizeof(file), "%s/root.tar", w->folder);
-    (void)snprintf(images, sizeof(images), "--images=%s/state/images", w->folder);
+    (void)snprintf(file, sizeof(file), "%s/root.tar", w->directory);
+    (void)snprintf(images, sizeof(images), "--images=%s/state/images", w->directory);
     (void)snprintf(ids, sizeof(ids), "--ids.images=%u", w->ids_images);
     (void)snprintf(program, sizeof(program), "%s/silt-trust", build);
     silt_auto_fd fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -135,7 +140,8 @@ static bool is_evil(const char *pid)
     bool named = strncmp(comm, EVIL, strlen(EVIL)) == 0;
     free(comm);
     (void)snprintf(path, sizeof(path), "/proc/%s", pid);
-    return named && stat(path, &st) == 0 && st.st_uid == 0 && is_of_ours((pid_t)strtol(pid, NULL, 10));
+    return named && stat(path, &st) == 0 && st.st_uid == 0
+           && is_of_ours((pid_t)strtol(pid, NULL, 10));
 }
 
 bool hostile_is_root(void)
@@ -166,14 +172,15 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
     mix(&st->st_mode, sizeof(st->st_mode));
     mix(&st->st_uid, sizeof(st->st_uid));
     mix(&st->st_ino, sizeof(st->st_ino));
-    if (S_ISREG(st->st_mode) && silt_fd_read_file(AT_FDCWD, path, PROGRAM_MAX, &text, &len, &e) == 0)
+    if (S_ISREG(st->st_mode)
+        && silt_fd_read_file(AT_FDCWD, path, PROGRAM_MAX, &text, &len, &e) == 0)
         mix(text, len);
     free(text);
     return 0;
 }
 
-uint64_t hostile_hash(const char *folder)
+uint64_t hostile_hash(const char *directory)
 {
     sum = 0xcbf29ce484222325ULL;
-    return nftw(folder, visit, 16, FTW_PHYS) == 0 ? sum : 0;
+    return nftw(directory, visit, 16, FTW_PHYS) == 0 ? sum : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "internet.h"
 #include "base/own.h"
-#include "engine/rtnl.h"
+#include "engine/network/rtnl.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -16,7 +16,13 @@ struct internet {
 #define PUBLIC6 "2606:4700::1111"
 #define HOST4 "192.0.2.2"
 #define HOST6 "2001:db8:1::2"
-enum { PORT = 80, TLS_PORT = 443, SSH_PORT = 22, ECHO_PORT = 9000, WORLD_LINK = 10 /* index of the host's eth0 */ };
+enum {
+    PORT = 80,
+    TLS_PORT = 443,
+    SSH_PORT = 22,
+    ECHO_PORT = 9000,
+    WORLD_LINK = 10 /* index of the host's eth0 */
+};
 
 /* The server greets with "<place> <address of the peer>\n" and then sends back what it gets; place
  * is "host" or "world". On UDP it answers each datagram with the greeting. */

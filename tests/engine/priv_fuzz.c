@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* priv-fuzz: a siltd that has been taken over asks a real silt-priv for whatever comes to its mind: all operations, values at their
- * bounds, descriptors of every kind, messages of any size, many at once. From time to time, and at the end, a look whether
- * silt-priv answers, the image that root has vouched for is as it was, nothing of the attacker's runs as root, and
- * nothing outside was touched. SILT_FUZZ_SECONDS, SILT_FUZZ_SEED. TAP. Needs root. */
+/* priv-fuzz: a siltd that has been taken over asks a real silt-priv for whatever comes to its mind:
+ * all operations, values at their bounds, descriptors of every kind, messages of any size, many at
+ * once. From time to time, and at the end, a look whether silt-priv answers, the image that root
+ * has vouched for is as it was, nothing of the attacker's runs as root, and nothing outside was
+ * touched. SILT_FUZZ_SECONDS, SILT_FUZZ_SEED. TAP. Needs root. */
 #include "hostile.h"
 #include "strange.h"
 
@@ -20,12 +21,19 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-enum { SECONDS = 12, DIGESTS = 6, HELD_MAX = 24, PIECE = 60 /* requests between two looks */, END_MS = 60000 };
+enum {
+    SECONDS = 12,
+    DIGESTS = 6,
+    HELD_MAX = 24,
+    PIECE = 60 /* requests between two looks */,
+    END_MS = 60000
+};
 
 static struct world w;
 static const char *build;
 static uint64_t state;
-static uint8_t digests[DIGESTS][SILT_DIGEST_SIZE]; /* [0] is root's; not the plain one, which is left alone */
+static uint8_t
+    digests[DIGESTS][SILT_DIGEST_SIZE]; /* [0] is root's; not the plain one, which is left alone */
 static char *good, *evil;
 static size_t good_len, evil_len;
 static uint64_t trusted_hash, outside_hash;
@@ -53,8 +61,10 @@ static bool maybe(unsigned of)
 
 static uint64_t bound(void)
 {
-    static const uint64_t values[] = {0, 1, 2, 15, 16, 17, 64, 255, 256, 257, 4095, 65535, 65536, 1 << 20, 64 << 20, INT32_MAX,
-                                      1ULL << 31, UINT32_MAX, 1ULL << 32, 1ULL << 46, 1ULL << 50, INT64_MAX, UINT64_MAX};
+    static const uint64_t values[] = {
+        0,          1,          2,          15,         16,         17,        64,        255,
+        256,        257,        4095,       65535,      65536,      1 << 20,   64 << 20,  INT32_MAX,
+        1ULL << 31, UINT32_MAX, 1ULL << 32, 1ULL << 46, 1ULL << 50, INT64_MAX, UINT64_MAX};
     return values[some(SILT_COUNT(values))];
 }
 
@@ -81,11 +91,13 @@ static void fill(struct silt_priv_request *q)
 {
     switch ((enum silt_priv_op)q->op) {
     case SILT_PRIV_CREATE:
-        q->body = create_request(0, IMAGE_PLAIN, maybe(3) ? (uint32_t)some(16) : SILT_CREATE_FRESH).body;
+        q->body =
+            create_request(0, IMAGE_PLAIN, maybe(3) ? (uint32_t)some(16) : SILT_CREATE_FRESH).body;
         if (maybe(2))
             set_digest(q->body.create.digest);
         if (maybe(6))
-            q->body.create.limits = (struct silt_priv_limits){bound(), bound(), (uint32_t)bound(), (uint32_t)bound()};
+            q->body.create.limits =
+                (struct silt_priv_limits){bound(), bound(), (uint32_t)bound(), (uint32_t)bound()};
         if (maybe(6))
             q->body.create.network = (uint32_t)bound();
         if (maybe(6))
@@ -93,7 +105,9 @@ static void fill(struct silt_priv_request *q)
         set_hostname(q->body.create.hostname);
         return;
     case SILT_PRIV_CLAIM:
-        q->body.claim = (struct silt_priv_claim){.limits = ordinary_limits, .keep_limits = (uint32_t)some(2), .network = (uint32_t)some(6)};
+        q->body.claim = (struct silt_priv_claim){.limits = ordinary_limits,
+                                                 .keep_limits = (uint32_t)some(2),
+                                                 .network = (uint32_t)some(6)};
         set_hostname(q->body.claim.hostname);
         return;
     case SILT_PRIV_IMPORT:
@@ -166,7 +180,8 @@ static void hold(int fd)
 /* The end of a pipe that unpacks something, or of one that nobody reads. */
 static int pipe_end(bool reading)
 {
-    struct silt_fetch_order order = {.format = SILT_FETCH_TAR, .kind = maybe(6) ? SILT_FETCH_PACK : SILT_FETCH_UNPACK};
+    struct silt_fetch_order order = {.format = SILT_FETCH_TAR,
+                                     .kind = maybe(6) ? SILT_FETCH_PACK : SILT_FETCH_UNPACK};
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
@@ -191,6 +206,21 @@ static int channel_end(int type)
     return pair[1];
 }
 
+/* Paths that layers shall leave out. */
+static int path_list(void)
+{
+    static const char *const parts[] = {"/", "..", ".", "a", "usr", "note", "upper", "s", "l", "0"};
+    char paths[512];
+    size_t len = 0;
+    int fd = -1;
+    struct silt_error e;
+    while (len + 8 < sizeof(paths) && !maybe(40)) {
+        const char *part = maybe(2) ? "/" : parts[some(SILT_COUNT(parts))];
+        len += (size_t)snprintf(paths + len, sizeof(paths) - len, "%s", part) + maybe(3);
+    }
+    return silt_fd_seal((silt_slice){paths, len + 1}, &fd, &e) == 0 ? fd : -1;
+}
+
 static int right_descriptors(uint32_t op, int fds[SILT_FDS_MAX])
 {
     switch (op) {
@@ -206,6 +236,9 @@ static int right_descriptors(uint32_t op, int fds[SILT_FDS_MAX])
         fds[1] = pipe_end(false);
         fds[2] = pipe_end(false);
         return 3;
+    case SILT_PRIV_SEAL:
+        fds[0] = maybe(2) ? path_list() : -1;
+        return 1;
     case SILT_PRIV_CONTEXT:
         for (int i = 0; i < SILT_PRIV_CONTEXT_FDS; i++)
             fds[i] = pipe_end(i == 0);
@@ -245,9 +278,10 @@ static void take_answers(void)
 static void ask_something(void)
 {
     static const uint32_t slots[] = {0, 1, 2, 3, SLOTS - 1};
-    struct silt_priv_request q = {.op = maybe(30) ? (uint32_t)bound() : (uint32_t)some(SILT_PRIV_OP_MAX + 1),
-                                  .slot = maybe(20) ? (uint32_t)bound() : slots[some(SILT_COUNT(slots))],
-                                  .seq = some(4)}; /* the same again and again */
+    struct silt_priv_request q = {
+        .op = maybe(30) ? (uint32_t)bound() : (uint32_t)some(SILT_PRIV_OP_MAX + 1),
+        .slot = maybe(20) ? (uint32_t)bound() : slots[some(SILT_COUNT(slots))],
+        .seq = some(4)}; /* the same again and again */
     struct silt_parcel p = {.data = &q, .len = sizeof(q)};
     struct silt_error e;
     fill(&q);
@@ -285,7 +319,8 @@ static bool is_marked(void)
     struct stat st;
     struct silt_error e;
     (void)snprintf(mark, sizeof(mark), "%s", hostile_image(&w, digests[0], ".trusted"));
-    if (stat(hostile_image(&w, digests[0], ""), &st) < 0 || silt_fd_read_file(AT_FDCWD, mark, 64, &text, &len, &e) < 0)
+    if (stat(hostile_image(&w, digests[0], ""), &st) < 0
+        || silt_fd_read_file(AT_FDCWD, mark, 64, &text, &len, &e) < 0)
         return false;
     bool same = strtoull(text, NULL, 10) == st.st_ino;
     free(text);
@@ -297,7 +332,8 @@ static void look(void)
 {
     be(!hostile_is_root(), "a program of the attacker's runs as root");
     if (is_marked())
-        be(hostile_hash(hostile_image(&w, digests[0], "")) == trusted_hash || !is_marked(), "the image that root vouched for has changed");
+        be(hostile_hash(hostile_image(&w, digests[0], "")) == trusted_hash || !is_marked(),
+           "the image that root vouched for has changed");
     else if (hostile_trust(&w, build, good, good_len))
         count.vouched++;
     trusted_hash = hostile_hash(hostile_image(&w, digests[0], ""));
@@ -400,7 +436,8 @@ int main(int argc, char **argv)
     world_start_priv(&w, true);
     w.seq = 1 << 20; /* those of ask_something are small */
     prepare();
-    int64_t until = silt_clock_ms() + 1000 * (seconds != NULL ? strtoll(seconds, NULL, 10) : SECONDS);
+    int64_t until =
+        silt_clock_ms() + 1000 * (seconds != NULL ? strtoll(seconds, NULL, 10) : SECONDS);
     while (failure == NULL && silt_clock_ms() < until) {
         for (int i = 0; i < PIECE && failure == NULL; i++)
             ask_something();
@@ -408,9 +445,11 @@ int main(int argc, char **argv)
     }
     finish(mounts);
     world_close(&w);
-    printf("# asked %llu, looked at %llu answers, %llu of them well, vouched again %llu times\n", (unsigned long long)count.asked,
-           (unsigned long long)count.answered, (unsigned long long)count.fine, (unsigned long long)count.vouched);
-    printf("%sok 1 - a siltd that asks for anything at all gets nowhere\n", failure != NULL ? "not " : "");
+    printf("# asked %llu, looked at %llu answers, %llu of them well, vouched again %llu times\n",
+           (unsigned long long)count.asked, (unsigned long long)count.answered,
+           (unsigned long long)count.fine, (unsigned long long)count.vouched);
+    printf("%sok 1 - a siltd that asks for anything at all gets nowhere\n",
+           failure != NULL ? "not " : "");
     if (failure != NULL)
         printf("# %s (%s)\n", failure, last_error());
     printf("1..1\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy.h"
-#include "base/prefix.h"
+#include "base/ip_prefix.h"
 #include "wire/super.h"
 
 #include <arpa/inet.h>
@@ -138,7 +138,8 @@ static _Noreturn void be(const struct world *w, const char *role, const int *fds
             _exit(126);
     (void)close_range((unsigned)(3 + count), ~0U, 0);
     (void)execl(program, role, "--config=", "--network.resolvers=127.0.0.1",
-                "--network.open=10.77.0.0/24, fd77::/64", "--network.connections=64", "--log.level=error", (char *)NULL);
+                "--network.open=10.77.0.0/24, fd77::/64", "--network.connections=64",
+                "--log.level=error", (char *)NULL);
     _exit(127);
 }
 
@@ -277,7 +278,7 @@ bool proxy_hear(struct proxy *p, enum silt_egress_say type, struct silt_egress_n
 
 static bool read_rule(silt_slice text, struct silt_egress_rule *r)
 {
-    silt_prefix net;
+    silt_ip_prefix net;
     const char *colon = memrchr(text.data, ':', text.len);
     int low = 0, high = 0;
     if (colon == NULL)
@@ -285,7 +286,7 @@ static bool read_rule(silt_slice text, struct silt_egress_rule *r)
     int n = sscanf(colon, ":%d-%d", &low, &high);
     silt_slice what = {text.data, (size_t)(colon - text.data)};
     *r = (struct silt_egress_rule){.low = (uint16_t)low, .high = (uint16_t)(n == 2 ? high : low)};
-    if (silt_prefix_parse(what, &net, &error) == 0) {
+    if (silt_ip_prefix_parse(what, &net, &error) == 0) {
         r->kind = net.family == 4 ? SILT_EGRESS_CIDR4 : SILT_EGRESS_CIDR6;
         r->bits = net.bits;
         memcpy(r->address, net.bytes, sizeof(r->address));

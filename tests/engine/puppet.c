@@ -395,7 +395,8 @@ static bool obey_network(const char *line, char *rest)
         do_release();
     else if (strcmp(line, "hear") == 0 && nheld > 0)
         hear(held[nheld - 1]);
-    else if (strcmp(line, "talk") == 0 && nheld > 0 && send(held[nheld - 1], "abc", 3, MSG_NOSIGNAL) < 0)
+    else if (strcmp(line, "talk") == 0 && nheld > 0
+             && send(held[nheld - 1], "abc", 3, MSG_NOSIGNAL) < 0)
         say("errno %d", errno);
     else if (strcmp(line, "talk") == 0 && nheld > 0)
         hear(held[nheld - 1]);

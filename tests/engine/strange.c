@@ -73,7 +73,7 @@ int strange_open(enum strange kind)
     switch (kind) {
     case STRANGE_FILE:
         return open("/dev/null", O_RDWR | O_CLOEXEC);
-    case STRANGE_FOLDER:
+    case STRANGE_DIRECTORY:
         return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     case STRANGE_WRITE_END:
         return one_of(pipe2(pair, O_CLOEXEC), pair, 1);

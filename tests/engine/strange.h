@@ -4,14 +4,15 @@
 
 enum strange {
     STRANGE_FILE,
-    STRANGE_FOLDER,
+    STRANGE_DIRECTORY,
     STRANGE_WRITE_END,
     STRANGE_READ_END,
-    STRANGE_STREAM,  /* unix sockets */
+    STRANGE_STREAM, /* unix sockets */
     STRANGE_PACKETS,
     STRANGE_TCP,
     STRANGE_PROCESS, /* pidfd of our own process */
-    STRANGE_LINGER,  /* a TCP socket whose last close waits: it lingers for a minute, with data that nobody reads */
+    STRANGE_LINGER,  /* a TCP socket whose last close waits: it lingers for a minute, with data that
+                        nobody reads */
     STRANGE_NESTED,  /* a unix socket in whose queue such a one lies */
     STRANGE_MAX
 };

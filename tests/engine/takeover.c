@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* takeover: a siltd that has been taken over tries to become root. It imports root's own tar, publishes the tree under the right
- * digest while its silt-fetch still waits for the end of the tar, lets root vouch for it, and then sends one more file: another
- * python3, which the next warm Python would be. Prints `succeeded yes` or `succeeded no`. Needs root. */
+/* takeover: a siltd that has been taken over tries to become root. It imports root's own tar,
+ * publishes the tree under the right digest while its silt-fetch still waits for the end of the
+ * tar, lets root vouch for it, and then sends one more file: another python3, which the next warm
+ * Python would be. Prints `succeeded yes` or `succeeded no`. Needs root. */
 #include "hostile.h"
 
 #include "base/clock.h"
@@ -16,7 +17,8 @@
 
 enum { STAGING = 3, PATIENCE_MS = 20000, STARTED_MS = 4000 };
 
-static bool await(bool (*is)(struct world *w, const void *what), struct world *w, const void *what, int ms)
+static bool await(bool (*is)(struct world *w, const void *what), struct world *w, const void *what,
+                  int ms)
 {
     int64_t until = silt_clock_ms() + ms;
     while (!is(w, what)) {
@@ -31,7 +33,8 @@ static bool is_large(struct world *w, const void *size)
 {
     char path[300];
     struct stat st;
-    (void)snprintf(path, sizeof(path), "%s/state/images/.staging-%d/usr/bin/python3", w->folder, STAGING);
+    (void)snprintf(path, sizeof(path), "%s/state/images/.staging-%u/usr/bin/python3", w->directory,
+                   world_staging(w, STAGING));
     return stat(path, &st) == 0 && st.st_size >= *(const off_t *)size;
 }
 
@@ -66,7 +69,8 @@ static int import(struct world *w, const char *tar, size_t len)
         return -1;
     ask(w, &q, (int[]){input[0], result[1]}, 2, &a, &fds);
     (void)close(input[0]);
-    if (!a.ok || silt_fd_write_all(input[1], (silt_slice){(const char *)&order, sizeof(order)}, &e) < 0
+    if (!a.ok
+        || silt_fd_write_all(input[1], (silt_slice){(const char *)&order, sizeof(order)}, &e) < 0
         || silt_fd_write_all(input[1], (silt_slice){tar, len}, &e) < 0)
         return -1;
     return input[1]; /* the other ends stay open as long as we live */
@@ -93,7 +97,8 @@ static void attack(struct world *w, const char *build)
     struct stat st = {0};
     (void)stat(good, &st);
     int feed = import(w, tar, len);
-    printf("imported %s\n", feed >= 0 && await(is_large, w, &st.st_size, PATIENCE_MS) ? "yes" : "no");
+    printf("imported %s\n",
+           feed >= 0 && await(is_large, w, &st.st_size, PATIENCE_MS) ? "yes" : "no");
     hostile_digest(tar, len, digest);
     printf("published %s\n", commit(w, digest) ? "yes" : "no");
     printf("vouched %s\n", hostile_trust(w, build, tar, len) ? "yes" : "no");
@@ -113,7 +118,7 @@ int main(int argc, char **argv)
 {
     struct world w;
     if (argc != 2) {
-        printf("usage: takeover BUILD-FOLDER\n");
+        printf("usage: takeover BUILD-DIRECTORY\n");
         return 2;
     }
     (void)setvbuf(stdout, NULL, _IOLBF, 0);

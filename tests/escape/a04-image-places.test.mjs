@@ -39,9 +39,9 @@ test('A4 an image whose devices are symlinks gives none of them', async t => {
 test('A6 plain files in the place of procfs and sysfs are never taken for them', async t => {
 	const plain = ['proc/self/attr/exec', 'proc/self/oom_score_adj', 'proc/self/uid_map', 'proc/sys/net/ipv4/ip_forward', 'proc/1/environ', 'sys/fs/cgroup/cgroup.procs', 'sys/kernel/mm/transparent_hugepage/enabled']
 		.map(name => ({ name, data: 'planted' }));
-	const folders = [...new Set(plain.flatMap(({ name }) => name.split('/').slice(1, -1).map((_, i, parts) => [name.split('/')[0], ...parts.slice(0, i + 1)].join('/'))))]
+	const directories = [...new Set(plain.flatMap(({ name }) => name.split('/').slice(1, -1).map((_, i, parts) => [name.split('/')[0], ...parts.slice(0, i + 1)].join('/'))))]
 		.map(name => ({ name, type: 'dir' }));
-	const box = await boxOf(t, 'planted', [...folders, ...plain]);
+	const box = await boxOf(t, 'planted', [...directories, ...plain]);
 	assert.match(await box.out(LOOK), new RegExp(`^${WANTED}\n$`));
 	assert.equal(await box.out(`cat ${plain.map(({ name }) => `/${name}`).join(' ')} 2>/dev/null | tr -d '\\0' | grep -c planted || true`), '0\n');
 });

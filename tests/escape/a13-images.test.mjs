@@ -13,10 +13,10 @@ before(async () => { daemon = await startDaemon({ images: false }); });
 after(() => daemon?.stop());
 
 /** Every file of the image below /opt and /etc: its name, bytes, mode, owner, times and links. */
-function fingerprint(folder) {
+function fingerprint(directory) {
 	const hash = createHash('sha256');
-	for (const name of fs.readdirSync(folder, { recursive: true }).sort()) {
-		const file = path.join(folder, name);
+	for (const name of fs.readdirSync(directory, { recursive: true }).sort()) {
+		const file = path.join(directory, name);
 		const stat = fs.lstatSync(file);
 		hash.update(JSON.stringify([name, stat.ino, stat.mode, stat.uid, stat.gid, stat.size, stat.mtimeMs, stat.ctimeMs, stat.nlink]));
 		if (stat.isFile())
@@ -37,8 +37,8 @@ test('A13 nothing that a guest does to files of its image changes the image or a
 	const answer = await daemon.api('PUT', '/v1/images/shared?kind=host', skeletonTar(Object.fromEntries(entries.map(entry => [entry.name, entry]))), { headers: { 'content-type': 'application/x-tar' } });
 	assert.equal(answer.status, 201, answer.raw.toString());
 	const digest = answer.body.digest.replace('sha256:', '');
-	const image = [path.join(daemon.state, 'images', digest), path.join(daemon.state, 'pool/images', digest)].find(folder => fs.existsSync(folder));
-	assert.ok(image, 'the image is a folder of the host');
+	const image = [path.join(daemon.state, 'images', digest), path.join(daemon.state, 'pool/images', digest)].find(directory => fs.existsSync(directory));
+	assert.ok(image, 'the image is a directory of the host');
 	const before = fingerprint(image);
 	const [evil, neighbour] = [await daemon.box(t, { image: 'shared' }), await daemon.box(t, { image: 'shared' })];
 	for (const change of CHANGES)

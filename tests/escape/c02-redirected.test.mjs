@@ -8,7 +8,7 @@ import net from 'node:net';
 import { after } from 'node:test';
 import { bothWays } from '../lib/escape.mjs';
 import { Internet, NETWORK, get, ip } from '../lib/internet.mjs';
-import { soon, until } from '../lib/wait.mjs';
+import { REFUSED_MS, until, within } from '../lib/wait.mjs';
 
 export const without = ['net_host'];
 
@@ -59,7 +59,7 @@ const attackAt = port => async (box, daemon, t) => {
 	const reached = [];
 	for (const address of Object.values(OWN)) {
 		const reaches = async () => /of the host|behind the host/.test((await box.run(`(${get(address, port)}) 2>&1`)).stdout);
-		if (await reaches() || await soon(`${address} is refused`, 1_000, reaches))
+		if (await within(REFUSED_MS, `${address} is refused or reached`, reaches()))
 			reached.push(address);
 	}
 	return { succeeded: reached.length > 0, reached };

@@ -18,9 +18,9 @@ after(() => internet.stop());
 
 const CONNECT = String.raw`
 import os, socket, sys
-def listed(folder):
+def listed(directory):
     try:
-        return [folder + '/' + name for name in os.listdir(folder)]
+        return [directory + '/' + name for name in os.listdir(directory)]
     except OSError:
         return []
 ways = {'', *(f'/proc/{pid}/{name}' for pid in ('1', 'self') for name in ('root', 'cwd')), *listed('/proc/1/fd'), *listed('/proc/self/fd')}

@@ -4,7 +4,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
+import { Engine } from '../lib/engine.mjs';
 import { silt as runSilt } from '../lib/silt.mjs';
+import { until } from '../lib/wait.mjs';
 
 let daemon;
 before(async () => { daemon = await startDaemon({ flags: { 'log.level': 'debug' } }); });
@@ -49,4 +51,16 @@ test('F11 no name that a guest or a caller chose commands a terminal or forges a
 	assert.doesNotMatch(watched.stdout, CONTROL, 'silt watch');
 	assert.doesNotMatch(daemon.log(), CONTROL, 'the log of the daemon');
 	assert.doesNotMatch(daemon.log(), /^forged/m);
+});
+
+test('F11 the last words of a container that cannot start command no terminal and forge no line of the log', async t => {
+	const engine = new Engine(daemon);
+	for (const cmd of [['sh', '-c', 'echo "$1"; exit 4', 'sh', EVIL], ['sh', '-c', 'printf "%s\\233\\n" "$1" >&2; exit 3', 'sh', EVIL], [`/no/such/${EVIL}`]]) {
+		const before = daemon.log().length;
+		const { id } = await engine.app(t, { cmd });
+		await until('the failure', () => / container\.failed .*forged/.test(daemon.log().slice(before)));
+		assert.doesNotMatch(daemon.log().slice(before), CONTROL, JSON.stringify(cmd));
+		assert.doesNotMatch(daemon.log().slice(before), /\ufffd/, 'bytes that are no text');
+		assert.doesNotMatch((await engine.expect(200, 'GET', `/containers/${id}/json`)).State.Error, CONTROL);
+	}
 });

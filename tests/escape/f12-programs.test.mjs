@@ -60,19 +60,19 @@ test('F12 whoever reads what strangers say has no rights and a filter for its sy
 	assert.equal(daemon.programs('siltd').length, 1);
 });
 
-test('F12 programs of an ordinary user cannot be led by what is in its folder or environment', t => {
-	const folder = fs.mkdtempSync(path.join(daemon.home, 'led-'));
-	fs.writeFileSync(path.join(folder, 'silt.conf'), 'listen = 0.0.0.0:1\n');
+test('F12 programs of an ordinary user cannot be led by what is in its directory or environment', t => {
+	const directory = fs.mkdtempSync(path.join(daemon.home, 'led-'));
+	fs.writeFileSync(path.join(directory, 'silt.conf'), 'listen = 0.0.0.0:1\n');
 	for (const name of ['silt-priv', 'siltd', 'silt-proxy', 'silt-fetch']) {
-		const before = fs.readdirSync(folder).length;
+		const before = fs.readdirSync(directory).length;
 		let ended;
 		try {
-			execFileSync(path.join(BUILD, name), [], { cwd: folder, env: { SILT_CONFIG: path.join(folder, 'silt.conf') }, timeout: 20_000, stdio: 'pipe', uid: 65_534, gid: 65_534 });
+			execFileSync(path.join(BUILD, name), [], { cwd: directory, env: { SILT_CONFIG: path.join(directory, 'silt.conf') }, timeout: 20_000, stdio: 'pipe', uid: 65_534, gid: 65_534 });
 			ended = 0;
 		} catch (error) {
 			ended = error.status ?? error.signal ?? error.code;
 		}
 		assert.notEqual(ended, 0, `${name}, started by hand, serves nobody`);
-		assert.equal(fs.readdirSync(folder).length, before);
+		assert.equal(fs.readdirSync(directory).length, before);
 	}
 });

@@ -41,7 +41,7 @@ const fromInside = ({ file, port, name, pid }) => ({
 	'an open descriptor': `for d in /proc/*/fd/*; do cat "$d${file}" "$d/..${file}" "$d/flag"; done`,
 	'another descriptor than the three': `for n in $(seq 3 300); do cat /proc/self/fd/$n${file}; done`,
 	'command lines and environments': 'cat /proc/*/cmdline /proc/*/environ | tr "\\0" "\\n" | grep flag-',
-	'mounted folders of the host': `for m in $(awk '{ print $2 }' /proc/mounts); do cat "$m${file}" "$m/flag"; done`,
+	'mounted directories of the host': `for m in $(awk '{ print $2 }' /proc/mounts); do cat "$m${file}" "$m/flag"; done`,
 	'a file system of the host': 'for d in /dev/vd* /dev/sd* /dev/nvme* /dev/loop* /dev/dm-*; do dd if=$d bs=1M count=1; done | grep -a flag-',
 	'a mount of our own': `mkdir -p /tmp/m; mount --bind / /tmp/m; mount -t proc proc /tmp/m; mount -t overlay o -o lowerdir=/ /tmp/m; cat /tmp/m${file}`,
 	'a nested namespace': `unshare -Urm sh -c 'mount -t tmpfs t /mnt; cat /proc/1/root${file}'`,

@@ -55,7 +55,7 @@ const LAYERS = {
 	'replaced packages': `RUN for f in pandas/__init__ pandas/core/frame numpy/__init__ IPython/__init__ six; do cat /look.py >> ${PACKAGES}/$f.py; done`,
 	'modules that run at the start': `RUN cp /look.py ${PACKAGES}/sitecustomize.py && rm -f /usr/lib/python3.11/sitecustomize.py && echo "exec(open('/look.py').read())" > ${PACKAGES}/evil.pth && echo "import os; exec(open('/look.py').read())" >> ${PACKAGES}/evil.pth`,
 	'a path of modules': 'RUN mkdir /m && cp /look.py /m/pandas.py && cp /look.py /m/sitecustomize.py\nENV PYTHONPATH=/m LD_LIBRARY_PATH=/m',
-	'links in place of folders': `RUN mv ${PACKAGES}/pandas /opt/p && cat /look.py >> /opt/p/__init__.py && ln -s /opt/p ${PACKAGES}/pandas && mv /usr/lib/python3.11/json /opt/j && cat /look.py >> /opt/j/__init__.py && ln -s /opt/j /usr/lib/python3.11/json`,
+	'links in place of directories': `RUN mv ${PACKAGES}/pandas /opt/p && cat /look.py >> /opt/p/__init__.py && ln -s /opt/p ${PACKAGES}/pandas && mv /usr/lib/python3.11/json /opt/j && cat /look.py >> /opt/j/__init__.py && ln -s /opt/j /usr/lib/python3.11/json`,
 	'removed files': `RUN rm ${PACKAGES}/pandas/core/frame.py /usr/lib/python3.11/sitecustomize.py && cp /look.py ${PACKAGES}/pandas/core/frame.py`,
 	'users who are pipes': 'RUN rm /etc/passwd /etc/group && mkfifo /etc/passwd /etc/group\nUSER 1234:1234',
 };

@@ -47,7 +47,7 @@ test('every row names tests that exist, or says why there is none', () => {
 	}
 });
 
-test('every test of this folder is in a row', () => {
+test('every test of this directory is in a row', () => {
 	for (const file of ours) {
 		const listed = named(file).map(({ name }) => name);
 		for (const [, , title] of read(file).matchAll(/(?:bothWays|\ntest)\((['"`])((?:\\.|(?!\1).)+)\1/g)) {
@@ -69,7 +69,7 @@ test('a row and its file take the same protections away', () => {
 });
 
 test('every switch of the programs is explained and shown by a row', () => {
-	const [, list] = /known\[\] = \{([^}]*)\}/.exec(read(path.join(TESTS, '../src/super/without.c')));
+	const [, list] = /known\[\] = \{([^}]*)\}/.exec(read(path.join(TESTS, '../src/super/test_switch.c')));
 	const known = [...list.matchAll(/"(\w+)"/g)].map(([, name]) => name).sort();
 	const explained = [...read(path.join(HERE, 'PROTECTIONS.md')).matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name).sort();
 	assert.deepEqual(explained, known, 'PROTECTIONS.md');

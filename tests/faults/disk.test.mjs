@@ -35,6 +35,18 @@ async function fill(box, name, size = MIB) {
 const isRefused = async box => refused(await box.api('POST', '/api/write', { path: '/workspace/late', content: 'x'.repeat(3_000_000) }), 507, 'NO_SPACE');
 const isRefusedNatively = async box => refused(await box.daemon.api('PUT', `/v1/sandboxes/${box.id}/files?path=/workspace/late`, Buffer.alloc(3_000_000)), 507, 'DISK_FULL');
 
+/** The quota group of all sandboxes gets its present use as its limit; the daemon sets another only when the pool's room changes by a mebibyte. */
+function leaveNothing(daemon) {
+	const btrfs = (...words) => {
+		const done = spawnSync('nsenter', ['-t', String(daemon.pid), '-m', 'btrfs', ...words, path.join(daemon.state, 'pool')], { encoding: 'utf8' });
+		assert.equal(done.status, 0, done.stderr);
+		return done.stdout;
+	};
+	btrfs('filesystem', 'sync');
+	const [, group, used] = /^(1\/\d+)\s+(\d+)/m.exec(btrfs('qgroup', 'show', '--raw'));
+	btrfs('qgroup', 'limit', used, group);
+}
+
 /** Room comes back some commits after a sandbox is destroyed. */
 const hasRoom = box => until('there is room', async () => (await box.api('POST', '/api/write', { path: '/workspace/again', content: 'x'.repeat(3_000_000) })).status === 200, 120_000);
 
@@ -88,22 +100,39 @@ test('without its allocation ahead, the same guest turns the pool read-only for 
 });
 
 test('an instance on a full disk starts again after everything was killed', { timeout: 300_000 }, async t => {
-	const disk = makeDisk(t, 'ext4', 1536);
+	const disk = makeDisk(t, 'ext4', 768);
 	const first = await startDaemon({ state: disk.state, flags: { 'disk.reserve': '256M', 'pool.sandboxes': 0 } });
+	disk.usedBy(() => first.abandon());
 	const box = await first.box(null, {});
 	await box.out('echo kept > /workspace/file');
 	disk.fillAll();
 	await fill(box, 'full');
-	await box.out('rm /workspace/full/f[0-9]; sync /workspace'); // a start writes a little: with not a byte left it is refused, NO_SPACE
 	await first.kill();
 	const second = await startOn(disk, { home: first.home });
 	const again = await second.box(null, undefined);
 	again.id = box.id;
 	assert.equal(await again.out('cat /workspace/file'), 'kept\n');
+	await again.out('rm /workspace/full/f1');
 	await again.destroy();
 });
 
-test('a state folder on btrfs keeps the reserve free, too', { timeout: 300_000 }, async t => {
+test('a sandbox starts, and deletes, where all together have filled the pool to the last byte', async t => {
+	const daemon = await startDaemon({ flags: { 'disk.pool': '1G', 'pool.sandboxes': 0 } });
+	t.after(() => daemon.stop());
+	const box = await daemon.box(null, {});
+	await box.out('head -c 3000000 /dev/zero > /workspace/file; sync /workspace/file');
+	process.kill(daemon.programs('memfd:silt-init')[0], 'SIGKILL');
+	await until('it has crashed', async () => (await box.info()).state !== 'running');
+	leaveNothing(daemon);
+	refused(await daemon.api('POST', '/v1/sandboxes', { id: 'new' }), 507, 'DISK_FULL');
+	const more = 'head -c 1000000 /dev/zero > /workspace/more'; // more than what commits in the background give back
+	assert.notEqual((await box.run(more)).exitCode, 0, 'it has no room');
+	await box.out('rm -f /workspace/file /workspace/more; sync /workspace');
+	await box.out(more);
+	await box.destroy();
+});
+
+test('a state directory on btrfs keeps the reserve free, too', { timeout: 300_000 }, async t => {
 	const disk = makeDisk(t, 'btrfs', 2048);
 	const daemon = await startOn(disk, { flags: { 'disk.reserve': '512M' } });
 	assert.ok(!fs.existsSync(path.join(disk.state, 'pool.img')));

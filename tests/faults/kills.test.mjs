@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A minute of random kills of every program under load: nothing that was acknowledged is lost, wrong or left over. bench/kills does it for ten.
+import '../lib/inside.mjs';
 import { randomInt } from 'node:crypto';
 import { test } from 'node:test';
 import { Kills } from '../lib/kills.mjs';

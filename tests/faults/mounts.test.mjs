@@ -12,8 +12,8 @@ import * as host from '../lib/host.mjs';
 import { until } from '../lib/wait.mjs';
 
 const run = (...words) => execFileSync(words[0], words.slice(1), { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-mounts-'));
-const [disk, file, later] = ['a disk', 'disk.img', 'later'].map(name => path.join(folder, name));
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-mounts-'));
+const [disk, file, later] = ['a disk', 'disk.img', 'later'].map(name => path.join(directory, name));
 const unmount = at => { try { run('umount', at); } catch { /* it was */ } };
 let daemon;
 
@@ -31,7 +31,7 @@ after(async () => {
 	await daemon?.stop();
 	unmount(disk);
 	unmount(later);
-	fs.rmSync(folder, { recursive: true, force: true });
+	fs.rmSync(directory, { recursive: true, force: true });
 });
 
 const programs = () => [daemon.pid, ...['siltd', 'silt-priv', 'silt-preview'].flatMap(name => daemon.programs(name))];
@@ -39,7 +39,7 @@ const programs = () => [daemon.pid, ...['siltd', 'silt-priv', 'silt-preview'].fl
 test('no program of the instance has a mount that only others need', () => {
 	assert.ok(programs().length >= 4);
 	for (const pid of programs())
-		assert.deepEqual(host.mountsWith(folder, pid), [], host.processInfo(pid).name);
+		assert.deepEqual(host.mountsWith(directory, pid), [], host.processInfo(pid).name);
 });
 
 test('a disk that was mounted before the start is free when it is unmounted', async () => {
@@ -51,7 +51,7 @@ test('a disk that was mounted before the start is free when it is unmounted', as
 test('what is mounted later does not come in', () => {
 	run('mount', '-t', 'tmpfs', 'silt-test', later);
 	for (const pid of programs())
-		assert.deepEqual(host.mountsWith(folder, pid), [], host.processInfo(pid).name);
+		assert.deepEqual(host.mountsWith(directory, pid), [], host.processInfo(pid).name);
 	run('umount', later);
 });
 

@@ -20,11 +20,11 @@ for (const [signal, where] of [['SIGUSR1', /siltd\.stands pid=\d+ ms=\d+ state=S
 		const siltd = daemon.siltd();
 		const begin = Date.now();
 		process.kill(siltd, signal);
-		await until('siltd.stands', () => where.test(daemon.log()), 10_000);
+		await until('siltd.stands', () => where.test(daemon.log()));
 		await until('another siltd', () => ![undefined, siltd].includes(daemon.programs('siltd')[0]), 60_000);
 		assert.ok(Date.now() - begin >= 9_000, 'it had ten seconds');
 		await daemon.healthy();
-		assert.match(daemon.log(), new RegExp(`siltd\\.abort pid=${siltd} ms=1\\d{4} `));
+		assert.match(daemon.log(), new RegExp(`siltd\\.abort pid=${siltd} ms=\\d{5} `));
 		assert.match(daemon.log(), new RegExp(`program\\.exit program=siltd pid=${siltd} status=-1 signal=6 `));
 		assert.equal(await aborts(), number + 1);
 		assert.equal(await box.out('echo $X'), 'kept\n');

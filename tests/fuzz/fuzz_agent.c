@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile silt-init, and callers who come and go meanwhile: whatever it says, and whenever, each caller is
- * told exactly once, and when its sandbox is destroyed nothing of it is left. The input is a row of steps:
- * what happens, to whom, how many bytes follow, and those bytes. */
+/* A hostile silt-init, and callers who come and go meanwhile: whatever it says, and whenever, each
+ * caller is told exactly once, and when its sandbox is destroyed nothing of it is left. The input
+ * is a row of steps: what happens, to whom, how many bytes follow, and those bytes. */
 #include "base/log.h"
 #include "fuzz/fuzz.h"
-#include "sandbox/follow.h"
+#include "sandbox/process/log_follower.h"
 #include "unit/sandbox/harness.h"
 
 enum { CALLERS = 16, SEEN = 8 };
@@ -14,7 +14,7 @@ static struct caller {
     struct silt_turn turn;
     struct silt_exec *exec; /* NULL: none, or it left */
     struct silt_process_watch watch;
-    struct silt_follow_sink reader;
+    struct silt_log_follower_sink reader;
     bool reads;    /* the log of a process, to its end */
     unsigned owed; /* answers */
 } callers[CALLERS];
@@ -26,7 +26,7 @@ static unsigned next_seen;
 
 static void on_output(struct silt_exec_sink *s, int stream, silt_slice bytes)
 {
-    struct caller *c = silt_container_of(s, struct caller, sink);
+    struct caller *c = silt_outer(s, struct caller, sink);
     demand(c->exec != NULL && (stream == 1 || stream == 2) && bytes.len > 0);
     if (stream == 1)
         silt_exec_credit(c->exec, bytes.len);
@@ -42,24 +42,25 @@ static void on_told(struct caller *c)
 static void on_ended(struct silt_exec_sink *s, const struct silt_agent_end *end)
 {
     (void)end;
-    on_told(silt_container_of(s, struct caller, sink));
+    on_told(silt_outer(s, struct caller, sink));
 }
 
 static void on_failed(struct silt_exec_sink *s, const struct silt_error *why)
 {
     (void)why;
-    on_told(silt_container_of(s, struct caller, sink));
+    on_told(silt_outer(s, struct caller, sink));
 }
 
 /* Processes: each is told how its start went; who reads its log comes to an end. */
 
-static void on_piece(struct silt_follow_sink *s, const struct silt_log_piece *piece)
+static void on_piece(struct silt_log_follower_sink *s, const struct silt_log_reader_piece *piece)
 {
     (void)s;
     demand(piece->bytes.len <= SILT_LOG_RECORD_MAX);
 }
 
-static void on_gap(struct silt_follow_sink *s, uint64_t bytes, enum silt_gap why, uint64_t cursor)
+static void on_gap(struct silt_log_follower_sink *s, uint64_t bytes, enum silt_gap why,
+                   uint64_t cursor)
 {
     (void)s;
     (void)why;
@@ -67,31 +68,31 @@ static void on_gap(struct silt_follow_sink *s, uint64_t bytes, enum silt_gap why
     demand(bytes > 0);
 }
 
-static void on_over(struct silt_follow_sink *s, uint64_t cursor)
+static void on_over(struct silt_log_follower_sink *s, uint64_t cursor)
 {
     (void)cursor;
-    silt_container_of(s, struct caller, reader)->reads = false;
+    silt_outer(s, struct caller, reader)->reads = false;
 }
 
-static void on_unreadable(struct silt_follow_sink *s, const struct silt_error *why)
+static void on_unreadable(struct silt_log_follower_sink *s, const struct silt_error *why)
 {
     (void)why;
-    silt_container_of(s, struct caller, reader)->reads = false;
+    silt_outer(s, struct caller, reader)->reads = false;
 }
 
-static void on_event(struct silt_process_watch *w, struct silt_process *p, enum silt_process_event what,
-                     const struct silt_error *why)
+static void on_event(struct silt_process_watch *w, struct silt_process *p,
+                     enum silt_process_event what, const struct silt_error *why)
 {
-    struct caller *c = silt_container_of(w, struct caller, watch);
-    struct silt_follow_options o = {.hold = p->holds};
+    struct caller *c = silt_outer(w, struct caller, watch);
+    struct silt_log_follower_options o = {.hold = p->holds};
     (void)why;
     on_told(c);
     if (what != SILT_PROCESS_STARTED || c->reads)
         return;
-    c->reader = (struct silt_follow_sink){
+    c->reader = (struct silt_log_follower_sink){
         .output = on_piece, .gap = on_gap, .over = on_over, .failed = on_unreadable};
     c->reads = true;
-    (void)silt_follow_start(p, &o, &c->reader);
+    (void)silt_log_follower_start(p, &o, &c->reader);
 }
 
 static void on_turn(struct silt_turn *t, struct silt_session *s, const struct silt_error *why)
@@ -99,7 +100,7 @@ static void on_turn(struct silt_turn *t, struct silt_session *s, const struct si
     if (s != NULL && why == NULL)
         silt_session_close(s, t);
     else
-        on_told(silt_container_of(t, struct caller, turn));
+        on_told(silt_outer(t, struct caller, turn));
 }
 
 static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *why)
@@ -126,9 +127,10 @@ static void settle(void)
 static void start_process(struct caller *c, struct silt_session *s, unsigned which)
 {
     struct silt_process *p;
-    struct silt_process_request q = {.exec = {.mode = which & 1 ? SILT_EXEC_BACKGROUND : SILT_EXEC_PLAIN,
-                                              .command = SILT_LIT("true"),
-                                              .flags = which & 2 ? SILT_START_HOLD : 0}};
+    struct silt_process_request q = {
+        .exec = {.mode = which & 1 ? SILT_EXEC_BACKGROUND : SILT_EXEC_PLAIN,
+                 .command = SILT_LIT("true"),
+                 .flags = which & 2 ? SILT_START_HOLD : 0}};
     c->watch.on_event = on_event;
     if (silt_process_start(box, which & 1 ? s : NULL, &q, &c->watch, &p, &e) < 0)
         on_told(c);
@@ -153,7 +155,8 @@ static void start(struct caller *c, unsigned which)
         silt_session_enter(s, &c->turn); /* to delete it */
     else if (which & 64)
         start_process(c, s, which);
-    else if (silt_exec_start(box, q.mode == SILT_EXEC_PLAIN ? NULL : s, &q, &c->sink, &c->exec, &e) < 0)
+    else if (silt_exec_start(box, q.mode == SILT_EXEC_PLAIN ? NULL : s, &q, &c->sink, &c->exec, &e)
+             < 0)
         on_told(c);
 }
 
@@ -178,7 +181,8 @@ static void be_running(void)
 static void say(unsigned what, unsigned which, silt_slice bytes)
 {
     char body[sizeof(struct silt_error)] = "";
-    size_t len = what & 64 ? sizeof(body) : bytes.len; /* as much as the largest needs, or as it is */
+    size_t len =
+        what & 64 ? sizeof(body) : bytes.len; /* as much as the largest needs, or as it is */
     if (bytes.len > 0)
         memcpy(body, bytes.data, bytes.len);
     harness_say(&h, what % (SILT_AGENT_SAY_MAX + 1), which >> 4, seen[which % SEEN], body, len);
@@ -191,7 +195,7 @@ static void clean_up(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (h.folder[0] == 0) {
+    if (h.directory[0] == 0) {
         silt_log_open("fuzz", SILT_LOG_ERROR);
         demand(harness_open(&h) == 0 && atexit(clean_up) == 0);
     }
@@ -219,6 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     settle();
     for (int i = 0; i < CALLERS; i++)
         demand(callers[i].owed == 0 && !callers[i].reads);
-    demand(h.registry.slots_used == 0 && h.registry.unstarted_bytes == 0 && h.registry.cold_starts == 0);
+    demand(h.registry.slots_used == 0 && h.registry.unstarted_bytes == 0
+           && h.registry.cold_starts == 0);
     return 0;
 }

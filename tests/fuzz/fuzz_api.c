@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever has the token asks siltd for whatever it likes, by every route, while the sandbox does nothing but start and end what it is told to:
- * what comes back begins as an answer, and when the caller has left and its sandboxes are destroyed nothing is left of them. The input: a line
- * with method and target, then the body; or, when the line begins with W, the target of a WebSocket and then its messages, a line each. */
-#include "api/api.h"
+/* Whoever has the token asks siltd for whatever it likes, by every route, while the sandbox does
+ * nothing but start and end what it is told to: what comes back begins as an answer, and when the
+ * caller has left and its sandboxes are destroyed nothing is left of them. The input: a line with
+ * method and target, then the body; or, when the line begins with W, the target of a WebSocket and
+ * then its messages, a line each. */
+#include "api/core/api.h"
 #include "base/log.h"
 #include "fuzz/fuzz.h"
 #include "unit/sandbox/harness.h"
@@ -40,7 +42,8 @@ static void start(void)
     silt_api_init(&api);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     demand(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0 /* the kernel names it */
-           && getsockname(fd, (struct sockaddr *)&address, &address_len) == 0 && listen(fd, 10) == 0);
+           && getsockname(fd, (struct sockaddr *)&address, &address_len) == 0
+           && listen(fd, 10) == 0);
     demand(silt_http_server_open(&h.loop, fd, &limits, &hooks, &api.server, &e) == 0);
 }
 
@@ -95,7 +98,8 @@ static void destroy_all(void)
 {
     struct silt_sandbox *found[16], *box;
     size_t count = 0;
-    for (size_t at = 0; count < SILT_COUNT(found) && (box = silt_map_next(&h.registry.by_id, &at)) != NULL;)
+    for (size_t at = 0;
+         count < SILT_COUNT(found) && (box = silt_map_next(&h.registry.by_id, &at)) != NULL;)
         found[count++] = box;
     for (size_t i = 0; i < count; i++)
         silt_sandbox_destroy(found[i], NULL);
@@ -115,7 +119,9 @@ static void listen_to_it(bool first)
 {
     static char room[65536];
     for (ssize_t n; (n = recv(client, room, sizeof(room), MSG_DONTWAIT)) > 0; first = false)
-        demand(!first || (n > 12 && memcmp(room, "HTTP/1.1 ", 9) == 0 && room[9] >= '1' && room[9] <= '5'));
+        demand(
+            !first
+            || (n > 12 && memcmp(room, "HTTP/1.1 ", 9) == 0 && room[9] >= '1' && room[9] <= '5'));
 }
 
 static void say_message(silt_slice text)
@@ -136,10 +142,13 @@ static void ask(silt_slice line, silt_slice body)
     bool upgrade = line.len > 0 && line.data[0] == 'W';
     line.data += upgrade;
     line.len -= upgrade;
-    int n = snprintf(text, sizeof(text), "%s%.*s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sesame\r\n", upgrade ? "GET " : "", (int)line.len, line.data);
+    int n = snprintf(text, sizeof(text),
+                     "%s%.*s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sesame\r\n",
+                     upgrade ? "GET " : "", (int)line.len, line.data);
     if (upgrade)
         n += snprintf(text + n, sizeof(text) - (size_t)n,
-                      "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n");
+                      "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: "
+                      "13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n");
     else
         n += snprintf(text + n, sizeof(text) - (size_t)n, "Content-Length: %zu\r\n\r\n", body.len);
     say(text, (size_t)n);
@@ -154,7 +163,7 @@ static void ask(silt_slice line, silt_slice body)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     silt_slice body = {(const char *)data, size}, line;
-    if (h.folder[0] == 0)
+    if (h.directory[0] == 0)
         start();
     if (!silt_slice_split(&body, '\n', &line) || line.len > 8192)
         return 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An archive of an image, or a layer on a small tree, when it begins with L as it is, with G or Z packed here by gzip or zstd (whose
- * checksums a fuzzer does not guess): whatever it is, nothing beside the folder that it is unpacked into changes. */
+/* An archive of an image, or a layer on a small tree, when it begins with L as it is, with G or Z
+ * packed here by gzip or zstd (whose checksums a fuzzer does not guess): whatever it is, nothing
+ * beside the directory that it is unpacked into changes. */
 #include "base/fd.h"
 #include "fetch/archive.h"
 #include "fetch/hash.h"
 #include "fetch/layer.h"
-#include "fetch/place.h"
+#include "fetch/entry_path.h"
 #include "fuzz/fuzz.h"
 
 #include <archive.h>
@@ -19,7 +20,7 @@
 
 static const struct silt_archive_limits limits = {
     .bytes = 1 << 20, .entries = 1000, .stream = 1 << 20, .ratio = 250, .free = 1 << 20};
-static char folder[] = "/tmp/silt-fuzz-XXXXXX";
+static char directory[] = "/tmp/silt-fuzz-XXXXXX";
 static int home = -1, top = -1; /* a fuzzer reads its corpus from where it was started */
 
 static void put(const char *name, const char *text)
@@ -28,20 +29,20 @@ static void put(const char *name, const char *text)
     demand(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 }
 
-static void remove_folder(void)
+static void remove_directory(void)
 {
     struct silt_error e;
-    demand(fchdir(top) == 0 && silt_place_empty("", &e) == 0 && rmdir(folder) == 0);
+    demand(fchdir(top) == 0 && silt_entry_path_empty("", &e) == 0 && rmdir(directory) == 0);
 }
 
 static void start(void)
 {
     home = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    demand(home >= 0 && mkdtemp(folder) != NULL);
-    top = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    demand(home >= 0 && mkdtemp(directory) != NULL);
+    top = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     demand(top >= 0 && fchdir(top) == 0 && mkdir("out", 0755) == 0);
     put("secret", "mine");
-    (void)atexit(remove_folder);
+    (void)atexit(remove_directory);
 }
 
 /* What lies below when a layer comes. */
@@ -77,11 +78,14 @@ static void hash_content(silt_slice bytes, uint8_t ret[SILT_DIGEST_SIZE])
     struct archive_entry *entry;
     struct archive *a = archive_read_new();
     EVP_MD_CTX *h = silt_hash_new();
-    demand(a != NULL && h != NULL && archive_read_support_filter_gzip(a) == ARCHIVE_OK && archive_read_support_filter_zstd(a) == ARCHIVE_OK
-           && archive_read_support_filter_xz(a) == ARCHIVE_OK && archive_read_support_format_raw(a) == ARCHIVE_OK);
+    demand(a != NULL && h != NULL && archive_read_support_filter_gzip(a) == ARCHIVE_OK
+           && archive_read_support_filter_zstd(a) == ARCHIVE_OK
+           && archive_read_support_filter_xz(a) == ARCHIVE_OK
+           && archive_read_support_format_raw(a) == ARCHIVE_OK);
     la_ssize_t n = 0;
     uint64_t all = 0;
-    if (archive_read_open_memory(a, bytes.data, bytes.len) == ARCHIVE_OK && archive_read_next_header(a, &entry) == ARCHIVE_OK)
+    if (archive_read_open_memory(a, bytes.data, bytes.len) == ARCHIVE_OK
+        && archive_read_next_header(a, &entry) == ARCHIVE_OK)
         while (all < 2 * limits.bytes && (n = archive_read_data(a, block, sizeof(block))) > 0) {
             all += (uint64_t)n;
             demand(silt_hash_add(h, (silt_slice){block, (size_t)n}, &e) == 0);
@@ -116,8 +120,10 @@ static void apply_packed(silt_slice bytes, int (*add_filter)(struct archive *))
     archive_entry_set_pathname(entry, "layer");
     archive_entry_set_size(entry, (la_int64_t)bytes.len);
     bool good = add_filter(a) == ARCHIVE_OK && archive_write_set_format_raw(a) == ARCHIVE_OK
-        && archive_write_open_memory(a, packed, sizeof(packed), &size) == ARCHIVE_OK && archive_write_header(a, entry) == ARCHIVE_OK
-        && archive_write_data(a, bytes.data, bytes.len) == (la_ssize_t)bytes.len && archive_write_close(a) == ARCHIVE_OK;
+                && archive_write_open_memory(a, packed, sizeof(packed), &size) == ARCHIVE_OK
+                && archive_write_header(a, entry) == ARCHIVE_OK
+                && archive_write_data(a, bytes.data, bytes.len) == (la_ssize_t)bytes.len
+                && archive_write_close(a) == ARCHIVE_OK;
     archive_entry_free(entry);
     (void)archive_write_free(a);
     if (good)
@@ -154,6 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         unpack(bytes);
     check();
-    demand(fchdir(top) == 0 && chdir("out") == 0 && silt_place_empty("", &e) == 0 && fchdir(home) == 0);
+    demand(fchdir(top) == 0 && chdir("out") == 0 && silt_entry_path_empty("", &e) == 0
+           && fchdir(home) == 0);
     return 0;
 }

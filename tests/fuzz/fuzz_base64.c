@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is good base64 has the size that was said, and comes back the same when it is written again. */
+/* What is good base64 has the size that was said, and comes back the same when it is written again.
+ */
 #include "base/base64.h"
 #include "fuzz/fuzz.h"
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first bytes of a captive sandbox's connection, the answer of the program that decides, and patterns of names: the first byte
- * chooses. */
-#include "proxy/connect.h"
-#include "proxy/glob.h"
+/* The first bytes of a captive sandbox's connection, the answer of the program that decides, and
+ * patterns of names: the first byte chooses. */
+#include "proxy/egress/http_connect.h"
+#include "proxy/policy/glob.h"
 #include "fuzz/fuzz.h"
-
 
 static void look(silt_slice bytes, uint16_t port)
 {
-    struct silt_connect_hints h;
+    struct silt_http_connect_hints h;
     struct sockaddr_storage at = {.ss_family = AF_INET};
     silt_auto_buf out;
     silt_buf_init(&out, 4096);
-    if (bytes.len == 0 || !silt_connect_look(bytes, port, &h))
+    if (bytes.len == 0 || !silt_http_connect_look(bytes, port, &h))
         return;
-    silt_connect_write(&out, &at, &at, &h);
+    silt_http_connect_write(&out, &at, &at, &h);
     demand(!out.broken);
     /* However it was asked for, it is one head: nobody gets a field into it. */
     size_t lines = 0;
@@ -38,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look(bytes, 443);
         break;
     case 2: {
-        int len = silt_connect_read(bytes, &status);
+        int len = silt_http_connect_read(bytes, &status);
         demand(len <= (int)size && (len <= 0 || (status >= 200 && status <= 999)));
         break;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of the engine socket: what is taken for a container has nothing of the machine, and for an exec has words and variables. */
+/* Bodies of the engine socket: what is taken for a container has nothing of the machine, and for an
+ * exec has words and variables. */
 #include "fuzz/fuzz.h"
 #include "json/json.h"
-#include "sandbox/container_spec.h"
+#include "sandbox/container/spec.h"
 
 static void check_env(silt_slice env)
 {
@@ -16,8 +17,10 @@ static void check_mount(const struct silt_container_spec *s, size_t which)
 {
     const struct silt_container_mount *m = &s->mounts[which];
     demand(silt_volume_name_is_good(m->volume));
-    demand(m->target.len > 1 && m->target.data[0] == '/' && m->target.data[m->target.len - 1] != '/');
-    demand(memmem(m->target.data, m->target.len, "//", 2) == NULL && memmem(m->target.data, m->target.len, "/../", 4) == NULL);
+    demand(m->target.len > 1 && m->target.data[0] == '/'
+           && m->target.data[m->target.len - 1] != '/');
+    demand(memmem(m->target.data, m->target.len, "//", 2) == NULL
+           && memmem(m->target.data, m->target.len, "/../", 4) == NULL);
     for (size_t i = 0; i < which; i++)
         demand(!silt_slice_eq(s->mounts[i].target, m->target));
 }
@@ -43,9 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_words(&spec.entrypoint);
         for (size_t i = 0; i < spec.mount_count; i++)
             check_mount(&spec, i);
-        demand(spec.kind != SILT_CONTAINER_COPY || (spec.copy_from.len > 0 && spec.copy_to.len > 0));
+        demand(spec.kind != SILT_CONTAINER_COPY
+               || (spec.copy_from.len > 0 && spec.copy_to.len > 0));
     }
-    if (silt_json_read(&arena, body, &o, &e) == 0 && silt_container_spec_read_command(&arena, o, &spec, &e) == 0) {
+    if (silt_json_read(&arena, body, &o, &e) == 0
+        && silt_container_spec_read_command(&arena, o, &spec, &e) == 0) {
         check_env(spec.env);
         check_words(&spec.cmd);
     }

@@ -2,7 +2,7 @@
 /* A question by DNS, as a sandbox sends it: what is understood is bounded, plain and answered
  * within its own size. */
 #include "fuzz/fuzz.h"
-#include "proxy/message.h"
+#include "proxy/dns/wire.h"
 
 static void check_name(const struct silt_dns_question *q)
 {

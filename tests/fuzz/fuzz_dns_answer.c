@@ -2,11 +2,11 @@
 /* What a resolver answers, which a stranger wrote: it is read within its bounds, and an answer that
  * we write instead has no closed address in it. */
 #include "fuzz/fuzz.h"
-#include "proxy/answer.h"
+#include "proxy/dns/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct silt_prefix_list none;
+    static const struct silt_ip_prefix_list none;
     struct silt_dns_question q;
     struct silt_dns_answer a, again;
     struct silt_error e;

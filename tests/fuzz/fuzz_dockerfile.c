@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Dockerfile: whatever it is, stages and steps keep their promises, and every word can be expanded or is refused,
- * and no source leads out of the context. */
+/* A Dockerfile: whatever it is, stages and steps keep their promises, and every word can be
+ * expanded or is refused, and no source leads out of the context. */
 #include "fuzz/fuzz.h"
 #include "dockerfile/sources.h"
 
@@ -32,7 +32,8 @@ static void check_step(const struct silt_docker_step *s, char escape, struct sil
         struct silt_docker_mount m;
         silt_buf_clear(&b);
         demand(silt_docker_exclude(&b, s->flags[i].value, &e) < 0 || b.len > 3);
-        demand(silt_docker_mount_read(s->flags[i].value, &m, &e) < 0 || m.kind < SILT_DOCKER_MOUNT_MAX);
+        demand(silt_docker_mount_read(s->flags[i].value, &m, &e) < 0
+               || m.kind < SILT_DOCKER_MOUNT_MAX);
     }
     if (s->op == SILT_DOCKER_ENV || s->op == SILT_DOCKER_LABEL)
         (void)silt_docker_pairs(a, s, escape, &pairs, &count, &e);
@@ -46,7 +47,8 @@ static void check_sources(const struct silt_dockerfile *f, struct silt_arena *a)
     for (size_t i = 0; i < s.count; i++) {
         silt_slice rest = s.patterns[i], name;
         while (silt_slice_split(&rest, '/', &name))
-            demand(name.len > 0 && !silt_slice_eq(name, SILT_LIT(".")) && !silt_slice_eq(name, SILT_LIT("..")));
+            demand(name.len > 0 && !silt_slice_eq(name, SILT_LIT("."))
+                   && !silt_slice_eq(name, SILT_LIT("..")));
     }
 }
 
@@ -58,9 +60,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     silt_arena_init(&a, 256 << 20);
     if (silt_dockerfile_read(&a, (silt_slice){(const char *)data, size}, &f, &e) < 0)
         return 0;
-    demand(f.stage_count >= 1 && f.stage_count <= SILT_DOCKER_STAGES_MAX && f.step_count <= SILT_DOCKER_STEPS_MAX);
+    demand(f.stage_count >= 1 && f.stage_count <= SILT_DOCKER_STAGES_MAX
+           && f.step_count <= SILT_DOCKER_STEPS_MAX);
     for (size_t i = 0; i < f.stage_count; i++) {
-        demand(f.stages[i].from < f.stages[i].first && f.stages[i].first <= f.stages[i].end && f.stages[i].end <= f.step_count);
+        demand(f.stages[i].from < f.stages[i].first && f.stages[i].first <= f.stages[i].end
+               && f.stages[i].end <= f.step_count);
         demand(f.steps[f.stages[i].from].op == SILT_DOCKER_FROM && f.stages[i].image.len > 0);
     }
     for (size_t i = 0; i < f.step_count; i++)

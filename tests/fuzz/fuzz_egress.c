@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile silt-proxy on the channel about the sandboxes' way out: whatever it says of whichever link, whoever waits for the sandbox or its counts is
- * told once, the link is never put into a wider mode than the sandbox's, and nothing of the sandbox is left when it is destroyed. The input is a
- * row of steps: what is said, of which link, in which generation, how many bytes follow, and those bytes as the body. */
+/* A hostile silt-proxy on the channel about the sandboxes' way out: whatever it says of whichever
+ * link, whoever waits for the sandbox or its counts is told once, the link is never put into a
+ * wider mode than the sandbox's, and nothing of the sandbox is left when it is destroyed. The input
+ * is a row of steps: what is said, of which link, in which generation, how many bytes follow, and
+ * those bytes as the body. */
 #include "base/log.h"
 #include "fuzz/fuzz.h"
-#include "sandbox/egress.h"
-#include "sandbox/network.h"
+#include "sandbox/network/egress_channel.h"
+#include "sandbox/network/network.h"
 #include "unit/sandbox/harness.h"
 
 #include <sys/socket.h>
@@ -40,7 +42,8 @@ static void settle(void)
     struct harness_frame f;
     struct silt_egress_request r;
     while (harness_asked(&h, &q)) {
-        demand(q.op != SILT_PRIV_NETWORK || q.body.network == SILT_NET_NONE || q.body.network == SILT_NET_ALLOW);
+        demand(q.op != SILT_PRIV_NETWORK || q.body.network == SILT_NET_NONE
+               || q.body.network == SILT_NET_ALLOW);
         harness_answer(&h, &q, true);
     }
     while (h.agent >= 0 && harness_told(&h, &f) != 0)
@@ -48,7 +51,8 @@ static void settle(void)
             harness_say(&h, SILT_AGENT_WELCOME, 0, 0, f.frame.body, sizeof(uint64_t));
     while (harness_told_super(&h) != 0)
         continue;
-    for (struct silt_parcel p = {.data = &r, .len = sizeof(r)}; silt_fd_recv(proxy, &p, &e) > 0; p = (struct silt_parcel){.data = &r, .len = sizeof(r)}) {
+    for (struct silt_parcel p = {.data = &r, .len = sizeof(r)}; silt_fd_recv(proxy, &p, &e) > 0;
+         p = (struct silt_parcel){.data = &r, .len = sizeof(r)}) {
         generation = r.generation != 0 ? r.generation : generation;
         silt_parcel_close(&p);
     }
@@ -60,15 +64,17 @@ static void connect_proxy(void)
     silt_close_fd(&proxy);
     demand(silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, pair, &e) == 0);
     proxy = pair[1];
-    silt_registry_on_proxy(&h.registry, pair[0]);
+    silt_egress_connect(h.registry.egress, pair[0]);
     settle();
 }
 
 static void create(void)
 {
     static struct silt_waiter w;
-    struct silt_sandbox_options o = {
-        .limits = h.registry.default_limits, .type = "standard-1", .network = SILT_NET_ALLOW, .allow = SILT_LIT("example.com\n")};
+    struct silt_sandbox_options o = {.limits = h.registry.default_limits,
+                                     .type = "standard-1",
+                                     .network = SILT_NET_ALLOW,
+                                     .allow = SILT_LIT("example.com\n")};
     w = (struct silt_waiter){.on_ready = on_ready};
     box = NULL;
     told = counted = asked = 0;
@@ -104,7 +110,7 @@ static void clean_up(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (h.folder[0] == 0) {
+    if (h.directory[0] == 0) {
         silt_log_open("fuzz", SILT_LOG_ERROR);
         demand(harness_open(&h) == 0 && atexit(clean_up) == 0);
         h.link = LINK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items of a worker's frame: whatever comes, slices lie inside, and each item uses up some of it. */
-#include "api/file_item.h"
+/* Items of a worker's frame: whatever comes, slices lie inside, and each item uses up some of it.
+ */
+#include "api/file/item.h"
 #include "fuzz/fuzz.h"
 
 static void inside(silt_slice all, silt_slice part)
@@ -28,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (silt_file_meta_of(all, &meta, &a)) {
         inside(all, a);
-        demand(memchr(meta.mime, 0, sizeof(meta.mime)) != NULL && strpbrk(meta.mime, "\r\n :;\"") == NULL);
+        demand(memchr(meta.mime, 0, sizeof(meta.mime)) != NULL
+               && strpbrk(meta.mime, "\r\n :;\"") == NULL);
     }
     return 0;
 }

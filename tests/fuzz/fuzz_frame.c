@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames on their way to silt-init: the bytes are cut into messages (two bytes of length before
  * each), sent through a channel, and each one that asks for a start is taken apart. */
-#include "agent/channel.h"
-#include "agent/start.h"
+#include "agent/output/channel.h"
+#include "agent/spawn/start_frame.h"
 #include "fuzz/fuzz.h"
 
 #include <sys/mman.h>
@@ -15,21 +15,21 @@ static int peer = -1;
 
 static void check_start(const struct silt_frame *f, size_t body_len, struct silt_parcel *p)
 {
-    struct silt_start s;
+    struct silt_start_frame s;
     char **envp, **argv;
-    if (silt_start_parse(&s, f, body_len, p, &e) < 0)
+    if (silt_start_frame_parse(&s, f, body_len, p, &e) < 0)
         return;
     bool is_argv = (s.head.flags & SILT_START_ARGV) != 0;
     demand(s.command.len <= SILT_COMMAND_MAX && (is_argv || !silt_slice_has_byte(s.command, 0)));
     demand(!silt_slice_has_byte(s.cwd, 0) && !silt_slice_has_byte(s.user, 0));
-    if (is_argv && silt_start_argv(&s, &argv, &e) == 0) {
+    if (is_argv && silt_start_frame_argv(&s, &argv, &e) == 0) {
         demand(argv[0] != NULL && argv[0][0] != 0);
         free(argv);
     }
-    (void)silt_start_getenv(&s, "PATH");
-    if (silt_start_envp(&s, &envp, &e) == 0)
+    (void)silt_start_frame_getenv(&s, "PATH");
+    if (silt_start_frame_envp(&s, &envp, &e) == 0)
         free(envp);
-    silt_start_fini(&s);
+    silt_start_frame_fini(&s);
 }
 
 static void on_frame(struct silt_channel *c, const struct silt_frame *f, size_t body_len,

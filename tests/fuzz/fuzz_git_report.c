@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What git, in a sandbox, says that strangers' servers have said: lines in pieces of any size, of which a bounded part is kept. The first
- * byte is the size of the pieces. */
-#include "api/git_report.h"
+/* What git, in a sandbox, says that strangers' servers have said: lines in pieces of any size, of
+ * which a bounded part is kept. The first byte is the size of the pieces. */
+#include "api/git/report.h"
 #include "fuzz/fuzz.h"
 
 static void on_progress(struct silt_git_report *r, const struct silt_git_progress *p)
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     silt_git_report_init(&r);
     r.progress = on_progress;
     for (size_t at = 1; at < size; at += piece)
-        silt_git_report_add(&r, (silt_slice){bytes.data + at, size - at < piece ? size - at : piece});
+        silt_git_report_add(&r,
+                            (silt_slice){bytes.data + at, size - at < piece ? size - at : piece});
     silt_git_report_end(&r);
     demand(r.lines.len <= SILT_GIT_STDERR_MAX);
     (void)silt_git_classify(128, silt_buf_slice(&r.lines));

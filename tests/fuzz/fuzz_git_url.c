@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a caller says a repository is: what is let through begins with no dash, names no program,
  * shows no secret. */
-#include "api/git_url.h"
+#include "api/git/url.h"
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stranger's image says about its commands: what is taken is written in a spelling that is read as the same. */
+/* What a stranger's image says about its commands: what is taken is written in a spelling that is
+ * read as the same. */
 #include "base/own.h"
 #include "fuzz/fuzz.h"
-#include "sandbox/image_config.h"
+#include "sandbox/core/image_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     silt_arena_init(&a, 1 << 24);
     if (silt_image_config_read(&a, (silt_slice){(const char *)data, size}, &c, &e) == 0) {
         silt_image_config_write(&first, &c);
-        demand(!first.broken && silt_image_config_read(&a, silt_buf_slice(&first), &again, &e) == 0);
+        demand(!first.broken
+               && silt_image_config_read(&a, silt_buf_slice(&first), &again, &e) == 0);
         silt_image_config_write(&second, &again);
         demand(silt_slice_eq(silt_buf_slice(&first), silt_buf_slice(&second)));
         (void)silt_image_config_is_builtin(&c);

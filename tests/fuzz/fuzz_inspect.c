@@ -2,7 +2,7 @@
 /* What a sandbox sends on a connection: it is judged in the same way whole and in pieces, nothing
  * is passed twice, and names are plain. The first byte chooses the pieces. */
 #include "fuzz/fuzz.h"
-#include "proxy/inspect.h"
+#include "proxy/egress/protocol_sniff.h"
 
 struct fate {
     size_t passed, named;
@@ -23,23 +23,23 @@ static void add_name(struct fate *f, const char *name)
 
 static struct fate follow(silt_slice bytes, size_t piece)
 {
-    struct silt_inspect i = {0};
+    struct silt_protocol_sniff i = {0};
     struct fate f = {0};
     for (size_t to = 0; to < bytes.len;) {
         to = piece < bytes.len - to ? to + piece : bytes.len;
         while (f.passed < to) {
             size_t n = 0;
-            enum silt_inspect_result r =
-                silt_inspect_next(&i, (silt_slice){bytes.data + f.passed, to - f.passed}, &n);
+            enum silt_protocol_sniff_result r = silt_protocol_sniff_next(
+                &i, (silt_slice){bytes.data + f.passed, to - f.passed}, &n);
             demand(n <= to - f.passed);
-            if (r == SILT_INSPECT_NAMED)
+            if (r == SILT_PROTOCOL_SNIFF_NAMED)
                 add_name(&f, i.name);
-            if (r == SILT_INSPECT_REFUSE) {
+            if (r == SILT_PROTOCOL_SNIFF_REFUSE) {
                 f.reason = (int)i.reason;
                 demand(f.reason > 0 && f.reason < SILT_REFUSED_REASON_MAX);
                 return f;
             }
-            if (r == SILT_INSPECT_MORE)
+            if (r == SILT_PROTOCOL_SNIFF_MORE)
                 break;
             demand(n > 0);
             f.passed += n;

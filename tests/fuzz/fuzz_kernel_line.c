@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interpreter process says: whatever is taken keeps its bounds, and can be told on as JSON. And
- * what siltd says is one line of JSON, whatever the user's bytes are. */
+/* What an interpreter process says: whatever is taken keeps its bounds, and can be told on as JSON.
+ * And what siltd says is one line of JSON, whatever the user's bytes are. */
 #include "fuzz/fuzz.h"
 #include "base/own.h"
-#include "sandbox/kernel_line.h"
+#include "sandbox/context/kernel_protocol.h"
 
 static struct silt_error e;
 
@@ -57,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_said(&b, false);
     silt_kernel_say_input(&b, size, bytes, size % 2 == 0);
     check_said(&b, false);
-    silt_kernel_say_init(&b, &(struct silt_kernel_init){.language = "python", .cwd = bytes, .env = bytes});
+    silt_kernel_say_init(
+        &b, &(struct silt_kernel_init){.language = "python", .cwd = bytes, .env = bytes});
     check_said(&b, true);
     return 0;
 }

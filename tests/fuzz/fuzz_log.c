@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log as a hostile silt-init may leave it: the first byte says what of the head is made right, then come the
- * head and the ring. Whatever it holds, a reader gets pieces inside of it, always goes forward, and comes to an end. */
+/* A log as a hostile silt-init may leave it: the first byte says what of the head is made right,
+ * then come the head and the ring. Whatever it holds, a reader gets pieces inside of it, always
+ * goes forward, and comes to an end. */
 #include "base/own.h"
 #include "fuzz/fuzz.h"
-#include "sandbox/log.h"
+#include "sandbox/process/log_reader.h"
 
 #include <sys/mman.h>
 
@@ -11,11 +12,11 @@ enum { FIX_MAGIC = 1, FIX_RING = 2, FIX_ENDS = 4, STEPS_MAX = 1000 };
 
 static char bytes[SILT_LOG_BATCH];
 
-static void check_batch(struct silt_log_batch *b)
+static void check_batch(struct silt_log_reader_batch *b)
 {
-    struct silt_log_piece p;
+    struct silt_log_reader_piece p;
     uint64_t at = b->at;
-    while (silt_log_next(b, &p) > 0) {
+    while (silt_log_reader_next(b, &p) > 0) {
         demand(p.after > at && p.after <= b->head.head && p.after % SILT_LOG_ALIGN == 0);
         demand(p.bytes.len <= SILT_LOG_RECORD_MAX && p.bytes.data >= bytes
                && p.bytes.data + p.bytes.len <= bytes + sizeof(bytes));
@@ -27,10 +28,10 @@ static void check_batch(struct silt_log_batch *b)
 
 static void read_all(int fd)
 {
-    struct silt_log_batch b = {.bytes = bytes};
+    struct silt_log_reader_batch b = {.bytes = bytes};
     uint64_t at = SILT_LOG_OLDEST;
     for (int i = 0; i < STEPS_MAX; i++) {
-        enum silt_log_found found = silt_log_fetch(fd, at, true, &b);
+        enum silt_log_reader_found found = silt_log_reader_fetch(fd, at, true, &b);
         demand(found != SILT_LOG_LATER);
         if (found != SILT_LOG_FOUND)
             return;
@@ -57,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     silt_auto_fd fd = memfd_create("log", MFD_CLOEXEC);
     demand(fd >= 0 && pwrite(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h));
     size_t rest = size - 1 - sizeof(h);
-    demand(rest == 0 || pwrite(fd, data + 1 + sizeof(h), rest, SILT_LOG_HEAD_SIZE) == (ssize_t)rest);
+    demand(rest == 0
+           || pwrite(fd, data + 1 + sizeof(h), rest, SILT_LOG_HEAD_SIZE) == (ssize_t)rest);
     read_all(fd);
     return 0;
 }

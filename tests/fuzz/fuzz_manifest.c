@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON documents of image archives: the first byte tells which. What is taken from them keeps its bounds. */
+/* The JSON documents of image archives: the first byte tells which. What is taken from them keeps
+ * its bounds. */
 #include "fetch/manifest.h"
 #include "fuzz/fuzz.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a file begins, and names against patterns: the bytes up to the first newline are a pattern, the
- * line after it a path, and all of it the beginning of a file. */
+/* How a file begins, and names against patterns: the bytes up to the first newline are a pattern,
+ * the line after it a path, and all of it the beginning of a file. */
 #include "fuzz/fuzz.h"
-#include "worker/mime.h"
-#include "worker/wild.h"
+#include "worker/type/mime.h"
+#include "worker/find_glob.h"
 
 enum { NAME_SIZE = 256 };
 
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     copy_line(&rest, path);
     silt_mime_of(path, all, type);
     demand(type[0] != 0);
-    bool matches = silt_wild_matches(pattern, path);
+    bool matches = silt_find_glob_matches(pattern, path);
     demand(matches || strcmp(pattern, "**") != 0);
     demand(matches || strpbrk(pattern, "*?") != NULL || strcmp(pattern, path) != 0);
     return 0;

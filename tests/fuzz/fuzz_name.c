@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that callers choose: ids, images, digests, networks. What is taken holds nothing that could be more than a name, and one spelling
- * is read as itself. */
+/* Names that callers choose: ids, images, digests, networks. What is taken holds nothing that could
+ * be more than a name, and one spelling is read as itself. */
 #include "base/digest.h"
 #include "base/id.h"
-#include "base/prefix.h"
+#include "base/ip_prefix.h"
 #include "base/reference.h"
 #include "fuzz/fuzz.h"
 
@@ -18,7 +18,8 @@ static void check_id(silt_slice text)
         return;
     demand(text.len > 0 && text.len <= SILT_ID_MAX && memmem(text.data, text.len, "..", 2) == NULL);
     for (size_t i = 0; i < text.len; i++)
-        demand(text.data[i] > ' ' && text.data[i] < 0x7f && text.data[i] != '/' && text.data[i] != '%');
+        demand(text.data[i] > ' ' && text.data[i] < 0x7f && text.data[i] != '/'
+               && text.data[i] != '%');
 }
 
 static void check_reference(silt_slice text)
@@ -27,22 +28,24 @@ static void check_reference(silt_slice text)
     if (silt_reference_read(text, once, &e) < 0)
         return;
     demand(silt_reference_read(silt_slice_of(once), twice, &e) == 0 && strcmp(once, twice) == 0);
-    demand(silt_reference_tag(silt_slice_of(once)) <= strlen(once) && once[0] != '.' && strstr(once, "/.") == NULL);
+    demand(silt_reference_tag(silt_slice_of(once)) <= strlen(once) && once[0] != '.'
+           && strstr(once, "/.") == NULL);
 }
 
 static void check_networks(silt_slice text)
 {
-    static struct silt_prefix_list list;
-    char once[SILT_PREFIX_TEXT];
-    silt_prefix p;
-    if (silt_prefix_list_parse(text, &list, &e) < 0)
+    static struct silt_ip_prefix_list list;
+    char once[SILT_IP_PREFIX_TEXT];
+    silt_ip_prefix p;
+    if (silt_ip_prefix_list_parse(text, &list, &e) < 0)
         return;
-    demand(list.count <= SILT_PREFIX_OPEN_MAX);
+    demand(list.count <= SILT_IP_PREFIX_OPEN_MAX);
     for (size_t i = 0; i < list.count; i++) {
-        silt_prefix_text(&list.items[i], once);
-        demand(silt_prefix_parse(silt_slice_of(once), &p, &e) == 0 && silt_prefix_covers(&p, &list.items[i])
-               && silt_prefix_covers(&list.items[i], &p));
-        (void)silt_prefix_is_closed(&p, &list);
+        silt_ip_prefix_text(&list.items[i], once);
+        demand(silt_ip_prefix_parse(silt_slice_of(once), &p, &e) == 0
+               && silt_ip_prefix_covers(&p, &list.items[i])
+               && silt_ip_prefix_covers(&list.items[i], &p));
+        (void)silt_ip_prefix_is_closed(&p, &list);
     }
 }
 

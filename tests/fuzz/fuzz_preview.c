@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile silt-proxy: whatever it asks, a FIND is answered exactly once, only the right names lead to an entrance, sockets come only
- * for routes that it was told of, and what it makes siltd keep is bounded and goes with its channel. The input is a row of steps: what is asked, which serial, which
- * route, how many bytes follow, and those bytes as the body. */
+/* A hostile silt-proxy: whatever it asks, a FIND is answered exactly once, only the right names
+ * lead to an entrance, sockets come only for routes that it was told of, and what it makes siltd
+ * keep is bounded and goes with its channel. The input is a row of steps: what is asked, which
+ * serial, which route, how many bytes follow, and those bytes as the body. */
 #include "base/log.h"
 #include "fuzz/fuzz.h"
-#include "sandbox/preview.h"
+#include "sandbox/preview/preview_channel.h"
 #include "unit/sandbox/harness.h"
 
 #include <sys/socket.h>
@@ -29,7 +30,10 @@ static void settle(void)
     struct silt_priv_request q;
     struct harness_frame f;
     while (harness_asked(&h, &q))
-        harness_answer(&h, &q, q.op != SILT_PRIV_DIAL || q.seq % 2 == 0); /* and then without a socket: nobody has checked that for it */
+        harness_answer(
+            &h, &q,
+            q.op != SILT_PRIV_DIAL
+                || q.seq % 2 == 0); /* and then without a socket: nobody has checked that for it */
     while (h.agent >= 0 && harness_told(&h, &f) != 0)
         continue;
     while (harness_told_super(&h) != 0)
@@ -38,10 +42,11 @@ static void settle(void)
 
 static uint64_t expose(uint16_t port, const char *token, bool locked)
 {
-    struct silt_entrance_options o = {.port = port, .token = silt_slice_of(token), .locked = &locked};
-    struct silt_entrance *x = NULL;
+    struct silt_exposed_port_options o = {
+        .port = port, .token = silt_slice_of(token), .locked = &locked};
+    struct silt_exposed_port *x = NULL;
     uint64_t former;
-    demand(silt_entrance_expose(box, &o, &x, &former, &e) == 0);
+    demand(silt_exposed_port_expose(box, &o, &x, &former, &e) == 0);
     return x->row.route;
 }
 
@@ -63,7 +68,7 @@ static void connect_proxy(void)
     silt_close_fd(&proxy);
     demand(silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, pair, &e) == 0);
     proxy = pair[1];
-    silt_registry_on_preview(&h.registry, pair[0]);
+    silt_preview_connect(h.registry.preview, pair[0]);
     harness_turn(&h);
 }
 
@@ -93,15 +98,18 @@ static unsigned hear(const struct silt_preview_request *q)
         if (a.type == SILT_PREVIEW_ENDED)
             demand(memchr(a.body.text, 0, sizeof(a.body.text)) != NULL);
         if (a.type == SILT_PREVIEW_ROUTE)
-            demand(q->type == SILT_PREVIEW_FIND && a.route == open_route && a.body.route.port == OPEN && may_lead(&q->body.find));
-        count += q->type == SILT_PREVIEW_FIND && a.serial == q->serial && a.type <= SILT_PREVIEW_BUSY;
+            demand(q->type == SILT_PREVIEW_FIND && a.route == open_route
+                   && a.body.route.port == OPEN && may_lead(&q->body.find));
+        count +=
+            q->type == SILT_PREVIEW_FIND && a.serial == q->serial && a.type <= SILT_PREVIEW_BUSY;
         silt_parcel_close(&p);
     }
 }
 
 static void ask(const uint8_t *step, silt_slice bytes)
 {
-    struct silt_preview_request q = {.type = step[0] % (SILT_PREVIEW_ASK_MAX + 2), .serial = step[1]};
+    struct silt_preview_request q = {.type = step[0] % (SILT_PREVIEW_ASK_MAX + 2),
+                                     .serial = step[1]};
     struct silt_parcel p = {.data = &q, .len = sizeof(q)};
     const uint64_t routes[] = {open_route, locked_route, 0, UINT64_MAX, step[2]};
     q.route = routes[step[2] % SILT_COUNT(routes)];
@@ -147,14 +155,16 @@ static void clean_up(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (h.folder[0] == 0) {
+    if (h.directory[0] == 0) {
         silt_log_open("fuzz", SILT_LOG_ERROR);
         demand(harness_open(&h) == 0 && atexit(clean_up) == 0);
-        h.registry.settings.entrance = (struct silt_entrance_settings){.domain = "localhost:7459", .paths = true, .old_form = true};
+        h.registry.settings.preview = (struct silt_preview_settings){
+            .domain = "localhost:7459", .paths = true, .old_form = true};
     }
     be_running();
     connect_proxy();
-    memset(h.registry.preview->buckets, 0, sizeof(h.registry.preview->buckets)); /* guesses of the case before */
+    memset(h.registry.preview->buckets, 0,
+           sizeof(h.registry.preview->buckets)); /* guesses of the case before */
     for (size_t at = 0; at + STEP <= size;) {
         size_t len = data[at + 3] < size - at - STEP ? data[at + 3] : size - at - STEP;
         ask(data + at, (silt_slice){(const char *)data + at + STEP, len});

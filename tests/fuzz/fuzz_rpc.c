@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capnweb peer says: whatever is taken keeps its bounds and becomes a request whose body is JSON. And JSON as capnweb writes it
- * comes back as it was. */
+/* What a capnweb peer says: whatever is taken keeps its bounds and becomes a request whose body is
+ * JSON. And JSON as capnweb writes it comes back as it was. */
 #include "fuzz/fuzz.h"
-#include "api/rpc_method.h"
-#include "api/rpc_text.h"
+#include "api/rpc/method.h"
+#include "api/rpc/text.h"
 #include "base/own.h"
 
 static struct silt_error e;
 
 /* The table of methods names them; nobody is called here. */
-#define NOBODY(name)                                                                                                    \
-    SILT_HANDLER(name)                                                                                                  \
-    {                                                                                                                   \
-        (void)r;                                                                                                        \
-        (void)args;                                                                                                     \
-        abort();                                                                                                        \
+#define NOBODY(name)                                                                               \
+    SILT_HANDLER(name)                                                                             \
+    {                                                                                              \
+        (void)r;                                                                                   \
+        (void)args;                                                                                \
+        abort();                                                                                   \
     }
 NOBODY(silt_api_file_raw)
 NOBODY(silt_api_file_feed)
@@ -109,7 +109,8 @@ static void check_text(silt_slice json)
     silt_rpc_refusal(&b, json);
     demand(!b.broken);
     if (parsed(&arena, json) != NULL)
-        demand(parsed(&arena, silt_buf_slice(&b)) != NULL || json.len > 60); /* its context may be too deep */
+        demand(parsed(&arena, silt_buf_slice(&b)) != NULL
+               || json.len > 60); /* its context may be too deep */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
 /* What a caller allows: a rule that is taken keeps the promises of wire/egress.h, and reads back as
  * itself. */
 #include "fuzz/fuzz.h"
-#include "sandbox/rule.h"
+#include "sandbox/network/allow_rule.h"
 
 static void check_part(const struct silt_egress_rule *r)
 {
@@ -25,14 +25,14 @@ static void check_part(const struct silt_egress_rule *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct silt_rule rule, again;
+    static struct silt_allow_rule rule, again;
     struct silt_error e;
-    if (silt_rule_parse((silt_slice){(const char *)data, size}, &rule, &e) < 0)
+    if (silt_allow_rule_parse((silt_slice){(const char *)data, size}, &rule, &e) < 0)
         return 0;
-    demand(rule.count >= 1 && rule.count <= SILT_RULE_PARTS);
+    demand(rule.count >= 1 && rule.count <= SILT_ALLOW_RULE_PARTS);
     for (size_t i = 0; i < rule.count; i++)
         check_part(&rule.parts[i]);
-    demand(silt_rule_parse(silt_slice_of(rule.text), &again, &e) == 0);
+    demand(silt_allow_rule_parse(silt_slice_of(rule.text), &again, &e) == 0);
     demand(again.count == rule.count && strcmp(again.text, rule.text) == 0);
     demand(memcmp(again.parts, rule.parts, rule.count * sizeof(rule.parts[0])) == 0);
     return 0;

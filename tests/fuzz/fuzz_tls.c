@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever comes instead of a handshake, in whatever pieces: it is used up or refused, what is said to it is bounded, and after a refusal
- * nothing is said any more. Then a real client, whose bytes the input spoils: both open or refused. */
+/* Whatever comes instead of a handshake, in whatever pieces: it is used up or refused, what is said
+ * to it is bounded, and after a refusal nothing is said any more. Then a real client, whose bytes
+ * the input spoils: both open or refused. */
 #include "certify/certify.h"
 #include "fuzz/fuzz.h"
 #include "http/tls.h"
@@ -19,8 +20,11 @@ static struct silt_tls_identity *identity(void)
         return made;
     silt_certify_pair_init(&authority);
     silt_certify_pair_init(&server);
-    demand(silt_certify_authority("", &authority, &e) == 0 && silt_certify_server(&authority, "", &server, &e) == 0);
-    demand(silt_tls_identity_new(silt_buf_slice(&server.certificate), silt_buf_slice(&server.key), &made, &e) == 0);
+    demand(silt_certify_authority("", &authority, &e) == 0
+           && silt_certify_server(&authority, "", &server, &e) == 0);
+    demand(silt_tls_identity_new(silt_buf_slice(&server.certificate), silt_buf_slice(&server.key),
+                                 &made, &e)
+           == 0);
     silt_certify_pair_fini(&authority);
     silt_certify_pair_fini(&server);
     return made;
@@ -44,7 +48,8 @@ static bool feed(struct silt_tls *t, struct silt_buf *out, silt_slice wire, size
             size_t said = out->len;
             demand(errno == EPROTO && silt_tls_write(t, SILT_LIT("x")) < 0);
             silt_tls_end(t);
-            demand(silt_tls_read(t, &wire, plain, room) == -1 && errno == EPROTO && out->len == said);
+            demand(silt_tls_read(t, &wire, plain, room) == -1 && errno == EPROTO
+                   && out->len == said);
             return false;
         }
     }

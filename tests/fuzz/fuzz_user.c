@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of an image that say who its users are: whom to find, then /etc/passwd, then /etc/group,
  * with a NUL between them. */
-#include "agent/user.h"
+#include "agent/spawn/user.h"
 #include "base/fd.h"
 #include "fuzz/fuzz.h"
 

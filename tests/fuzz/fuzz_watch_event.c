@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A frame of a worker that watches: whatever it holds, what comes out keeps its promises. */
 #include "fuzz/fuzz.h"
-#include "sandbox/watch_event.h"
+#include "sandbox/file/watch_event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames give the same messages and the same verdict, whole or in pieces, and no message is longer than allowed. */
+/* Frames give the same messages and the same verdict, whole or in pieces, and no message is longer
+ * than allowed. */
 #include "fuzz/fuzz.h"
 #include "http/websocket.h"
 
@@ -15,7 +16,8 @@ struct result {
 static void note(struct result *t, const struct silt_ws_reader *r, silt_slice payload)
 {
     demand(payload.len <= (t->last == SILT_WS_GOT_MESSAGE ? MOST : SILT_WS_CONTROL_MAX));
-    demand(t->last != SILT_WS_GOT_MESSAGE || r->type != SILT_WS_TEXT || silt_slice_is_utf8(payload));
+    demand(t->last != SILT_WS_GOT_MESSAGE || r->type != SILT_WS_TEXT
+           || silt_slice_is_utf8(payload));
     t->count++;
     t->sum = t->sum * 31 + t->last;
     for (size_t i = 0; i < payload.len; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker is asked: the parts must lie inside of the frame and hold no NUL, whatever the lengths
- * say. Nothing is done with it: the operations would do it to this machine. */
+/* What a worker is asked: the parts must lie inside of the frame and hold no NUL, whatever the
+ * lengths say. Nothing is done with it: the operations would do it to this machine. */
 #include "fuzz/fuzz.h"
 #include "worker/task.h"
 
@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_path(t.cwd, t.ask.cwd_len);
         check_path(t.path, t.ask.path_len);
         check_path(t.to, t.ask.to_len);
-        demand(t.text.len == 0 || (t.text.data >= f->body && t.text.data + t.text.len == (char *)f + size));
+        demand(t.text.len == 0
+               || (t.text.data >= f->body && t.text.data + t.text.len == (char *)f + size));
     }
     free(f);
     return 0;

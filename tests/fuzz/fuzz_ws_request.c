@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message of …/ws becomes a request of one line per field and a body of JSON, or none; and whatever a stream holds is cut into events
- * that end, each a frame of JSON. */
-#include "api/ws_frame.h"
+/* A message of …/ws becomes a request of one line per field and a body of JSON, or none; and
+ * whatever a stream holds is cut into events that end, each a frame of JSON. */
+#include "api/ws/frame.h"
 #include "base/own.h"
 #include "fuzz/fuzz.h"
 

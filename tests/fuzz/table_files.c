@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a corpus, which is a table of cases, and what libFuzzer wants, a folder of files:
+/* Between a corpus, which is a table of cases, and what libFuzzer wants, a directory of files:
  *   fuzz_table_files TABLE DIR    writes each case as a file
  *   fuzz_table_files FILE...      prints each file as a line for a table, named after the file */
 #include "base/fd.h"

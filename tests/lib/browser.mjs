@@ -8,8 +8,8 @@ import { BUILD } from './daemon.mjs';
 
 /** A browser that is closed when the test t ends. options: home (of its user), authority (a file with one whom it trusts, like its user who added it). */
 export async function openBrowser(t, { home, authority } = {}) {
-	const folder = execFileSync(path.join(import.meta.dirname, '../browser/packages'), { env: { ...process.env, BUILD }, encoding: 'utf8' }).trim();
-	const { chromium } = await import(path.join(folder, 'index.mjs'));
+	const directory = execFileSync(path.join(import.meta.dirname, '../browser/packages'), { env: { ...process.env, BUILD }, encoding: 'utf8' }).trim();
+	const { chromium } = await import(path.join(directory, 'index.mjs'));
 	if (authority)
 		trust(path.join(home, '.pki/nssdb'), authority);
 	const browser = await chromium.launch({ ...(home && { env: { ...process.env, HOME: home } }), executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'], timeout: 120_000 });
@@ -25,9 +25,9 @@ function trust(database, authority) {
 
 /** Where a test may leave a picture: SILT_TEST_PICTURES, or nowhere. */
 export async function picture(page, name) {
-	const folder = process.env.SILT_TEST_PICTURES;
-	if (folder) {
-		fs.mkdirSync(folder, { recursive: true });
-		await page.screenshot({ path: path.join(folder, `${name}.png`) });
+	const directory = process.env.SILT_TEST_PICTURES;
+	if (directory) {
+		fs.mkdirSync(directory, { recursive: true });
+		await page.screenshot({ path: path.join(directory, `${name}.png`) });
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attack programs: small, static, compiled on first use, one folder per test process.
+// Attack programs: small, static, compiled on first use, one directory per test process.
 
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -7,20 +7,20 @@ import os from 'node:os';
 import path from 'node:path';
 
 const SOURCES = path.join(import.meta.dirname, '../escape/attacks');
-let folder;
+let directory;
 
 export function compile(name) {
-	if (!folder) {
-		folder = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-attacks-'));
-		process.once('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+	if (!directory) {
+		directory = fs.mkdtempSync(path.join(os.tmpdir(), 'silt-attacks-'));
+		process.once('exit', () => fs.rmSync(directory, { recursive: true, force: true }));
 	}
-	const program = path.join(folder, name);
+	const program = path.join(directory, name);
 	if (!fs.existsSync(program))
 		execFileSync(compiler(), ['-static', '-O1', '-pthread', '-Wall', '-Wextra', '-Werror', '-o', program, path.join(SOURCES, `${name}.c`)], { stdio: 'pipe' });
 	return program;
 }
 
 function compiler() {
-	const folders = process.env.PATH.split(':');
-	return folders.some(f => fs.existsSync(path.join(f, 'musl-gcc'))) ? 'musl-gcc' : 'gcc';
+	const directories = process.env.PATH.split(':');
+	return directories.some(f => fs.existsSync(path.join(f, 'musl-gcc'))) ? 'musl-gcc' : 'gcc';
 }

@@ -22,10 +22,10 @@ const USER = 64_998; // siltd's uid in tests: no account is needed
 export const BUILD = path.resolve(process.env.SILT_BUILD ?? path.join(import.meta.dirname, '../../build'));
 
 /**
- * options: build (folder), flags ({name: value}), without (list of protections, unsafe builds only),
+ * options: build (directory), flags ({name: value}), without (list of protections, unsafe builds only),
  *          warm (Python contexts are forked, as an installation does it; waits for the first zygote),
- *          through (words of a command that starts it), keepAlive (false: a connection per request), images (false: an own, empty image folder), home (folder of a stopped instance, to start it again),
- *          state (its state folder, where that shall lie on another disk).
+ *          through (words of a command that starts it), keepAlive (false: a connection per request), images (false: an own, empty image directory), home (directory of a stopped instance, to start it again),
+ *          state, run (these directories, where they shall lie on another disk).
  */
 export async function startDaemon(options = {}) {
 	const home = options.home ?? makeHome();
@@ -64,7 +64,7 @@ export class Daemon {
 		this.home = home;
 		this.#options = options;
 		this.state = options.state ?? path.join(home, 'state');
-		this.run = path.join(home, 'run');
+		this.run = options.run ?? path.join(home, 'run');
 		this.engine = path.join(this.run, 'engine.sock');
 		this.#flags = {
 			config: '', // nothing of an installation
@@ -101,12 +101,12 @@ export class Daemon {
 
 	/** The names of the shared images are rows of a database that script/test made. */
 	#seed(file) {
-		const folder = path.join(this.state, 'db');
-		const target = path.join(folder, 'silt.db');
-		fs.mkdirSync(folder, { recursive: true });
+		const directory = path.join(this.state, 'db');
+		const target = path.join(directory, 'silt.db');
+		fs.mkdirSync(directory, { recursive: true });
 		fs.copyFileSync(file, target);
 		fs.chmodSync(target, 0o600);
-		for (const name of [folder, target])
+		for (const name of [directory, target])
 			fs.chownSync(name, USER, USER);
 	}
 
@@ -201,7 +201,7 @@ export class Daemon {
 			daemons: daemons.length,
 			mounts: host.mountsWith(this.home).length + host.mountsWith(`/${this.instance}/`).length,
 			ownMounts: daemons.map(pid => host.mountsWith('', pid).filter(line => !everybodys.has(line)).length).sort(),
-			cgroups: host.cgroupsOf(this.instance).filter(folder => !/\/h\d+$/.test(folder)).length, // handles are kept for the next command
+			cgroups: host.cgroupsOf(this.instance).filter(directory => !/\/h\d+$/.test(directory)).length, // handles are kept for the next command
 			netns: new Set(inside.map(p => p.netNamespace)).size,
 			descriptors: daemons.map(host.descriptors).sort((a, b) => a - b),
 			layers: ['s', 'trash'].flatMap(name => host.namesIn(path.join(this.state, 'pool', name), this.pid)).length,
@@ -310,9 +310,9 @@ function newInstance() {
 
 /** The first of two blocks of ids that no other instance has, nor one that is stopped and about to start again: their locks are free meanwhile. */
 function freeBlock(home) {
-	const others = fs.readdirSync(os.tmpdir()).filter(name => name.startsWith('silt-test-')).map(name => path.join(os.tmpdir(), name)).filter(folder => folder !== home);
-	const taken = new Set(others.map(folder => savedFlags(folder)['ids.base'] / BLOCK));
-	const all = Array.from({ length: 0x7e - 0x40 }, (_, i) => 0x40 + i);
+	const others = fs.readdirSync(os.tmpdir()).filter(name => name.startsWith('silt-test-')).map(name => path.join(os.tmpdir(), name)).filter(directory => directory !== home);
+	const taken = new Set(others.map(directory => savedFlags(directory)['ids.base'] / BLOCK));
+	const all = Array.from({ length: 0x7e - 0x50 }, (_, i) => 0x50 + i); // an installation has 0x10 to 0x4f
 	const free = all.filter(block => ![block - 1, block, block + 1].some(one => taken.has(one)));
 	const choice = free.length > 0 ? free : all;
 	return choice[randomInt(choice.length)];

@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
@@ -28,16 +27,7 @@ function replaced(text, table) {
 	return text;
 }
 
-/** Below those that the system gives to who names none: nobody else gets it before it is used. */
-export function freePort() {
-	return until('a free port', () => {
-		const port = randomInt(20_000, 32_000);
-		const server = net.createServer();
-		return new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', () => server.close(() => resolve(port))));
-	});
-}
-
-/** What both need: {port, daemon, certificates (folder), home (an empty folder)}. */
+/** What both need: {port, daemon, certificates (directory), home (an empty directory)}. */
 const files = ({ certificates }) => ({
 	'/etc/ssl/silt/cert.pem': path.join(certificates, 'preview.pem'),
 	'/etc/ssl/silt/key.pem': path.join(certificates, 'preview.key'),

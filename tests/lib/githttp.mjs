@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// git http-backend behind a socket, as nginx's neighbour: node githttp.mjs FOLDER-OF-REPOSITORIES SOCKET
+// git http-backend behind a socket, as nginx's neighbour: node githttp.mjs DIRECTORY-OF-REPOSITORIES SOCKET
 
 import { spawn } from 'node:child_process';
 import http from 'node:http';

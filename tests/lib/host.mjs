@@ -14,9 +14,9 @@ function read(file) {
 	}
 }
 
-function list(folder) {
+function list(directory) {
 	try {
-		return fs.readdirSync(folder);
+		return fs.readdirSync(directory);
 	} catch {
 		return [];
 	}
@@ -81,13 +81,13 @@ export function mountsWith(text, pid = 'self') {
 	return read(`/proc/${pid}/mounts`).split('\n').filter(line => line.includes(text));
 }
 
-/** All cgroup folders of the instance, in every hierarchy. */
+/** All cgroup directories of the instance, in every hierarchy. */
 export function cgroupsOf(instance) {
 	const tops = [path.join(CGROUPS, instance), ...list(CGROUPS).map(name => path.join(CGROUPS, name, instance))];
-	return tops.filter(top => fs.existsSync(top)).flatMap(folders);
+	return tops.filter(top => fs.existsSync(top)).flatMap(directories);
 }
 
-function folders(top) {
+function directories(top) {
 	const below = list(top).map(name => path.join(top, name)).filter(p => {
 		try {
 			return fs.lstatSync(p).isDirectory();
@@ -95,26 +95,26 @@ function folders(top) {
 			return false;
 		}
 	});
-	return [top, ...below.flatMap(folders)];
+	return [top, ...below.flatMap(directories)];
 }
 
-export function loopsInside(folder) {
+export function loopsInside(directory) {
 	return list('/sys/block').filter(name => name.startsWith('loop'))
 		.map(name => ({ name, file: read(`/sys/block/${name}/loop/backing_file`).trim() }))
-		.filter(loop => loop.file.startsWith(folder));
+		.filter(loop => loop.file.startsWith(directory));
 }
 
 export function netNamespaces() {
 	return new Set(pids().map(pid => link(`/proc/${pid}/ns/net`)).filter(Boolean));
 }
 
-/** Names in a folder, seen through the mounts of process pid. */
-export function namesIn(folder, pid = 'self') {
-	return list(`/proc/${pid}/root${folder}`);
+/** Names in a directory, seen through the mounts of process pid. */
+export function namesIn(directory, pid = 'self') {
+	return list(`/proc/${pid}/root${directory}`);
 }
 
-/** Names of all files below a folder, seen through the mounts of process pid. */
-export function filesBelow(folder, pid = 'self') {
+/** Names of all files below a directory, seen through the mounts of process pid. */
+export function filesBelow(directory, pid = 'self') {
 	const root = `/proc/${pid}/root`;
 	const walk = at => list(root + at).flatMap(name => {
 		const file = path.join(at, name);
@@ -124,5 +124,5 @@ export function filesBelow(folder, pid = 'self') {
 			return [];
 		}
 	});
-	return walk(folder);
+	return walk(directory);
 }

@@ -39,16 +39,16 @@ export function inside(pid, ...words) {
 /** A command in the routing namespace, which has no name: silt-super holds it by a descriptor. */
 export function gate(daemon, ...words) {
 	const own = fs.readlinkSync('/proc/self/ns/net');
-	const folder = `/proc/${daemon.pid}/fd`;
-	const fd = fs.readdirSync(folder).find(name => {
+	const directory = `/proc/${daemon.pid}/fd`;
+	const fd = fs.readdirSync(directory).find(name => {
 		try {
-			const target = fs.readlinkSync(`${folder}/${name}`);
+			const target = fs.readlinkSync(`${directory}/${name}`);
 			return target.startsWith('net:') && target !== own;
 		} catch {
 			return false; // closed meanwhile
 		}
 	});
-	return spawnSync('nsenter', [`--net=${folder}/${fd}`, ...words], { encoding: 'utf8' }).stdout;
+	return spawnSync('nsenter', [`--net=${directory}/${fd}`, ...words], { encoding: 'utf8' }).stdout;
 }
 
 export const ip = (...words) => run('ip', ...words);

@@ -1,16 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients do random operations through the API while random programs of the instance are killed. A model knows what was acknowledged:
-// it must be there, as it was; what was not answered may or may not have happened, but nothing in between.
+// it must be there, as it was; what was not answered may or may not have happened, but nothing in between. Previews lead to the sandbox they
+// were made for or nowhere, and what the network's rules forbid is never reached, whoever is killed. Runs inside (inside.mjs): it has an internet of its own.
 
 import assert from 'node:assert/strict';
 import { startDaemon } from './daemon.mjs';
 import * as host from './host.mjs';
+import { Client } from './http.mjs';
+import { Internet, NETWORK } from './internet.mjs';
+import { skeletonTar } from './tar.mjs';
 import { until } from './wait.mjs';
 
-const CAUSES = ['exit', 'signal', 'oom', 'pids', 'disk', 'timeout', 'idle', 'destroyed', 'daemon_restart', 'host_reboot', 'crash', 'killed'];
+const CAUSES = ['exit', 'signal', 'oom', 'tcp_memory', 'pids', 'disk', 'timeout', 'idle', 'destroyed', 'daemon_restart', 'host_reboot', 'crash', 'killed'];
 const OURS = /^(siltd|silt-.*|memfd:silt-init|python3.*)$/; // by the names that the kernel shows; what runs in sandboxes is not looked at
 const FILES = 4; // names in each sandbox: few, so that they meet each other
 const GONE = null;
+const SERVED = 8000; // the port where a sandbox may serve who it is
+const IMAGES = 3;
+const VERSIONS = 4; // of each of them
+const ALLOWED = 'www.example.test';
+const FORBIDDEN = 'four.example.test'; // the world has both
+const MODES = ['public', 'allow', 'none'];
+
+/** Large enough that its import is met by a kill. */
+const packed = version => skeletonTar(Object.fromEntries([['opt/version', { name: 'opt/version', data: `${version}\n` }],
+	...Array.from({ length: 60 }, (_, i) => [`opt/f${i}`, { name: `opt/f${i}`, data: `${version} ${i}\n`.repeat(200) }])]));
+
+/** HTTP by bash alone, in a shell of its own; it costs a small sandbox little. */
+const fetching = name => `(exec 3<>/dev/tcp/${name}/80 && printf 'GET / HTTP/1.0\\r\\nHost: ${name}\\r\\n\\r\\n' >&3 && timeout 5 cat <&3) 2>/dev/null`;
+const serving = text => `exec perl -MIO::Socket::INET -e '$SIG{PIPE} = "IGNORE"; $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => ${SERVED}, Listen => 9, ReuseAddr => 1) or exit 9; \
+while ($c = $s->accept) { while (<$c>) { last if /^\\r?$/ } print $c "HTTP/1.0 200 OK\\r\\nContent-Length: ${text.length}\\r\\n\\r\\n${text}"; close $c }'`;
 
 /** Numbers from a seed (mulberry32). */
 function dice(seed) {
@@ -38,10 +57,26 @@ class Known {
 		this.processes = new Set();
 		this.variable = undefined;
 		this.context = undefined;
+		this.network = ['public']; // modes that it may have
+		this.previews = new Map(); // by port, the host of the last URL; the next instance has another port for all of them
+		this.serves = false; // a server was started in this life; it may have ended
+	}
+
+	/** What its server says: nobody else's says that. */
+	get text() {
+		return `${this.id} ${this.born[0]}`;
 	}
 
 	file(name) {
 		return this.files.get(name) ?? [GONE];
+	}
+}
+
+/** An image's name and the versions that it may be; GONE: there is none. */
+class KnownImage {
+	constructor(name) {
+		this.name = name;
+		this.versions = [GONE];
 	}
 }
 
@@ -53,13 +88,24 @@ export class Kills {
 	/** options: seconds, seed, clients, ids, daemon (options of startDaemon), everyMs (between kills). */
 	constructor(options) {
 		this.options = { clients: 16, ids: 60, everyMs: 500, ...options };
-		this.#daemonOptions = options.daemon ?? {};
+		this.#daemonOptions = { ...options.daemon, flags: { ...NETWORK.flags, ...options.daemon?.flags } };
+		this.images = Array.from({ length: IMAGES }, (_, i) => new KnownImage(`kills${i}`));
+		this.digests = new Map(); // by version, as the first import told
 		this.known = Array.from({ length: this.options.ids }, (_, i) => new Known(`k${i}`));
 		this.busy = new Set();
-		this.counts = { operations: 0, unanswered: 0, refused: 0, kills: {} };
+		this.counts = { operations: 0, unanswered: 0, refused: {}, visits: 0, reached: 0, imports: 0, kills: {} };
 	}
 
 	async run() {
+		const internet = await Internet.start();
+		try {
+			return await this.#run();
+		} finally {
+			internet.stop();
+		}
+	}
+
+	async #run() {
 		this.daemon = await startDaemon(this.#daemonOptions);
 		try {
 			const before = await this.daemon.atRest();
@@ -85,9 +131,9 @@ export class Kills {
 		const found = [];
 		const walk = pid => {
 			for (const child of host.children(pid)) {
-				const { name } = host.processInfo(child);
+				const { name, command } = host.processInfo(child);
 				if (OURS.test(name))
-					found.push({ pid: child, name });
+					found.push({ pid: child, name: name === 'silt-proxy' ? command[0] ?? name : name }); // its first word is its role: silt-dial
 				if (name !== 'memfd:silt-init')
 					walk(child);
 			}
@@ -107,7 +153,9 @@ export class Kills {
 			const names = [...new Set(all.map(v => v.name))];
 			if (names.length === 0)
 				continue;
-			const name = random.pick(names); // a kind first: there are many more silt-inits than others
+			const counted = name => this.counts.kills[name] ?? 0;
+			const least = names.filter(name => counted(name) === Math.min(...names.map(counted)));
+			const name = random.pick(random.below(4) === 0 ? least : names); // a kind first, and rare ones while they are there: there are many more silt-inits than others
 			const { pid } = random.pick(all.filter(v => v.name === name));
 			try {
 				process.kill(pid, 'SIGKILL');
@@ -138,14 +186,17 @@ export class Kills {
 	async #client(random, end) {
 		while (Date.now() < end && !this.#stopped) {
 			await this.#restarting;
-			const free = this.known.filter(k => !this.busy.has(k));
+			const all = random.below(20) === 0 ? this.images : this.known;
+			const free = all.filter(k => !this.busy.has(k));
+			if (free.length === 0)
+				continue;
 			const known = random.pick(free);
 			this.busy.add(known);
 			try {
-				await this.#operate(known, random);
+				await (known instanceof KnownImage ? this.#operateImage(known, random) : this.#operate(known, random));
 			} catch (error) {
 				this.#stopped = true;
-				throw new Error(`sandbox ${known.id}, seed ${this.options.seed}: ${error.message}`, { cause: error });
+				throw new Error(`${known.id ?? known.name}, seed ${this.options.seed}: ${error.message}`, { cause: error });
 			} finally {
 				this.busy.delete(known);
 			}
@@ -153,11 +204,11 @@ export class Kills {
 	}
 
 	/** The answer, or undefined: nobody knows what became of it. A refusal has a code. */
-	async #ask(method, url, body) {
+	async #ask(method, url, body, options = {}) {
 		this.counts.operations++;
 		let answer;
 		try {
-			answer = await this.daemon.api(method, url, body, { deadline: 60_000 });
+			answer = await this.daemon.api(method, url, body, { deadline: 60_000, ...options });
 		} catch {
 			this.counts.unanswered++;
 			await new Promise(resolve => setTimeout(resolve, 50)); // siltd is away: not a thousand times a second
@@ -166,7 +217,7 @@ export class Kills {
 		if (answer.status < 400)
 			return answer;
 		assert.equal(typeof answer.body?.code, 'string', `${method} ${url}: ${answer.status} without a code: ${answer.raw.toString().slice(0, 300)}`);
-		this.counts.refused++;
+		this.counts.refused[answer.body.code] = (this.counts.refused[answer.body.code] ?? 0) + 1;
 		return answer.status === 404 ? answer : undefined; // else: interrupted, or no room; it may have happened
 	}
 
@@ -192,12 +243,30 @@ export class Kills {
 			await this.#context(known, random);
 		else if (doing < 82)
 			await this.#process(known, random);
-		else if (doing < 88)
+		else if (doing < 86)
 			await this.#expose(known, random);
-		else if (doing < 94)
+		else if (doing < 89)
+			await this.#visit(known);
+		else if (doing < 91)
+			await this.#setNetwork(known, random);
+		else if (doing < 93)
+			await this.#reach(known, random);
+		else if (doing < 96)
 			await this.#checkRow(known);
 		else
 			await this.#destroy(known);
+	}
+
+	async #operateImage(image, random) {
+		const doing = random.below(10);
+		if (doing < 5)
+			await this.#import(image, random.below(VERSIONS));
+		else if (doing < 7)
+			await this.#checkImage(image);
+		else if (doing < 9)
+			await this.#useImage(image);
+		else
+			await this.#removeImage(image);
 	}
 
 	// ---- the sandbox and its row ----
@@ -343,7 +412,7 @@ export class Kills {
 	}
 
 	async #expose(known, random) {
-		const port = 8000 + random.below(3);
+		const port = SERVED + random.below(3);
 		const url = `/v1/sandboxes/${known.id}/ports`;
 		if (known.ports.get(port) === true) {
 			known.ports.set(port, undefined);
@@ -352,11 +421,17 @@ export class Kills {
 				known.ports.set(port, false);
 			return;
 		}
-		known.ports.set(port, undefined);
-		const answer = await this.#ask('POST', url, { port });
-		if (answer?.status < 400)
-			known.ports.set(port, true);
+		await this.#exposePort(known, port);
 		await this.#checkPorts(known);
+	}
+
+	async #exposePort(known, port) {
+		known.ports.set(port, undefined);
+		const answer = await this.#ask('POST', `/v1/sandboxes/${known.id}/ports`, { port });
+		if (answer?.status < 400) {
+			known.ports.set(port, true);
+			known.previews.set(port, new URL(answer.body.url).hostname);
+		}
 	}
 
 	async #checkPorts(known) {
@@ -371,6 +446,127 @@ export class Kills {
 		}
 	}
 
+	// ---- previews ----
+
+	/** As a visitor: a URL leads to its own sandbox, or nowhere. */
+	async #visit(known) {
+		if (!known.previews.has(SERVED))
+			await this.#exposePort(known, SERVED);
+		const exposed = known.ports.get(SERVED);
+		if (exposed === true && !known.serves)
+			known.serves = (await this.#ask('POST', `/v1/sandboxes/${known.id}/processes`, { command: serving(known.text) }))?.status < 400;
+		const host = known.previews.get(SERVED);
+		if (host === undefined)
+			return;
+		const answer = await this.#look(host);
+		if (answer?.status === 200)
+			assert.equal(answer.raw.toString(), known.text, `the preview of ${known.id}`);
+		if (exposed === false)
+			assert.notEqual(answer?.status, 200, `port ${SERVED} is not exposed any more, and its URL leads to it`);
+		if (exposed === true && answer?.status !== 200)
+			known.serves = false; // it may have ended: another one next time
+	}
+
+	async #look(name) {
+		const host = `${name}:${this.daemon.previews.split(':').at(-1)}`;
+		this.counts.visits++;
+		const client = new Client(this.daemon.previews, false);
+		try {
+			return await client.api('GET', '/', undefined, { headers: { host }, deadline: 10_000 });
+		} catch {
+			this.counts.unanswered++;
+			return undefined;
+		} finally {
+			client.close();
+		}
+	}
+
+	// ---- the network ----
+
+	async #setNetwork(known, random) {
+		const mode = random.pick(MODES);
+		known.network = [...known.network, mode];
+		const answer = await this.#ask('PUT', `/v1/sandboxes/${known.id}/network`, mode === 'allow' ? { mode, allow: [ALLOWED] } : { mode });
+		if (answer === undefined)
+			return;
+		assert.equal(answer.status, 200, `${known.id} is lost`);
+		known.network = [mode];
+	}
+
+	async #checkNetwork(known) {
+		const answer = await this.#ask('GET', `/v1/sandboxes/${known.id}/network`);
+		if (answer === undefined)
+			return;
+		assert.equal(answer.status, 200, `${known.id} is lost`);
+		const { mode, allow } = answer.body;
+		assert.ok(known.network.includes(mode), `the network's mode is ${mode}, and may be ${known.network}`);
+		assert.deepEqual(allow ?? [], mode === 'allow' ? [ALLOWED] : []);
+		known.network = [mode];
+	}
+
+	/** What is forbidden is never reached; what is allowed is reached or not, while silt-proxy and silt-dial are killed. */
+	async #reach(known, random, name = random.pick([ALLOWED, FORBIDDEN])) {
+		const open = known.network.includes('public') || (known.network.includes('allow') && name === ALLOWED);
+		const answer = await this.#ask('POST', `/sandboxes/${known.id}/api/execute`, { command: fetching(name), sessionId: 'network' });
+		if (answer?.status !== 200)
+			return false;
+		const reached = answer.body.stdout.includes('world ');
+		assert.ok(open || !reached, `${name} is reached from ${known.id}, whose network may be ${known.network}: ${answer.body.stdout}`);
+		if (reached)
+			assert.match(answer.body.stdout, new RegExp(`world .* ${name}\n$`));
+		this.counts.reached += reached;
+		return reached;
+	}
+
+	// ---- images ----
+
+	async #import(image, version) {
+		image.versions = [...image.versions, version];
+		const answer = await this.#ask('PUT', `/v1/images/${image.name}?kind=host`, packed(version), { headers: { 'content-type': 'application/x-tar' } });
+		if (answer === undefined)
+			return;
+		assert.equal(answer.status, 201, answer.raw.toString());
+		assert.equal(answer.body.digest, this.digests.get(version) ?? answer.body.digest, 'the same bytes are the same image');
+		this.digests.set(version, answer.body.digest);
+		this.counts.imports++;
+		image.versions = [version];
+	}
+
+	async #checkImage(image) {
+		const answer = await this.#ask('GET', `/v1/images/${image.name}`);
+		if (answer === undefined)
+			return false;
+		if (answer.status === 404) {
+			assert.ok(image.versions.includes(GONE), `image ${image.name} is lost`);
+			image.versions = [GONE];
+			return true;
+		}
+		const fits = image.versions.filter(v => v !== GONE && (this.digests.get(v) ?? answer.body.digest) === answer.body.digest);
+		assert.notEqual(fits.length, 0, `image ${image.name} is ${answer.body.digest}, and may be version ${image.versions}`);
+		image.versions = fits;
+		return true;
+	}
+
+	/** A sandbox of it has its files, all of them. */
+	async #useImage(image) {
+		if (image.versions.length !== 1 || image.versions[0] === GONE)
+			return;
+		const id = `of-${image.name}`;
+		const made = await this.#ask('POST', '/v1/sandboxes', { id, image: image.name, type: 'basic' });
+		assert.notEqual(made?.status, 404, `image ${image.name} is lost`);
+		const answer = made && await this.#ask('POST', `/sandboxes/${id}/api/execute`, { command: 'cat /opt/version; ls /opt | wc -l' });
+		if (answer?.status === 200 && answer.body.exitCode === 0)
+			assert.equal(answer.body.stdout, `${image.versions[0]}\n61\n`, `the files of image ${image.name}`);
+		await until(`${id} is destroyed`, async () => (await this.#ask('DELETE', `/v1/sandboxes/${id}`))?.status === 200, 120_000);
+	}
+
+	async #removeImage(image) {
+		image.versions = [...image.versions, GONE];
+		const answer = await this.#ask('DELETE', `/v1/images/${image.name}`);
+		if (answer !== undefined)
+			image.versions = [GONE];
+	}
+
 	// ---- the end ----
 
 	async #checkAll() {
@@ -380,14 +576,39 @@ export class Kills {
 				continue;
 			await this.#checkRow(known);
 			await this.#checkPorts(known);
+			await this.#checkNetwork(known);
 			for (const name of known.files.keys())
 				await this.#read(known, name);
 		}
+		for (const image of this.images)
+			await until(`image ${image.name} is known`, () => this.#checkImage(image));
+		await this.#checkWays();
 		const listed = (await this.daemon.api('GET', '/v1/sandboxes?limit=1000')).body.sandboxes.map(s => s.id);
 		assert.deepEqual(listed.toSorted(), this.known.filter(k => k.born[0] !== GONE).map(k => k.id).toSorted(), 'sandboxes that nobody made, or that are lost');
 	}
 
+	/** Nobody is killed any more: what is allowed and exposed is reached. */
+	async #checkWays() {
+		for (const known of this.known.filter(k => k.born[0] !== GONE).slice(0, 12)) {
+			const [mode] = known.network;
+			if (mode !== 'none')
+				await until(`${ALLOWED} is reached from ${known.id} (${mode})`, () => this.#reach(known, undefined, ALLOWED));
+			if (mode !== 'public')
+				await this.#reach(known, undefined, FORBIDDEN);
+			if (known.ports.get(SERVED) === true && known.previews.has(SERVED)) {
+				await this.#ask('POST', `/v1/sandboxes/${known.id}/processes`, { command: serving(known.text) }); // or there is one
+				await until(`the preview of ${known.id}`, async () => {
+					const answer = await this.#look(known.previews.get(SERVED));
+					assert.equal(answer?.raw.toString(), known.text);
+					return true;
+				});
+			}
+		}
+	}
+
 	async #destroyAll() {
+		for (const image of this.images)
+			assert.ok((await this.daemon.api('DELETE', `/v1/images/${image.name}`)).status < 400);
 		await Promise.all(this.known.filter(k => k.born[0] !== GONE).map(async known => {
 			const answer = await this.daemon.api('DELETE', `/v1/sandboxes/${known.id}`);
 			assert.equal(answer.status, 200, answer.raw.toString());

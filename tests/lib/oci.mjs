@@ -7,7 +7,7 @@ import { tar } from './tar.mjs';
 export const sha256 = bytes => createHash('sha256').update(bytes).digest('hex');
 const json = value => Buffer.from(JSON.stringify(value));
 
-/** The folders that every root needs, with the machine's /usr to come (kind=host). */
+/** The directories that every root needs, with the machine's /usr to come (kind=host). */
 export const SKELETON = [
 	...['dev', 'etc', 'home', 'mnt', 'opt', 'proc', 'root', 'run', 'srv', 'sys', 'tmp', 'usr', 'var', 'var/tmp', 'workspace'].map(name => ({ name, type: 'dir', mode: name.endsWith('tmp') ? 0o1777 : 0o755 })),
 	...['bin', 'sbin', 'lib', 'lib64'].map(name => ({ name, type: 'symlink', target: `usr/${name}` })),

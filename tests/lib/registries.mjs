@@ -111,7 +111,7 @@ export class Registries {
 		const ends = this.#children.filter(child => child.exitCode === null && child.signalCode === null).map(child => new Promise(resolve => child.once('exit', resolve)));
 		for (const child of this.#children)
 			child.kill('SIGKILL');
-		await Promise.all(ends); // they write in the folder that goes now
+		await Promise.all(ends); // they write in the directory that goes now
 		await this.services?.stop();
 	}
 

@@ -7,8 +7,8 @@ import { BUILD } from './daemon.mjs';
 import { until, within } from './wait.mjs';
 
 const DEADLINE_MS = 60_000;
-const folder = execFileSync(path.join(import.meta.dirname, '../rpc/packages'), { env: { ...process.env, BUILD }, encoding: 'utf8' }).trim();
-const { RpcSession, RpcTarget } = await import(path.join(folder, 'dist/index.js'));
+const directory = execFileSync(path.join(import.meta.dirname, '../rpc/packages'), { env: { ...process.env, BUILD }, encoding: 'utf8' }).trim();
+const { RpcSession, RpcTarget } = await import(path.join(directory, 'dist/index.js'));
 export { RpcTarget };
 
 class Transport {

@@ -235,11 +235,11 @@ ${[...servers, ...fronts].join('\n')} }\n`);
 
 	/** A package, brought to the registry as npm does it. */
 	async #publish() {
-		const folder = this.file('package');
+		const directory = this.file('package');
 		this.#write('package/package.json', JSON.stringify({ name: 'silt-hello', version: '1.0.0', main: 'index.js' }));
 		this.#write('package/index.js', "module.exports = () => 'hello from a module';\n");
 		const file = this.file('silt-hello-1.0.0.tgz');
-		run(['tar', '-czf', file, '-C', path.dirname(folder), 'package']);
+		run(['tar', '-czf', file, '-C', path.dirname(directory), 'package']);
 		const data = fs.readFileSync(file);
 		const dist = { tarball: 'https://registry.npm.test/silt-hello/-/silt-hello-1.0.0.tgz', shasum: createHash('sha1').update(data).digest('hex'), integrity: `sha512-${createHash('sha512').update(data).digest('base64')}` };
 		const body = JSON.stringify({ _id: 'silt-hello', name: 'silt-hello', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': { name: 'silt-hello', version: '1.0.0', main: 'index.js', dist } },

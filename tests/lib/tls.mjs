@@ -11,12 +11,12 @@ import { within } from './wait.mjs';
 
 const DEADLINE_MS = 120_000;
 
-/** A folder with settings that name a certificate, made as a developer does it: {folder, settings, ca}. options: domain (with a port). */
-export function makeAuthority(folder, { domain } = {}) {
-	fs.mkdirSync(folder, { recursive: true });
-	const settings = path.join(folder, 'silt.conf');
+/** A directory with settings that name a certificate, made as a developer does it: {directory, settings, ca}. options: domain (with a port). */
+export function makeAuthority(directory, { domain } = {}) {
+	fs.mkdirSync(directory, { recursive: true });
+	const settings = path.join(directory, 'silt.conf');
 	fs.writeFileSync(settings, domain ? `[preview]\ndomain = ${domain}\n` : '');
-	return { folder: path.join(folder, 'tls'), settings, said: renew(settings), ca: fs.readFileSync(path.join(folder, 'tls/ca.pem')) };
+	return { directory: path.join(directory, 'tls'), settings, said: renew(settings), ca: fs.readFileSync(path.join(directory, 'tls/ca.pem')) };
 }
 
 /** `silt tls dev` with these settings; what it says. */

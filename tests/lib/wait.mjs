@@ -41,19 +41,8 @@ export async function milliseconds(work) {
 	return Number(process.hrtime.bigint() - start) / 1e6;
 }
 
-/** Does it again until it took less than `ms` once, and returns what that gave: other work on the machine slows down this one or that, never all. */
-export async function soon(what, ms, work, tries = 10) {
-	const took = [];
-	for (;;) {
-		const start = process.hrtime.bigint();
-		const value = await work();
-		took.push(Math.round(Number(process.hrtime.bigint() - start) / 1e6));
-		if (took.at(-1) < ms)
-			return value;
-		if (took.length >= tries)
-			throw new Error(`${what}: never within ${ms} ms, but in ${took.join(', ')} ms`);
-	}
-}
+/** Until a connection that is refused must have failed: far less than one takes that nobody answers (20 s and more). */
+export const REFUSED_MS = 15_000;
 
 export function median(numbers) {
 	return numbers.toSorted((a, b) => a - b)[numbers.length >> 1];

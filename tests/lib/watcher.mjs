@@ -41,7 +41,7 @@ export class Watcher {
 		return this.all.filter(e => e.type === 'event');
 	}
 
-	/** Waits for these, as "create /workspace/f"; folders end in a slash. */
+	/** Waits for these, as "create /workspace/f"; directories end in a slash. */
 	async sees(...wanted) {
 		const names = () => new Set(this.seen.map(e => `${e.eventType} ${e.path}${e.isDirectory ? '/' : ''}`));
 		await until('events', () => {

@@ -8,9 +8,13 @@ import sys
 def main():
     from . import fork, prepare, serve
 
-    if is_zygote():
+    if is_socket(3):
         prepare(warm=True)
         fork()
+        serve()
+    if is_socket(5):
+        prepare(warm=True, inside=True)
+        fork(inside=True)
         serve()
     try:
         prepare()
@@ -21,9 +25,12 @@ def main():
     serve()
 
 
-def is_zygote():
-    """The command line is the same: children show it as theirs. A zygote is asked by a socket, a context by a pipe."""
-    return stat.S_ISSOCK(os.fstat(3).st_mode)
+def is_socket(fd):
+    """The command line is the same: children show it as theirs. Whoever forks is asked by a socket, a context by a pipe."""
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:
+        return False
 
 
 def refuse(code, why):

@@ -135,7 +135,7 @@ class Kernel:
         self.shell.execution_count = self.count
         self.shell.main_depth = 0
         self.streams.repair()
-        surroundings.forget_missing_folders()
+        surroundings.forget_missing_directories()
         failed = self.execute(message["code"])
         if not self.control.ours:
             os._exit(0)  # a child that the cell forked came back with it

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a zygote has loaded, by folder: has the sandbox the same ones?
+"""The files that a zygote has loaded, by directory: has the sandbox the same ones?
 
-A sandbox sees the image's folders through an overlay. A folder into which nobody has written is the image's own and has the
-image's ctime, which nobody inside can set; and so is everything below it, for a file is written only after all folders above
-it were copied. So a look at a few folders tells of a thousand files. Only in a folder that differs are files compared.
+A sandbox sees the image's directories through an overlay. A directory into which nobody has written is the image's own and has the
+image's ctime, which nobody inside can set; and so is everything below it, for a file is written only after all directories above
+it were copied. So a look at a few directories tells of a thousand files. Only in a directory that differs are files compared.
+
+A warm Python that runs in the sandbox itself has loaded files that the sandbox may have copied already, and that can change
+without a trace in any directory: there each file is compared, with its ctime and number.
 """
 import os
 import site
@@ -14,39 +17,41 @@ LIBRARIES = "/etc/ld.so.cache"
 READ_ONCE = ("/etc/ssl/openssl.cnf",)  # by libraries, when they are loaded
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts")  # matplotlib has listed them
 STARTERS = {"sitecustomize", "usercustomize"}  # run when Python starts, wherever they are
+DELETED = " (deleted)"  # after the name of a file that is mapped and has no name any more
 
-top = None  # the Folder /
+began_ns = None  # inside: when this process was started
+top = None  # the Directory /
 missing = set()  # modules that were looked for and not found: with one of them, packages would be something else
-fonts = {}  # folder of FONTS: its ctime, or None
+fonts = {}  # directory of FONTS: its ctime, or None
 sonames = frozenset()  # of libraries that were loaded
 libraries = None, frozenset()  # stamp of LIBRARIES, the paths that it has for sonames
 
 
-class Folder:
+class Directory:
     def __init__(self, path):
         self.path = path
         self.ctime_ns = ctime(path)
         self.files = {}  # path: its stamp
-        self.folders = {}  # name: Folder
+        self.directories = {}  # name: Directory
         self.modules = set()  # names that import was asked for here
         self.entries = frozenset()  # what bears these names
 
     def changed(self):
         """What differs, or None."""
-        now = ctime(self.path)
-        if now == self.ctime_ns:
+        same = ctime(self.path) == self.ctime_ns
+        if same and began_ns is None:
             return None
-        if self.modules and bearing(self.path, self.modules) != self.entries:
+        if not same and self.modules and bearing(self.path, self.modules) != self.entries:
             return f"other modules in {self.path}"
         for path, was in self.files.items():
             if stamp(path) != was:
                 return f"{path} is another"
-        return next(filter(None, (folder.changed() for folder in self.folders.values())), None)
+        return next(filter(None, (directory.changed() for directory in self.directories.values())), None)
 
     def each(self):
         yield self
-        for folder in self.folders.values():
-            yield from folder.each()
+        for directory in self.directories.values():
+            yield from directory.each()
 
 
 class Missed:
@@ -70,13 +75,32 @@ def stamp(path):
         s = os.stat(path)
     except OSError:
         return None
-    return s.st_size, s.st_mtime_ns
+    return (s.st_size, s.st_mtime_ns, *((s.st_ctime_ns, s.st_ino, s.st_dev) if began_ns is not None else ()))
 
 
-def bearing(folder, names):
-    """Entries of a folder that an import of one of these names may find."""
+def is_recent(path):
+    """Inside: it may have been another when it was loaded."""
+    time_ns = ctime(path)
+    return time_ns is None or time_ns >= began_ns
+
+
+def unsettled():
+    """Inside: what has changed while it was being loaded, or None."""
+    for directory in top.each():
+        recent = next(filter(is_recent, directory.files), None)
+        if recent:
+            return f"{recent} changed"
+    for path in search_directories():
+        if bearing(path, missing):
+            return f"modules appeared in {path}"
+    replaced = (path.removesuffix(DELETED) for path in mapped() if path.endswith(DELETED))
+    return next((f"{path} is another" for path in replaced if os.path.exists(path)), None)
+
+
+def bearing(directory, names):
+    """Entries of a directory that an import of one of these names may find."""
     try:
-        return frozenset(entry for entry in os.listdir(folder) if entry.partition(".")[0] in names and is_module(entry))
+        return frozenset(entry for entry in os.listdir(directory) if entry.partition(".")[0] in names and is_module(entry))
     except OSError:
         return frozenset()
 
@@ -87,44 +111,48 @@ def is_module(entry):
 
 def remember():
     global top
-    top = Folder("/")
+    top = Directory("/")
     for path in mapped() | aliases() | set(READ_ONCE):
         add_file(path)
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
         if isinstance(path, str) and os.path.isabs(path):
             add_module(path)
-    for path in {*sys.path, *site.getsitepackages()}:
-        if os.path.isabs(path) and os.path.isdir(path):
-            find_folder(path).modules |= missing | STARTERS
-    for folder in top.each():
-        folder.entries = bearing(folder.path, folder.modules)
+    for path in search_directories():
+        find_directory(path).modules |= missing | STARTERS
+    for directory in top.each():
+        directory.entries = bearing(directory.path, directory.modules)
     fonts.update((path, ctime(path)) for path in FONTS)
 
 
-def find_folder(path):
+def search_directories():
+    return [path for path in {*sys.path, *site.getsitepackages()} if os.path.isabs(path) and os.path.isdir(path)]
+
+
+def find_directory(path):
     at = top
     for name in path.split(os.sep)[1:]:
-        if name and name not in at.folders:
-            at.folders[name] = Folder(os.path.join(at.path, name))
-        at = at.folders[name] if name else at
+        if name and name not in at.directories:
+            at.directories[name] = Directory(os.path.join(at.path, name))
+        at = at.directories[name] if name else at
     return at
 
 
 def add_file(path):
-    folder = os.path.dirname(path)
-    if stamp(path) is not None and not path.startswith("/dev/"):  # our own are every sandbox's
-        find_folder(folder).files[path] = stamp(path)
+    directory = os.path.dirname(path)
+    there = stamp(path) is not None or (began_ns is not None and path.endswith(".py") and os.path.isdir(directory))
+    if there and not path.startswith("/dev/"):  # our own are every sandbox's
+        find_directory(directory).files[path] = stamp(path)
 
 
 def add_module(path):
     add_file(path)
-    folder, file = os.path.split(path)
+    directory, file = os.path.split(path)
     name = file.partition(".")[0]
     if name == "__init__":
-        folder, name = os.path.split(folder)
+        directory, name = os.path.split(directory)
     if not path.startswith("/dev/"):
-        find_folder(folder).modules.add(name)
+        find_directory(directory).modules.add(name)
 
 
 def mapped():

@@ -92,7 +92,7 @@ class Leave(ExitAutocall):
 
 
 class NoProfile(ProfileDir):
-    """A place for a profile that is never made: cells find no new folder in their home."""
+    """A place for a profile that is never made: cells find no new directory in their home."""
 
     @observe("location")
     def _location_changed(self, change):
@@ -226,7 +226,7 @@ def page(_, data, start=0, **__):
 
 
 def without_database(_):
-    """What %store and bookmarks would keep between contexts, in the place of a folder on the disk."""
+    """What %store and bookmarks would keep between contexts, in the place of a directory on the disk."""
     return {}
 
 

@@ -8,15 +8,15 @@ from importlib import machinery
 
 from . import library, loaded, surroundings
 
-homes = {}  # top-level package that is no part of Python itself: the folder it was found in
-early = set()  # those that a cold kernel has imported, too, before it looks into the user's folders
+homes = {}  # top-level package that is no part of Python itself: the directory it was found in
+early = set()  # those that a cold kernel has imported, too, before it looks into the user's directories
 searched = None  # the PATH that the stamps are for
 program = None  # that `python3` means
-sites = {}  # folder of packages: (mtime, the .pth files in it)
+sites = {}  # directory of packages: (mtime, the .pth files in it)
 stamps = None  # an array of Stamp
-usual = None  # (module path, [(folder, names that must not be in it)])
+usual = None  # (module path, [(directory, names that must not be in it)])
 PRELOADS = ("/etc/ld.so.preload",)  # names libraries that are loaded into every program
-FOLDER_MAX = 1000  # entries of one that is listed; in a larger one each name is looked for
+DIRECTORY_MAX = 1000  # entries of one that is listed; in a larger one each name is looked for
 
 
 class Stamp(ctypes.Structure):
@@ -45,14 +45,14 @@ def remember():
     found = [Stamp(path.encode(), *stamp(path)) for path in sorted(files)]
     found += [Stamp(path.encode(), -1, 0) for path in [*ahead_of(program), *absent(PRELOADS)]]
     stamps = (Stamp * len(found))(*found)
-    for folder in sys.path:
-        if "-packages" in folder and os.path.isdir(folder):
-            sites[folder] = stamp(folder)[1], pth_files(folder)
+    for directory in sys.path:
+        if "-packages" in directory and os.path.isdir(directory):
+            sites[directory] = stamp(directory)[1], pth_files(directory)
 
 
 def home_of(path):
-    folder, file = os.path.split(path)
-    return os.path.dirname(folder) if file.startswith("__init__.") else folder
+    directory, file = os.path.split(path)
+    return os.path.dirname(directory) if file.startswith("__init__.") else directory
 
 
 def stamp(path):
@@ -66,7 +66,7 @@ def absent(paths):
 
 def ahead_of(found):
     """Where a python3 would be found first."""
-    places = [os.path.join(folder, "python3") for folder in (searched or "").split(os.pathsep)]
+    places = [os.path.join(directory, "python3") for directory in (searched or "").split(os.pathsep)]
     return places[:places.index(found)] if found in places else []
 
 
@@ -81,18 +81,25 @@ def stale():
 
 
 def paths_changed():
-    for folder, (mtime_ns, files) in sites.items():
+    for directory, (mtime_ns, files) in sites.items():
         try:
-            if os.stat(folder).st_mtime_ns != mtime_ns and pth_files(folder) != files:
-                return f"other .pth files in {folder}"
+            looked_at = loaded.began_ns is not None or os.stat(directory).st_mtime_ns != mtime_ns
+            if looked_at and pth_files(directory) != files:
+                return f"other .pth files in {directory}"
         except OSError as e:
-            return f"{folder}: {e.strerror}"
+            return f"{directory}: {e.strerror}"
     return None
 
 
-def pth_files(folder):
+def pth_files(directory):
     """They say what else is on the module path, and are run when Python starts."""
-    return {name: stamp(f"{folder}/{name}") for name in os.listdir(folder) if name.endswith(".pth")}
+    return {name: loaded.stamp(f"{directory}/{name}") for name in os.listdir(directory) if name.endswith(".pth")}
+
+
+def unsettled():
+    """Inside: what has changed while it was being loaded, or None."""
+    recent = [f"{directory}/{name}" for directory, (_, files) in sites.items() for name in files]
+    return next((f"{path} changed" for path in filter(loaded.is_recent, recent)), None) or loaded.unsettled()
 
 
 def remember_path():
@@ -102,46 +109,46 @@ def remember_path():
 
 
 def ahead_of_homes(path):
-    """Folders in which a package of the same name would win over the one that we loaded, and those names."""
+    """Directories in which a package of the same name would win over the one that we loaded, and those names."""
     unseen = set(homes)
     base = os.path.dirname(os.__file__)
     found = []
-    for folder in path:
-        if folder.startswith(base) and "-packages" not in folder:
+    for directory in path:
+        if directory.startswith(base) and "-packages" not in directory:
             continue  # Python's own
-        unseen -= {name for name in unseen if homes[name] == folder}
-        names = unseen if "-packages" in folder else unseen - early
-        if folder not in sites:
+        unseen -= {name for name in unseen if homes[name] == directory}
+        names = unseen if "-packages" in directory else unseen - early
+        if directory not in sites:
             names = names | loaded.missing
         if names:
-            found.append((folder or ".", frozenset(names)))
+            found.append((directory or ".", frozenset(names)))
     return found
 
 
 def shadowed():
-    for folder, names in usual[1] if usual is not None and sys.path == usual[0] else ahead_of_homes(sys.path):
-        found = first_in(folder, names)
+    for directory, names in usual[1] if usual is not None and sys.path == usual[0] else ahead_of_homes(sys.path):
+        found = first_in(directory, names)
         if found:
             return f"{found} comes first"
     return None
 
 
-def first_in(folder, names):
-    there = list_folder(folder)
+def first_in(directory, names):
+    there = list_directory(directory)
     if there == []:
         return None
     for name in names if there is None else names.intersection(entry.partition(".")[0] for entry in there):
-        for path in (f"{folder}/{name}/__init__.py", *(f"{folder}/{name}{suffix}" for suffix in machinery.all_suffixes())):
+        for path in (f"{directory}/{name}/__init__.py", *(f"{directory}/{name}{suffix}" for suffix in machinery.all_suffixes())):
             if os.path.exists(path):
                 return path
     return None
 
 
-def list_folder(folder):
+def list_directory(directory):
     """None: it is too large."""
     try:
-        with os.scandir(folder) as entries:
-            there = [entry.name for entry, _ in zip(entries, range(FOLDER_MAX))]
+        with os.scandir(directory) as entries:
+            there = [entry.name for entry, _ in zip(entries, range(DIRECTORY_MAX))]
     except OSError:
         return []
-    return there if len(there) < FOLDER_MAX else None
+    return there if len(there) < DIRECTORY_MAX else None

@@ -6,10 +6,10 @@ import site
 import sys
 import time
 
-OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+OWN_DIRECTORY = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
-known = None  # in a zygote's children: (HOME, site folders, module path) that it has found itself
+known = None  # in a zygote's children: (HOME, site directories, module path) that it has found itself
 
 
 clock = None  # local_time() of a zygote
@@ -26,26 +26,26 @@ class Refused(Exception):
 
 def enter(init):
     set_environment(init.get("env") or {})
-    change_folder(init.get("cwd") or "/")
+    change_directory(init.get("cwd") or "/")
     sys.argv[:] = [""]
     sys.path[:] = known_path() or module_path()
-    forget_missing_folders()
+    forget_missing_directories()
 
 
 def remember():
     """In a zygote: the usual case is known before."""
     global clock, known
     clock = local_time()
-    known = os.environ.get("HOME"), site_folders(), module_path()
+    known = os.environ.get("HOME"), site_directories(), module_path()
 
 
 def known_path():
-    """None: it is not the usual case, or the sandbox has a folder that the zygote has not."""
+    """None: it is not the usual case, or the sandbox has a directory that the zygote has not."""
     if known is None or known[0] != os.environ.get("HOME") or "PYTHONPATH" in os.environ \
             or "PYTHONNOUSERSITE" in os.environ:
         return None
-    for folder in known[1]:
-        if folder not in sys.path and os.path.isdir(folder):
+    for directory in known[1]:
+        if directory not in sys.path and os.path.isdir(directory):
             return None
     return known[2]
 
@@ -85,7 +85,7 @@ def local_time():
     return s.st_size, s.st_mtime_ns
 
 
-def change_folder(path):
+def change_directory(path):
     try:
         os.chdir(path)
     except (OSError, ValueError) as e:
@@ -94,13 +94,13 @@ def change_folder(path):
 
 
 def module_path():
-    """That of `python3` at a prompt: we were started isolated, or by a zygote, from which folders that
-    the sandbox has were not to be seen. Folders that pip may still make are in it, too."""
-    sites = site_folders()
-    for folder in sites:
-        if folder not in sys.path and os.path.isdir(folder):
-            site.addsitedir(folder)  # with the .pth files in it
-    rest = [p for p in sys.path if p not in sites and p not in ("", OWN_FOLDER)]
+    """That of `python3` at a prompt: we were started isolated, or by a zygote, from which directories that
+    the sandbox has were not to be seen. Directories that pip may still make are in it, too."""
+    sites = site_directories()
+    for directory in sites:
+        if directory not in sys.path and os.path.isdir(directory):
+            site.addsitedir(directory)  # with the .pth files in it
+    rest = [p for p in sys.path if p not in sites and p not in ("", OWN_DIRECTORY)]
     base = os.path.dirname(os.__file__)
     ahead = [p for p in rest if p.startswith(base) or p.endswith(".zip")]
     added = [p for p in rest if p not in ahead]  # by .pth files
@@ -108,7 +108,7 @@ def module_path():
     return unique(["", *named, *ahead, *sites, *added])
 
 
-def site_folders():
+def site_directories():
     site.USER_BASE = site.USER_SITE = None  # they were found in another environment
     own = [] if os.environ.get("PYTHONNOUSERSITE") or in_venv() else [site.getusersitepackages()]
     return own + site.getsitepackages()
@@ -122,8 +122,8 @@ def unique(items):
     return list(dict.fromkeys(items))
 
 
-def forget_missing_folders():
-    """A folder that was not there when it was looked at (pip makes it later) is looked at again."""
+def forget_missing_directories():
+    """A directory that was not there when it was looked at (pip makes it later) is looked at again."""
     cache = sys.path_importer_cache
     for path in sys.path:
         if cache.get(path, True) is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose a forked context is. One that silt-init starts is its user's from the beginning; this does the same, by the same
-rules (src/agent/user.c), before anything of the user's is looked at."""
+rules (src/agent/spawn/user.c), before anything of the user's is looked at."""
 import ctypes
 import os
 import stat

@@ -2,6 +2,7 @@
 """What is done before a context is known: for a cold kernel little, for a zygote all that takes time.
 
 A zygote has one thread, runs no user code and holds no secret. Its children differ in what renew() resets.
+One that is inside is a process of the sandbox's like any other; it leaves nothing on its disk.
 """
 import atexit
 import faulthandler
@@ -11,9 +12,11 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 
 from . import blas, library, loaded, shell as shells, stamps, surroundings, twister
 from .streams import Streams
+from .wire import LINES_FD
 
 PRELOADED = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "PIL.Image", "PIL.PngImagePlugin",
              "pandas.io.formats.format", "pandas.io.formats.html", "pandas.plotting",
@@ -34,7 +37,12 @@ WARM_CELLS = (
     "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2])",
 )
 
+SLACK_S = 0.05  # by which clocks of files and of processes may differ
+FIRST_TO_GO = "1000"  # when memory is short
+SCORE = "/proc/self/oom_score_adj"
+
 ready = None  # the Prepared of this process
+score = None  # inside: what children have
 
 
 class Prepared:
@@ -44,12 +52,17 @@ class Prepared:
         self.warm = warm
 
 
-def prepare(warm):
+def prepare(warm, inside=False):
     global ready
+    if inside:
+        loaded.began_ns = began()
+        sys.dont_write_bytecode = True
+        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="silt-")
+    elif warm:
+        shells.NOWHERE = "/tmp/ipython"  # a zygote's own; IPython insists on making it
     if warm:
         blas.restrict()
         os.environ["MPLBACKEND"] = "Agg"
-        shells.NOWHERE = "/tmp/ipython"  # a zygote's own; IPython insists on making it
     streams = Streams()
     shell = shells.make(streams)
     if warm:
@@ -60,10 +73,12 @@ def prepare(warm):
         sys.meta_path.remove(loaded.Missed)
         close_devnull()
         close_fonts()
-        atexit.unregister(shutil.rmtree)  # of matplotlib's folder: in a child it is not there
+        atexit.unregister(shutil.rmtree)  # of matplotlib's directory: in a child it is not there
         blas.find()
         stamps.remember()
         loaded.remember()
+    if inside:
+        shutil.rmtree(os.environ.pop("MPLCONFIGDIR"), ignore_errors=True)
     ready = Prepared(shell, streams, warm)
     if warm:
         surroundings.remember()
@@ -73,6 +88,14 @@ def prepare(warm):
         gc.collect()
         gc.freeze()  # the collector of a child does not touch, and so not copy, what it shares
         library.collapse()
+
+
+def began():
+    """When this process was started, or a little before: whatever has changed since may not be what it has loaded."""
+    with open("/proc/self/stat", encoding="utf-8") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time_ns() - int((age_s + SLACK_S) * 1e9)
 
 
 def preload():
@@ -127,34 +150,60 @@ def close_fonts():
     gc.collect()
 
 
-def open_descriptors():
-    """But the four of every zygote."""
+def open_descriptors(last):
+    """But those that it was given."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
-            found += [os.readlink(f"/proc/self/fd/{name}")] if int(name) > 3 else []
+            found += [os.readlink(f"/proc/self/fd/{name}")] if int(name) > last else []
         except OSError:
             pass  # the listing's own
     return found
 
 
-def fork():
-    """Serves the nursery; see interpreters/zygote.c. Returns in children only."""
+def fork(inside=False):
+    """Serves the nursery, or silt-init; see interpreters/zygote.c. Returns in children only."""
     for name in (".kernel", ".user"):  # with all that they need: no child compiles it
         importlib.import_module(name, __package__)
     if len(os.listdir("/proc/self/task")) != 1:
         sys.exit("a zygote must have one thread")
-    if open_descriptors():
-        sys.exit(f"a zygote must have no files open: {open_descriptors()}")
+    others = open_descriptors(5 if inside else 3)
+    if others:
+        sys.exit(f"a zygote must have no files open: {others}")
+    if inside:
+        offer()
     gc.disable()  # nothing of the pages that the children share is touched from here on
-    if library.loaded.silt_zygote_serve() != 0:
+    if (library.loaded.silt_zygote_serve_inside if inside else library.loaded.silt_zygote_serve)() != 0:
         os._exit(1)
+
+
+def offer():
+    """Tells siltd that there is somebody to fork from, unless it is stale already."""
+    global score
+    why = stamps.unsettled()
+    if why:
+        sys.exit(f"while it was loaded: {why}")
+    with open(SCORE, encoding="utf-8") as file:
+        score = file.read().strip()
+    set_score(FIRST_TO_GO)
+    os.write(LINES_FD, b"\n")
+
+
+def set_score(value):
+    try:
+        with open(SCORE, "w", encoding="utf-8") as file:
+            file.write(value)
+    except OSError:
+        pass
 
 
 def renew():
     """In a child: what must differ from its siblings, and what was found in another root. The module random
     sees to itself."""
     gc.enable()
+    sys.dont_write_bytecode = False
+    if score is not None:
+        set_score(score)
     tempfile._name_sequence = None
     tempfile.tempdir = None
     twister.shuffle()

@@ -199,7 +199,7 @@ const scenarios = {
 		assert.equal(new TextDecoder().decode(stdout), 'kept\n');
 	},
 
-	async snapshotOfAFolder(container) {
+	async snapshotOfADirectory(container) {
 		container.start({ entrypoint: ['sleep', '100'] });
 		assert.equal(await (await container.exec(['sh', '-c', 'mkdir -p /data/deep && echo one > /data/deep/file'])).exitCode, 0);
 		const snapshot = await container.snapshotDirectory({ dir: '/data' });

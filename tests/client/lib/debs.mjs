@@ -10,12 +10,12 @@ import { BUILD } from '../../lib/daemon.mjs';
 const WANTED = ['golang-go', 'golang-src', 'golang-1.19-go', 'golang-1.19-src'];
 
 if (!process.env.SILT_TEST_DEBS) {
-	const folder = path.join(BUILD, 'debs');
-	fs.mkdirSync(folder, { recursive: true });
-	const have = () => fs.readdirSync(folder).filter(name => WANTED.some(wanted => name.startsWith(`${wanted}_`) && name.endsWith('.deb')));
+	const directory = path.join(BUILD, 'debs');
+	fs.mkdirSync(directory, { recursive: true });
+	const have = () => fs.readdirSync(directory).filter(name => WANTED.some(wanted => name.startsWith(`${wanted}_`) && name.endsWith('.deb')));
 	if (have().length < WANTED.length) {
-		const done = spawnSync('apt-get', ['-o', 'APT::Sandbox::User=root', 'download', ...WANTED], { cwd: folder, encoding: 'utf8' });
+		const done = spawnSync('apt-get', ['-o', 'APT::Sandbox::User=root', 'download', ...WANTED], { cwd: directory, encoding: 'utf8' });
 		assert.equal(done.status, 0, `apt-get download: ${done.stderr}`);
 	}
-	process.env.SILT_TEST_DEBS = have().map(name => path.join(folder, name)).join(':');
+	process.env.SILT_TEST_DEBS = have().map(name => path.join(directory, name)).join(':');
 }

@@ -3,10 +3,10 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { BUILD } from '../../lib/daemon.mjs';
+import { freePort } from '../../lib/port.mjs';
 import { until } from '../../lib/wait.mjs';
 
 const START_MS = 120_000;
@@ -44,15 +44,6 @@ ${classes.map(name => `    (name = "${name}", durableObjectNamespace = "${name}"
   containerEngine = (localDocker = (socketPath = "unix:${socket}", containerEgressInterceptorImage = "sidecar")),
 );
 `;
-
-/** A port that is free now. */
-export async function freePort() {
-	const server = net.createServer().listen(0, '127.0.0.1');
-	await new Promise(resolve => server.once('listening', resolve));
-	const { port } = server.address();
-	await new Promise(resolve => server.close(resolve));
-	return port;
-}
 
 const answers = port => fetch(`http://127.0.0.1:${port}/`).then(async response => { await response.arrayBuffer(); return true; }, () => false);
 
@@ -102,7 +93,7 @@ class Server {
 
 const makeHome = () => fs.mkdtempSync(path.join(os.tmpdir(), 'silt-client-'));
 
-/** Hooks run in the order of their making, and none after one that fails: a folder goes when nobody writes in it any more. */
+/** Hooks run in the order of their making, and none after one that fails: a directory goes when nobody writes in it any more. */
 function endWith(t, server, signal) {
 	t.after(async () => {
 		await server.stop(signal);
@@ -110,7 +101,7 @@ function endWith(t, server, signal) {
 	});
 }
 
-/** A server by the words of its command, ended with the test t; its folder `home` goes then, too. */
+/** A server by the words of its command, ended with the test t; its directory `home` goes then, too. */
 export function startServer(t, { home, port, words, env, cwd }) {
 	const server = new Server(home, port, words, env, cwd);
 	endWith(t, server);
@@ -134,17 +125,17 @@ export async function startWorkerd(t, daemon, { entry, classes = ['Sandbox'], wo
 /** wrangler dev in a copy of a project, ended with the test t. vars: variables of the Worker; options: wrangler (the name of its package), date (of compatibility, in place of the project's), env (more variables of wrangler). */
 export async function startWrangler(t, daemon, project, vars = {}, { wrangler = 'wrangler', date, env: more = {} } = {}) {
 	const home = makeHome();
-	const folder = path.join(home, path.basename(project));
-	fs.cpSync(project, folder, { recursive: true });
+	const directory = path.join(home, path.basename(project));
+	fs.cpSync(project, directory, { recursive: true });
 	fs.symlinkSync(path.join(packages(), 'node_modules'), path.join(home, 'node_modules'));
-	fs.writeFileSync(path.join(folder, '.dev.vars'), Object.entries(vars).map(([name, value]) => `${name}="${value}"\n`).join(''));
+	fs.writeFileSync(path.join(directory, '.dev.vars'), Object.entries(vars).map(([name, value]) => `${name}="${value}"\n`).join(''));
 	const port = await freePort();
 	const env = {
 		PATH: process.env.PATH, HOME: home, WRANGLER_DOCKER_BIN: path.join(BUILD, 'silt-docker'), DOCKER_HOST: `unix://${daemon.engine}`,
 		WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG_PATH: path.join(home, 'logs'), CI: '1', NO_COLOR: '1', ...more,
 	};
 	const words = [process.execPath, path.join(packages(), 'node_modules', wrangler, 'bin/wrangler.js'), 'dev', '--ip', '127.0.0.1', '--port', String(port), '--inspector-port', String(await freePort()), '--show-interactive-dev-session=false', ...(date ? ['--compatibility-date', date] : [])];
-	const server = new Server(home, port, words, env, folder);
+	const server = new Server(home, port, words, env, directory);
 	endWith(t, server, 'SIGINT');
 	return server.ready();
 }

@@ -26,9 +26,9 @@ export async function execWithOptions(sandbox) {
 export async function execAsAShellDoes(sandbox) {
 	assert.equal((await sandbox.exec('no-such-command-here')).exitCode, 127);
 	assert.equal((await sandbox.exec('cat; read line; echo over')).stdout, 'over\n'); // there is nothing to read
-	const nowhere = await sandbox.exec('pwd', { cwd: '/no/such/folder' });
+	const nowhere = await sandbox.exec('pwd', { cwd: '/no/such/directory' });
 	assert.deepEqual([nowhere.exitCode, nowhere.success], [1, false]);
-	assert.match(nowhere.stderr, /no\/such\/folder/);
+	assert.match(nowhere.stderr, /no\/such\/directory/);
 	assert.equal((await sandbox.exec('cat <<E | tr a-z A-Z && (exit 0)\nhere\nE')).stdout, 'HERE\n');
 }
 

@@ -29,6 +29,21 @@ export const egressOfTheClass = (_, where) => guarded(where, async (sandbox, get
 	assert.deepEqual(await get('http://11.22.33.44/'), [200, 'all http://11.22.33.44/']);
 });
 
+// An address that carries an IPv4 address (mapped, NAT64, 6to4) counts as that one.
+const OFFERED = ['192.0.2.7', '[111::]', '[4000::1]', '[64:ff9b::808:808]', '[2002:808:808::1]', '[::ffff:808:808]'];
+const REFUSED = ['10.1.2.3', '169.254.169.254', '[fd00::2]', '[fd00:ec2::254]', '[64:ff9b::a01:203]', '[64:ff9b::a9fe:a9fe]', '[2002:c0a8:101::1]', '[::ffff:a01:203]'];
+const BROKEN = [7, 35, 52, 55, 56]; // of curl: the connection was reset, at one moment or another
+
+/** Every address of the internet reaches the handler, also one that nobody has; private ones and those of the machine do not. */
+export const egressOfEveryAddress = (_, where) => guarded(where, async (sandbox, get) => {
+	for (const address of OFFERED)
+		assert.deepEqual(await get(`'http://${address}/'`, '-g'), [200, `all http://${address}/`]);
+	for (const address of REFUSED) {
+		const { exitCode, stdout, stderr } = await sandbox.exec(`curl -gsS --max-time 30 'http://${address}/'`);
+		assert.ok(BROKEN.includes(exitCode), `${address}: ${exitCode} ${stdout}${stderr}`);
+	}
+});
+
 export const egressAtRunTime = (_, where) => guarded(where, async (sandbox, get) => {
 	await sandbox.setOutboundByHost('late.example', 'tagged', { tag: 'one' });
 	assert.deepEqual(await get('http://late.example/'), [200, 'tagged one Guarded']);

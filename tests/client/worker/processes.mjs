@@ -31,6 +31,19 @@ export async function waitForLog(sandbox) {
 	await rejects(short.waitForLog('never', 60_000), 'PROCESS_EXITED_BEFORE_READY');
 }
 
+export async function logsAtOnce(sandbox) {
+	for (let i = 0; i < 30; i++) {
+		const process = await sandbox.startProcess(`echo x${i}; echo y >&2`);
+		const { stdout, stderr } = await process.getLogs();
+		assert.deepEqual([i, stdout, stderr], [i, `x${i}\n`, 'y\n']);
+		assert.equal((await sandbox.getProcessLogs(process.id)).stdout, stdout);
+	}
+	const lasting = await sandbox.startProcess('seq 1 10000; exec sleep 60');
+	assert.ok((await lasting.getLogs()).stdout.endsWith('\n9999\n10000\n'));
+	const all = Array.from({ length: 10 }, (_, i) => sandbox.startProcess(`echo z${i}`).then(process => process.getLogs()));
+	assert.deepEqual((await Promise.all(all)).map(({ stdout }) => stdout), all.map((_, i) => `z${i}\n`));
+}
+
 export async function waitForPort(sandbox) {
 	const process = await sandbox.startProcess('sleep 0.3; exec python3 -m http.server 8123');
 	await process.waitForPort(8123, { timeout: 60_000 });

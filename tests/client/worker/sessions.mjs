@@ -68,8 +68,8 @@ export async function sessionFilesAndCode(sandbox) {
 
 export async function sessionsEnd(sandbox, { id }) {
 	await sandbox.exec('true');
-	const session = await sandbox.createSession({ id: 'brief', cwd: '/no/such/folder' });
-	assert.equal((await session.exec('pwd')).stdout.trim(), '/root'); // home, where there is no such folder
+	const session = await sandbox.createSession({ id: 'brief', cwd: '/no/such/directory' });
+	assert.equal((await session.exec('pwd')).stdout.trim(), '/root'); // home, where there is no such directory
 	const process = await session.startProcess('sleep 60');
 	await sandbox.deleteSession('brief');
 	await until('the end of its process', async () => (await sandbox.getProcess(process.id)).status === 'error');

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attempt: every attack program prints one line per attempt: its name, then `ok` or the name of the errno. */
+/* attempt: every attack program prints one line per attempt: its name, then `ok` or the name of the
+ * errno. */
 #pragma once
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* These programs do harm where they are root of the whole machine: they end before main outside a user namespace. */
+/* These programs do harm where they are root of the whole machine: they end before main outside a
+ * user namespace. */
 __attribute__((constructor)) static void only_inside(void)
 {
     unsigned long first = 0;
@@ -24,27 +26,48 @@ __attribute__((constructor)) static void only_inside(void)
 __attribute__((unused)) static const char *errno_name(int e)
 {
     switch (e) {
-    case EPERM: return "EPERM";
-    case ENOENT: return "ENOENT";
-    case ESRCH: return "ESRCH";
-    case EIO: return "EIO";
-    case ENXIO: return "ENXIO";
-    case EBADF: return "EBADF";
-    case EACCES: return "EACCES";
-    case EFAULT: return "EFAULT";
-    case EBUSY: return "EBUSY";
-    case ENODEV: return "ENODEV";
-    case EINVAL: return "EINVAL";
-    case ENOTTY: return "ENOTTY";
-    case ETXTBSY: return "ETXTBSY";
-    case ENOSPC: return "ENOSPC";
-    case EROFS: return "EROFS";
-    case ENOSYS: return "ENOSYS";
-    case EAGAIN: return "EAGAIN";
-    case ENOMEM: return "ENOMEM";
-    case EOPNOTSUPP: return "EOPNOTSUPP";
-    case EUSERS: return "EUSERS";
-    default: return "other";
+    case EPERM:
+        return "EPERM";
+    case ENOENT:
+        return "ENOENT";
+    case ESRCH:
+        return "ESRCH";
+    case EIO:
+        return "EIO";
+    case ENXIO:
+        return "ENXIO";
+    case EBADF:
+        return "EBADF";
+    case EACCES:
+        return "EACCES";
+    case EFAULT:
+        return "EFAULT";
+    case EBUSY:
+        return "EBUSY";
+    case ENODEV:
+        return "ENODEV";
+    case EINVAL:
+        return "EINVAL";
+    case ENOTTY:
+        return "ENOTTY";
+    case ETXTBSY:
+        return "ETXTBSY";
+    case ENOSPC:
+        return "ENOSPC";
+    case EROFS:
+        return "EROFS";
+    case ENOSYS:
+        return "ENOSYS";
+    case EAGAIN:
+        return "EAGAIN";
+    case ENOMEM:
+        return "ENOMEM";
+    case EOPNOTSUPP:
+        return "EOPNOTSUPP";
+    case EUSERS:
+        return "EUSERS";
+    default:
+        return "other";
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bomb processes|threads N SECONDS: starts up to N that only wait, tells how many there are, waits SECONDS, ends them. */
+/* bomb processes|threads N SECONDS: starts up to N that only wait, tells how many there are, waits
+ * SECONDS, ends them. */
 #define _GNU_SOURCE
 #include "attempt.h"
 

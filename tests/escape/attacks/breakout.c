@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* breakout FILE: holds a directory, chroots below it, walks up as far as it goes, and reads FILE from there. */
+/* breakout FILE: holds a directory, chroots below it, walks up as far as it goes, and reads FILE
+ * from there. */
 #define _GNU_SOURCE
 #include "attempt.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call: makes system calls by number in each ABI, each in a child of its own, and tells what came back.
- *     call ABI:NUMBER:A,B,C,D,E...        ABI: x64, x32 or i386; arguments are small integers
+/* call: makes system calls by number in each ABI, each in a child of its own, and tells what came
+ * back. call ABI:NUMBER:A,B,C,D,E...        ABI: x64, x32 or i386; arguments are small integers
  *     call sweep ABI FIRST LAST           all numbers, every argument -1
  * Prints one line per call: ABI NUMBER (errno N | ok VALUE | signal N | hang). */
 #include "attempt.h"
@@ -38,8 +38,8 @@ static long i386(long number, const long *a)
     int result;
     __asm__ volatile("int $0x80"
                      : "=a"(result)
-                     : "a"((int)number), "b"((int)a[0]), "c"((int)a[1]), "d"((int)a[2]), "S"((int)a[3]),
-                       "D"((int)a[4])
+                     : "a"((int)number), "b"((int)a[0]), "c"((int)a[1]), "d"((int)a[2]),
+                       "S"((int)a[3]), "D"((int)a[4])
                      : "r8", "r9", "r10", "r11", "memory");
     return result;
 }

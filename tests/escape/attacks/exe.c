@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exe PID: tries to change the file behind /proc/PID/exe, also through a descriptor that only names it. */
+/* exe PID: tries to change the file behind /proc/PID/exe, also through a descriptor that only names
+ * it. */
 #define _GNU_SOURCE
 #include "attempt.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gain [run PROGRAM | setcap FILE]: run PROGRAM as uid and gid 1000; give FILE every capability; else tell what we are. */
+/* gain [run PROGRAM | setcap FILE]: run PROGRAM as uid and gid 1000; give FILE every capability;
+ * else tell what we are. */
 #define _GNU_SOURCE
 #include "attempt.h"
 
@@ -13,7 +14,8 @@
 static int run(char *program)
 {
     char *arguments[] = {program, NULL};
-    if (setgroups(0, NULL) != 0 || setresgid(1000, 1000, 1000) != 0 || setresuid(1000, 1000, 1000) != 0) {
+    if (setgroups(0, NULL) != 0 || setresgid(1000, 1000, 1000) != 0
+        || setresuid(1000, 1000, 1000) != 0) {
         attempt("setresuid", -1);
         return 1;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits: tries to lift the data limit of process 1 by prlimit64 in each ABI.
- * Prints one line per attempt: name, then `ok` or `errno N`; and that the own limit can still be set. */
+ * Prints one line per attempt: name, then `ok` or `errno N`; and that the own limit can still be
+ * set. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,7 +30,8 @@ static long i386(long pid, const struct limit *next)
     int result;
     __asm__ volatile("int $0x80"
                      : "=a"(result)
-                     : "a"(PRLIMIT64_I386), "b"((int)pid), "c"(RLIMIT_DATA), "d"((int)(long)next), "S"(0)
+                     : "a"(PRLIMIT64_I386), "b"((int)pid), "c"(RLIMIT_DATA), "d"((int)(long)next),
+                       "S"(0)
                      : "r8", "r9", "r10", "r11", "memory");
     return result;
 }
@@ -45,7 +47,8 @@ static void tell(const char *name, long got)
 
 int main(void)
 {
-    struct limit *next = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    struct limit *next =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     struct limit last;
     if (next == MAP_FAILED)
         return 1;

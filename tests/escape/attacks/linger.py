@@ -15,7 +15,7 @@ import time
 
 LINGER_S = 20
 ALARM_S = 0.1  # a signal ends a close of ours that waits: the receiver was quicker, and ours the last
-TRIES = 5
+TRIES = 40
 WORD = b'{"t":"pong","id":0}\n'  # a line that siltd passes over
 kept = []  # the peers, which do not read
 

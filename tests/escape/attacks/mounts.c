@@ -9,10 +9,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { OPEN_TREE = 428, MOVE_MOUNT = 429, FSOPEN = 430, FSCONFIG = 431, FSMOUNT = 432, FSPICK = 433, MOUNT_SETATTR = 442 };
+enum {
+    OPEN_TREE = 428,
+    MOVE_MOUNT = 429,
+    FSOPEN = 430,
+    FSCONFIG = 431,
+    FSMOUNT = 432,
+    FSPICK = 433,
+    MOUNT_SETATTR = 442
+};
 enum { TREE_CLONE = 1, CONFIG_CREATE = 6, EMPTY_PATH_FROM = 4, AT_PATH_EMPTY = 0x1000 };
 
-static void mounting(const char *name, const char *source, const char *target, const char *type, unsigned long flags)
+static void mounting(const char *name, const char *source, const char *target, const char *type,
+                     unsigned long flags)
 {
     if (attempt(name, mount(source, target, type, flags, NULL)) >= 0 && !(flags & MS_REMOUNT))
         umount2(target, MNT_DETACH);
@@ -46,13 +55,15 @@ static void new_calls(void)
         attempt("fsconfig", syscall(FSCONFIG, fs, CONFIG_CREATE, NULL, NULL, 0));
         int mounted = (int)attempt("fsmount", syscall(FSMOUNT, fs, 0, 0));
         if (mounted >= 0)
-            attempt("move_mount", syscall(MOVE_MOUNT, mounted, "", AT_FDCWD, "/mnt", EMPTY_PATH_FROM));
+            attempt("move_mount",
+                    syscall(MOVE_MOUNT, mounted, "", AT_FDCWD, "/mnt", EMPTY_PATH_FROM));
         umount2("/mnt", MNT_DETACH);
     }
     attempt("open_tree", syscall(OPEN_TREE, AT_FDCWD, "/", TREE_CLONE));
     attempt("fspick", syscall(FSPICK, AT_FDCWD, "/", 0));
     unsigned long long attributes[4] = {0, 1, 0, 0}; /* clear read-only */
-    attempt("mount_setattr", syscall(MOUNT_SETATTR, AT_FDCWD, "/proc/sys", 0, attributes, sizeof attributes));
+    attempt("mount_setattr",
+            syscall(MOUNT_SETATTR, AT_FDCWD, "/proc/sys", 0, attributes, sizeof attributes));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rabbit fork|vfork|crowd N: N families that never stand still: each process starts the next one and ends. crowd: whoever else
- * fits computes, so that little time is left. */
+/* rabbit fork|vfork|crowd N: N families that never stand still: each process starts the next one
+ * and ends. crowd: whoever else fits computes, so that little time is left. */
 #define _GNU_SOURCE
 #include "attempt.h"
 

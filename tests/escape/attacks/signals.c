@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals [PID...]: asks whether each PID can be signalled; without any, sends every signal to 1 and to everybody. */
+/* signals [PID...]: asks whether each PID can be signalled; without any, sends every signal to 1
+ * and to everybody. */
 #define _GNU_SOURCE
 #include "attempt.h"
 

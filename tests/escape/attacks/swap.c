@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* swap A B ROUNDS STOP: exchanges two names as fast as it can, at least ROUNDS times and until STOP exists;
- * prints how often. */
+/* swap A B ROUNDS STOP: exchanges two names as fast as it can, at least ROUNDS times and until STOP
+ * exists; prints how often. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiocsti: tells whether we have a terminal; then makes one, and tries to put words into its mouth. */
+/* tiocsti: tells whether we have a terminal; then makes one, and tries to put words into its mouth.
+ */
 #define _GNU_SOURCE
 #include "attempt.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* userns: new namespaces by unshare, clone and clone3, each in a child; in a new user and mount namespace it mounts. */
+/* userns: new namespaces by unshare, clone and clone3, each in a child; in a new user and mount
+ * namespace it mounts. */
 #define _GNU_SOURCE
 #include "attempt.h"
 
@@ -18,8 +19,8 @@ static const struct kind {
     const char *name;
     int flag;
 } kinds[] = {
-    {"user", CLONE_NEWUSER}, {"mount", CLONE_NEWNS},   {"pid", CLONE_NEWPID}, {"net", CLONE_NEWNET},
-    {"ipc", CLONE_NEWIPC},   {"uts", CLONE_NEWUTS},    {"cgroup", 0x02000000}, {"time", 0x00000080},
+    {"user", CLONE_NEWUSER}, {"mount", CLONE_NEWNS}, {"pid", CLONE_NEWPID},  {"net", CLONE_NEWNET},
+    {"ipc", CLONE_NEWIPC},   {"uts", CLONE_NEWUTS},  {"cgroup", 0x02000000}, {"time", 0x00000080},
 };
 
 static void by_unshare(const struct kind *k)

@@ -4,9 +4,9 @@ import os, re
 
 seen = set()
 for top in "/proc", "/sys":
-    for folder, _, files in os.walk(top):
+    for directory, _, files in os.walk(top):
         for name in files:
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             if os.path.islink(path):
                 continue
             try:

@@ -9,13 +9,13 @@ import { within } from '../../lib/wait.mjs';
 
 const PATIENCE_MS = 120_000;
 const PUMP_MS = 2;
-const FOLDER = join(process.env.SILT_BUILD ?? new URL('../../../build', import.meta.url).pathname, 'interpreters/node');
+const DIRECTORY = join(process.env.SILT_BUILD ?? new URL('../../../build', import.meta.url).pathname, 'interpreters/node');
 
 export const BUDGET = 200_000;
 
 /** A pipe: { write, read() } where read gives what is there now. */
-function pipe(folder, name) {
-	const path = join(folder, name);
+function pipe(directory, name) {
+	const path = join(directory, name);
 	execFileSync('mkfifo', [path]);
 	const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	const writer = openSync(path, constants.O_WRONLY);
@@ -45,10 +45,10 @@ export class Kernel {
 	#waiting = new Set();
 	#id = 0;
 
-	constructor({ folder = FOLDER, flags = [], args = [] } = {}) {
+	constructor({ directory = DIRECTORY, flags = [], args = [] } = {}) {
 		this.temporary = realpathSync(mkdtempSync(join(tmpdir(), 'silt-kernel-')));
 		this.pipes = { stdout: pipe(this.temporary, '.out'), stderr: pipe(this.temporary, '.err') };
-		this.child = spawn(process.execPath, ['--no-force-async-hooks-checks', ...flags, join(folder, 'kernel.cjs'), ...args], {
+		this.child = spawn(process.execPath, ['--no-force-async-hooks-checks', ...flags, join(directory, 'kernel.cjs'), ...args], {
 			stdio: ['ignore', this.pipes.stdout.writer, this.pipes.stderr.writer, 'pipe', 'pipe'],
 			env: { PATH: process.env.PATH, HOME: this.temporary },
 			detached: true,

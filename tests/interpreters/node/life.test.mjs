@@ -16,7 +16,7 @@ test('cwd and environment are those of the context', async t => {
 	assert.equal((await kernel.run('require("child_process").execSync("echo $NAME; pwd").toString()')).result.text, "'välue\\n/usr\\n'");
 });
 
-test('a folder that is not there is told', async t => {
+test('a directory that is not there is told', async t => {
 	const kernel = await Kernel.start(t, { cwd: '/nowhere' });
 	assert.equal(kernel.first.t, 'failed');
 	assert.equal(kernel.first.code, 'cwd');
@@ -71,9 +71,9 @@ test('a process that waits for its context is the same afterwards', async t => {
 });
 
 test('where node has closed its old door to the inspector, and V8 its hook, cells run all the same', async t => {
-	const folder = new Kernel();
-	t.after(() => folder.end());
-	const preload = join(folder.temporary, 'preload.cjs');
+	const directory = new Kernel();
+	t.after(() => directory.end());
+	const preload = join(directory.temporary, 'preload.cjs');
 	writeFileSync(preload, 'const { dlopen } = process;\nprocess.binding = undefined;\nprocess.dlopen = (module, file) => { dlopen(module, file); module.exports.onPromise = () => false; };\n');
 	const kernel = await Kernel.start(t, { flags: ['--require', preload] });
 	assert.equal((await kernel.run('const v = await Promise.resolve(4); v')).result.text, '4');

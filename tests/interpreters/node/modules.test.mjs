@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Kernel } from './kernel.mjs';
 
-function addPackage(folder, name, files) {
-	const path = join(folder, 'node_modules', name);
+function addPackage(directory, name, files) {
+	const path = join(directory, 'node_modules', name);
 	mkdirSync(path, { recursive: true });
 	for (const [file, text] of Object.entries(files))
 		writeFileSync(join(path, file), text);
@@ -44,7 +44,7 @@ test('import() and import.meta', async t => {
 	assert.equal((await kernel.run('"the word import"')).result.text, "'the word import'");
 });
 
-test('packages of the working folder, by import and by require', async t => {
+test('packages of the working directory, by import and by require', async t => {
 	const kernel = await Kernel.start(t);
 	assert.match((await kernel.run('require("late")')).error.evalue, /Cannot find module 'late'/);
 	assert.match((await kernel.run('import "late"')).error.evalue, /Cannot find package 'late'/);
@@ -53,7 +53,7 @@ test('packages of the working folder, by import and by require', async t => {
 	assert.equal((await kernel.run('import late from "late"; late')).result.text, "'i'");
 });
 
-test('require is relative to the working folder and follows it', async t => {
+test('require is relative to the working directory and follows it', async t => {
 	const kernel = await Kernel.start(t);
 	mkdirSync(join(kernel.cwd, 'sub'));
 	writeFileSync(join(kernel.cwd, 'x.js'), 'module.exports = "top"');
@@ -63,7 +63,7 @@ test('require is relative to the working folder and follows it', async t => {
 	assert.equal((await kernel.run('require("./x") + (await import("./x.js")).default')).result.text, "'subsub'");
 });
 
-test('a cell is the main program of the working folder', async t => {
+test('a cell is the main program of the working directory', async t => {
 	const kernel = await Kernel.start(t);
 	const code = '[require.main === module, __dirname === process.cwd(), import.meta.url === require("url").pathToFileURL(process.argv[1]).href, process.argv.length, process.execArgv.length, typeof exports].join()';
 	assert.equal((await kernel.run(code)).result.text, "'true,true,true,2,0,object'");

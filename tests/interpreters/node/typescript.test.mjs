@@ -69,12 +69,12 @@ test('syntax errors have a position', async t => {
 });
 
 test('where the transpiler cannot be loaded node\'s own is used', async t => {
-	const folder = new Kernel();
-	t.after(() => folder.end());
+	const directory = new Kernel();
+	t.after(() => directory.end());
 	const source = join(process.env.SILT_BUILD ?? new URL('../../../build', import.meta.url).pathname, 'interpreters/node');
 	for (const name of ['kernel.cjs', 'native.node'])
-		copyFileSync(join(source, name), join(folder.temporary, name));
-	const kernel = await Kernel.start(t, { language, folder: folder.temporary });
+		copyFileSync(join(source, name), join(directory.temporary, name));
+	const kernel = await Kernel.start(t, { language, directory: directory.temporary });
 	assert.equal((await kernel.run('enum E { A = 2 }\nconst v: number = E.A; v')).result.text, '2');
 	assert.equal((await kernel.run('let x: = 3')).error.ename, 'SyntaxError');
 });

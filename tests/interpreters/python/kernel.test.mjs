@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python kernel by itself, with the Python and the packages of the image `base`: its folder and its tests are put into
-// a sandbox and run there. Each test_*.py of this folder is one test, each of its sentences a subtest.
+// The Python kernel by itself, with the Python and the packages of the image `base`: its directory and its tests are put into
+// a sandbox and run there. Each test_*.py of this directory is one test, each of its sentences a subtest.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

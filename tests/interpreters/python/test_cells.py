@@ -154,9 +154,9 @@ class Surroundings(unittest.TestCase):
 
     def test_files_in_the_working_directory_do_not_replace_what_the_kernel_needs(self):
         context, _ = self.answer()
-        context.run("import os, tempfile; folder = tempfile.mkdtemp(); open(folder + '/json.py', 'w').write('raise SystemExit(9)')")
-        folder = context.run("print(folder, end='')").stdout
-        other, ready = self.answer(cwd=folder)
+        context.run("import os, tempfile; directory = tempfile.mkdtemp(); open(directory + '/json.py', 'w').write('raise SystemExit(9)')")
+        directory = context.run("print(directory, end='')").stdout
+        other, ready = self.answer(cwd=directory)
         self.assertEqual(ready["t"], "ready")
         self.assertEqual(other.run("{'a': 1}").main["json"], {"a": 1})
 

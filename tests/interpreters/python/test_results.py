@@ -211,12 +211,12 @@ class Installed(ContextCase):
     """Plotly and Altair are no part of the image: what they hand to IPython, and where we reach into them, is."""
 
     def test_plotly_figures_are_shown_without_its_renderers(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for name, text in PLOTLY.items():
-                path = pathlib.Path(folder, "plotly", name)
+                path = pathlib.Path(directory, "plotly", name)
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text)
-            self.good(f"import sys; sys.path.insert(0, {folder!r}); import plotly.basedatatypes; figure = plotly.basedatatypes.BaseFigure()")
+            self.good(f"import sys; sys.path.insert(0, {directory!r}); import plotly.basedatatypes; figure = plotly.basedatatypes.BaseFigure()")
             for code in ("figure", "figure.show()", "import plotly.io; plotly.io.show(figure)"):
                 result, = self.good(code).results
                 self.assertEqual((result["html"], result["chart"]["type"], result["main"]), ("<div>plot</div>", "pie", code == "figure"))

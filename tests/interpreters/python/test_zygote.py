@@ -143,14 +143,14 @@ class Zygote(unittest.TestCase):
         listed = self.child().text("import os; sorted(os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if int(n) > 2 and os.path.exists(f'/proc/self/fd/{n}'))")
         self.assertEqual((listed.count("pipe:"), listed.count("socket:")), (2, 0), listed)
 
-    def make_folder(self, files):
-        folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, folder)
+    def make_directory(self, files):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
         for name, text in files.items():
-            os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
-            with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+            os.makedirs(os.path.dirname(f"{directory}/{name}"), exist_ok=True)
+            with open(f"{directory}/{name}", "w", encoding="utf-8") as file:
                 file.write(text)
-        return folder
+        return directory
 
     def assert_stale(self, word, **init):
         child = self.child(**init)
@@ -159,21 +159,21 @@ class Zygote(unittest.TestCase):
         self.assertEqual(child.receive()["t"], "eof")
 
     def test_another_pandas_in_the_working_directory_is_stale(self):
-        self.assert_stale("pandas", cwd=self.make_folder({"pandas.py": "x = 1"}))
+        self.assert_stale("pandas", cwd=self.make_directory({"pandas.py": "x = 1"}))
 
     def test_another_numpy_in_the_module_path_is_stale(self):
-        folder = self.make_folder({"numpy/__init__.py": "x = 1"})
-        self.assert_stale("numpy", env={**ENVIRONMENT, "PYTHONPATH": folder})
+        directory = self.make_directory({"numpy/__init__.py": "x = 1"})
+        self.assert_stale("numpy", env={**ENVIRONMENT, "PYTHONPATH": directory})
 
     def test_another_pandas_of_the_user_is_stale(self):
         version = "python%d.%d" % sys.version_info[:2]
-        home = self.make_folder({f".local/lib/{version}/site-packages/pandas/__init__.py": "x = 1"})
+        home = self.make_directory({f".local/lib/{version}/site-packages/pandas/__init__.py": "x = 1"})
         self.assert_stale("pandas", env={**ENVIRONMENT, "HOME": home})
 
-    def test_another_pandas_in_a_large_folder_is_stale(self):
+    def test_another_pandas_in_a_large_directory_is_stale(self):
         many = {f"file-{number}": "" for number in range(1200)}
-        self.assert_stale("pandas", cwd=self.make_folder({**many, "pandas/__init__.py": "x = 1"}))
-        self.assertEqual(self.child(cwd=self.make_folder(many)).answer["t"], "ready")
+        self.assert_stale("pandas", cwd=self.make_directory({**many, "pandas/__init__.py": "x = 1"}))
+        self.assertEqual(self.child(cwd=self.make_directory(many)).answer["t"], "ready")
 
     def put(self, path, text):
         self.addCleanup(lambda: os.path.exists(path) and os.remove(path))
@@ -199,12 +199,12 @@ class Zygote(unittest.TestCase):
         self.put(f"{ENVIRONMENT['PATH'].split(os.pathsep)[0]}/python3", "#!/bin/sh")
         self.assert_stale("python3")
 
-    def test_a_folder_of_that_name_without_a_package_is_not_stale(self):
-        self.assertEqual(self.child(cwd=self.make_folder({"pandas/data.csv": "a"})).answer["t"], "ready")
+    def test_a_directory_of_that_name_without_a_package_is_not_stale(self):
+        self.assertEqual(self.child(cwd=self.make_directory({"pandas/data.csv": "a"})).answer["t"], "ready")
 
     def test_packages_of_the_user_are_found(self):
         version = "python%d.%d" % sys.version_info[:2]
-        home = self.make_folder({f".local/lib/{version}/site-packages/silt_mine.py": "word = 5"})
+        home = self.make_directory({f".local/lib/{version}/site-packages/silt_mine.py": "word = 5"})
         self.assertEqual(self.child(env={**ENVIRONMENT, "HOME": home}).text("import silt_mine; silt_mine.word"), "5")
 
     def test_a_package_that_was_changed_is_stale(self):
@@ -218,7 +218,7 @@ class Zygote(unittest.TestCase):
             os.utime(pandas.__file__, ns=(before.st_atime_ns, before.st_mtime_ns))
         self.assertEqual(self.child().answer["t"], "ready")
 
-    def test_a_missing_folder_is_refused(self):
+    def test_a_missing_directory_is_refused(self):
         self.assertEqual(self.child(cwd="/nowhere").answer["code"], "cwd")
 
 
@@ -230,7 +230,7 @@ class Hidden:
     def find_spec(name, path=None, target=None):
         if name.split('.')[0] in {names!r}: raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)
 sys.meta_path.insert(0, Hidden)
-sys.path.insert(0, {folder!r})
+sys.path.insert(0, {directory!r})
 import os
 os.dup2(int(sys.argv[1]), 3)
 os.dup2(int(sys.argv[3]), 4)
@@ -242,7 +242,7 @@ class Lacking(unittest.TestCase):
     """Images without the packages: the kernel works, and says what it cannot do without."""
 
     def without(self, names, start):
-        program = HIDE.format(names=names, folder=os.path.dirname(KERNEL)) + start
+        program = HIDE.format(names=names, directory=os.path.dirname(KERNEL)) + start
         context = Context(cold_program=program)
         self.addCleanup(context.close)
         return context, context.until(lambda name, _: name in ("ready", "failed")).transcript[-1][1]

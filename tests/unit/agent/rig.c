@@ -160,10 +160,10 @@ static int be_init(void *arg)
 
 /* ---- groups ---- */
 
-static int open_in(const char *folder, const char *name, int flags)
+static int open_in(const char *directory, const char *name, int flags)
 {
     char path[1024];
-    (void)snprintf(path, sizeof(path), "%.255s/%.63s", folder, name);
+    (void)snprintf(path, sizeof(path), "%.255s/%.63s", directory, name);
     return open(path, flags | O_CLOEXEC);
 }
 
@@ -759,7 +759,8 @@ static void enter_pids(int ns)
 
 static void be_adopted(struct rig *r, int handle, const char *command)
 {
-    silt_auto_fd procs = r->mode == 1 ? dup(handle) : openat(handle, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    silt_auto_fd procs =
+        r->mode == 1 ? dup(handle) : openat(handle, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (setsid() < 0 || write(procs, "0", 1) != 1)
         _exit(120);
     (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -834,7 +835,7 @@ void rig_until_crowd(struct rig *r, unsigned least)
     assert_true(count >= least);
 }
 
-size_t rig_folder_files(struct rig *r, char *names, size_t size)
+size_t rig_directory_files(struct rig *r, char *names, size_t size)
 {
     char path[64];
     size_t count = 0;

@@ -88,19 +88,19 @@ void rig_run(struct rig *r, struct rig_exec *x);
 int rig_check(struct rig *r, uint64_t session, const char *command, const char *out,
               const char *err);
 
-/* Starts a shell with that command inside, as somebody outside does it, and has it adopted as exec `id`.
- * It is our child: the caller reaps it. */
+/* Starts a shell with that command inside, as somebody outside does it, and has it adopted as exec
+ * `id`. It is our child: the caller reaps it. */
 pid_t rig_adopt(struct rig *r, uint64_t id, const char *command);
 
 unsigned rig_count(struct rig *r, unsigned handle); /* threads in a handle */
 unsigned rig_count_all(struct rig *r);
-/* Waits until there are so many in all handles: a shell that waits for background commands comes and goes
- * by itself. */
+/* Waits until there are so many in all handles: a shell that waits for background commands comes
+ * and goes by itself. */
 void rig_until_count(struct rig *r, unsigned count);
 void rig_until_crowd(struct rig *r, unsigned least); /* that many, of whom some may be gone again */
 bool rig_alive(struct rig *r);
 pid_t rig_pid(struct rig *r); /* silt-init, as we see it */
 void rig_cut(struct rig *r);  /* closes siltd's end */
 int64_t rig_now_us(void);
-size_t rig_folder_files(struct rig *r, char *names,
-                        size_t size); /* in /dev/silt; names by spaces */
+size_t rig_directory_files(struct rig *r, char *names,
+                           size_t size); /* in /dev/silt; names by spaces */

@@ -17,9 +17,14 @@ static void encode(const char *text, size_t piece, struct silt_buf *b)
 
 TEST(base64_of_the_rfc_in_pieces_of_any_size)
 {
-    static const char *const pairs[][2] = {{"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},
-                                           {"foo", "Zm9v"},  {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
-                                           {"foobar", "Zm9vYmFy"}, {"\xff\xfe\xfd>?", "//79Pj8="}};
+    static const char *const pairs[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"},
+                                           {"\xff\xfe\xfd>?", "//79Pj8="}};
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         for (size_t piece = 1; piece <= 7; piece++) {
             silt_auto_buf b;
@@ -62,7 +67,8 @@ TEST(base64_without_padding_is_fine_and_anything_else_is_not)
     assert_string_equal(silt_base64_check(SILT_LIT("Zm9v!mFy")), "Invalid base64 characters");
     assert_string_equal(silt_base64_check(SILT_LIT("Zm9v\nmFy")), "Invalid base64 characters");
     assert_string_equal(silt_base64_check(SILT_LIT("Zm9v-_Fy")), "Invalid base64 characters");
-    static const char *const bad[] = {"Z", "Zm9vY", "Zg=", "Zg==Zg==", "Z===", "=", "====", "Zm9v="};
+    static const char *const bad[] = {
+        "Z", "Zm9vY", "Zg=", "Zg==Zg==", "Z===", "=", "====", "Zm9v="};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_string_equal(silt_base64_check(silt_slice_of(bad[i])), "Invalid base64 padding");
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -60,20 +61,24 @@ TEST(descriptors_ride_along_close_on_exec)
 
 TEST(descriptors_are_refused_where_nobody_wants_them_and_connections_inherit_that)
 {
-    int pair[2], listener = socket(AF_UNIX, SOCK_STREAM, 0), client = socket(AF_UNIX, SOCK_STREAM, 0);
+    int pair[2], listener = socket(AF_UNIX, SOCK_STREAM, 0),
+                 client = socket(AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     socklen_t len = sizeof(at);
     char byte = 'x';
     struct silt_parcel out = {.data = &byte, .len = 1, .fds = {STDIN_FILENO}, .nfds = 1};
     make_pair(pair);
     silt_fd_refuse_fds(pair[0]);
-    if (getsockopt(pair[0], SOL_SOCKET, 83 /* SO_PASSRIGHTS */, &(int){0}, &(socklen_t){sizeof(int)}) < 0)
+    if (getsockopt(pair[0], SOL_SOCKET, 83 /* SO_PASSRIGHTS */, &(int){0},
+                   &(socklen_t){sizeof(int)})
+        < 0)
         skip(); /* a kernel before 6.16 */
     assert_int_equal(silt_fd_send(pair[1], &out, &e), -1);
     assert_int_equal(e.sys, EPERM);
     assert_int_equal(silt_fd_send(pair[0], &out, &e), 0); /* the other way they may go */
     silt_fd_refuse_fds(listener);
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at.sun_family)), 0); /* the kernel chooses a name */
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at.sun_family)),
+                     0); /* the kernel chooses a name */
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(connect(client, (struct sockaddr *)&at, len), 0);
@@ -157,15 +162,54 @@ TEST(descriptors_of_others_are_of_a_kind)
     assert_int_equal(pipe(pipes), 0);
     assert_int_equal(silt_fd_pair(SOCK_STREAM, streams, &e), 0);
     assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, packets, &e), 0);
-    silt_auto_fd file = open("/dev/null", O_RDWR | O_CLOEXEC), path = open("/dev/null", O_PATH | O_CLOEXEC);
+    silt_auto_fd file = open("/dev/null", O_RDWR | O_CLOEXEC),
+                 path = open("/dev/null", O_PATH | O_CLOEXEC);
     const int fds[] = {pipes[0], pipes[1], packets[0], streams[0], file, path, -1};
     for (int i = 0; i < (int)SILT_COUNT(fds); i++)
         for (int kind = 0; kind < KINDS; kind++)
-            assert_int_equal(silt_fd_check(fds[i], (enum silt_fd_kind)kind, &e), i == kind ? 0 : -1);
+            assert_int_equal(silt_fd_check(fds[i], (enum silt_fd_kind)kind, &e),
+                             i == kind ? 0 : -1);
     assert_int_equal(e.code, SILT_PROTOCOL);
     for (int i = 0; i < 2; i++) {
         (void)close(pipes[i]);
         (void)close(streams[i]);
         (void)close(packets[i]);
     }
+}
+
+TEST(bytes_of_others_are_read_from_a_memfd_that_cannot_change)
+{
+    const int seals[] = {F_SEAL_WRITE, F_SEAL_SHRINK, F_SEAL_GROW};
+    silt_slice bytes = {NULL, 0};
+    silt_auto_fd fd = -1;
+    assert_int_equal(silt_fd_seal(SILT_LIT("a\0b"), &fd, &e), 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(write(fd, "x", 1), -1);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    assert_int_equal(silt_fd_map_sealed(fd, 3, &bytes, &e), 0);
+    assert_true(silt_slice_eq(bytes, SILT_LIT("a\0b")));
+    silt_fd_unmap(bytes);
+    assert_int_equal(silt_fd_map_sealed(fd, 2, &bytes, &e), -1);
+    assert_int_equal(e.code, SILT_LIMIT);
+    for (size_t missing = 0; missing < SILT_COUNT(seals); missing++) {
+        silt_auto_fd open = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        assert_int_equal(ftruncate(open, 1), 0);
+        for (size_t i = 0; i < SILT_COUNT(seals); i++)
+            assert_int_equal(fcntl(open, F_ADD_SEALS, i == missing ? 0 : seals[i]), 0);
+        assert_int_equal(silt_fd_map_sealed(open, 3, &bytes, &e), -1);
+        assert_int_equal(e.code, SILT_PROTOCOL);
+    }
+}
+
+TEST(a_sealed_memfd_without_bytes_and_what_is_no_memfd_are_refused)
+{
+    silt_slice bytes;
+    silt_auto_fd empty = -1, file = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(silt_fd_seal((silt_slice){NULL, 0}, &empty, &e), 0);
+    assert_int_equal(silt_fd_map_sealed(empty, 3, &bytes, &e), -1);
+    assert_int_equal(e.code, SILT_LIMIT);
+    assert_int_equal(silt_fd_map_sealed(file, 3, &bytes, &e), -1);
+    assert_int_equal(e.code, SILT_PROTOCOL);
+    assert_int_equal(silt_fd_map_sealed(-1, 3, &bytes, &e), -1);
+    assert_int_equal(e.code, SILT_PROTOCOL);
 }

@@ -18,8 +18,7 @@ TEST(a_list_keeps_its_order)
     for (int i = 0; i < 3; i++)
         silt_list_append(&list, &items[i].link);
     assert_ptr_equal(silt_list_first(&list, struct item, link), &items[0]);
-    silt_list_each(it, &list)
-        assert_int_equal(silt_container_of(it, struct item, link)->number, at++);
+    silt_list_each(it, &list) assert_int_equal(silt_outer(it, struct item, link)->number, at++);
     assert_int_equal(at, 3);
 }
 
@@ -32,7 +31,7 @@ TEST(an_item_may_be_removed_during_a_walk_and_removed_again)
         items[i].number = i;
         silt_list_append(&list, &items[i].link);
     }
-    silt_list_each(it, &list) if (silt_container_of(it, struct item, link)->number % 2 == 0)
+    silt_list_each(it, &list) if (silt_outer(it, struct item, link)->number % 2 == 0)
         silt_list_remove(it);
     silt_list_remove(&items[0].link);
     assert_true(silt_list_empty(&items[0].link));

@@ -28,7 +28,7 @@ static size_t rings;
 
 static void on_ring(struct silt_timer *t)
 {
-    rung[rings++] = silt_container_of(t, struct ringer, timer)->number;
+    rung[rings++] = silt_outer(t, struct ringer, timer)->number;
 }
 
 TEST(timers_ring_in_the_order_of_their_times)
@@ -111,7 +111,7 @@ static void on_buried(struct silt_grave *g)
 
 static void on_ready(struct silt_watch *w, uint32_t events)
 {
-    struct end *x = silt_container_of(w, struct end, watch);
+    struct end *x = silt_outer(w, struct end, watch);
     x->calls++;
     x->events = events;
     if (x->victim == NULL)
@@ -193,7 +193,7 @@ static int second_fd = -1;
 /* Ends b and puts another watch at its number. */
 static void on_replace(struct silt_watch *w, uint32_t events)
 {
-    struct end *x = silt_container_of(w, struct end, watch);
+    struct end *x = silt_outer(w, struct end, watch);
     (void)events;
     x->calls++;
     if (x->victim == NULL)
@@ -266,14 +266,14 @@ static int done;
 
 static void add_up(struct silt_job *j)
 {
-    struct sum *s = silt_container_of(j, struct sum, job);
+    struct sum *s = silt_outer(j, struct sum, job);
     for (int i = 1; i <= s->from; i++)
         s->result += i;
 }
 
 static void on_done(struct silt_job *j)
 {
-    struct sum *s = silt_container_of(j, struct sum, job);
+    struct sum *s = silt_outer(j, struct sum, job);
     assert_int_equal(s->result, s->from * (s->from + 1) / 2);
     if (++done == 100)
         silt_loop_stop(&loop);

@@ -38,10 +38,10 @@ TEST(a_reference_has_one_spelling)
 
 TEST(what_is_no_reference_is_refused)
 {
-    static const char *const bad[] = {"",      "/",      "a/",       "/a",       "a//b",      "A",        "a:",
-                                      ":tag",  "a:b:c",  "a/b:c/d",  "a:-x",     "../etc",    "a/../b",   ".a",
-                                      "a b",   "a@b",    "a/b:5000/c", "h:0/x",  "h:70000/x", "h:x/y",    "-",
-                                      "a\nb",  "a/b:\x80"};
+    static const char *const bad[] = {
+        "",           "/",       "a/",        "/a",     "a//b",   "A",    "a:",      ":tag",
+        "a:b:c",      "a/b:c/d", "a:-x",      "../etc", "a/../b", ".a",   "a b",     "a@b",
+        "a/b:5000/c", "h:0/x",   "h:70000/x", "h:x/y",  "-",      "a\nb", "a/b:\x80"};
     char longest[400];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_string_equal(read_as(bad[i]), "refused");

@@ -55,7 +55,8 @@ TEST(a_reader_cannot_change_it_by_any_way)
     if (geteuid() != 0)
         skip();
     assert_int_equal(silt_share_open(&s, SIZE, &e), 0);
-    assert_int_equal(fchown(s.fd, 1, 1), 0); /* not even by owning it, as nobody of a sandbox does */
+    assert_int_equal(fchown(s.fd, 1, 1),
+                     0); /* not even by owning it, as nobody of a sandbox does */
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)

@@ -120,3 +120,11 @@ TEST(utf8_is_the_table_of_rfc_3629)
     for (size_t i = 0; i < SILT_COUNT(bad); i++)
         assert_false(silt_slice_is_utf8(silt_slice_of(bad[i])));
 }
+
+TEST(nul_is_in_no_set)
+{
+    assert_true(silt_is_any('b', "abc"));
+    assert_false(silt_is_any('d', "abc"));
+    assert_false(silt_is_any(0, "abc"));
+    assert_false(silt_is_any(0, ""));
+}

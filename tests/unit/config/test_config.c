@@ -64,7 +64,7 @@ TEST(defaults_are_complete)
     assert_true(c.fresh);
 }
 
-TEST(images_follow_the_state_folder)
+TEST(images_follow_the_state_directory)
 {
     assert_int_equal(LOAD("--state=/srv/x"), 0);
     assert_string_equal(c.images, "/srv/x/images");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dockerfile/dockerfile.h"
 #include "base/own.h"
-#include "cli/ignore.h"
+#include "cli/docker/ignore.h"
 #include "unit/base/unit.h"
 
 #include <regex.h>
@@ -49,13 +49,15 @@ static const char *expanded(const char *word)
 
 TEST(a_dockerfile_has_stages_and_steps)
 {
-    assert_true(reads("ARG V=1\nfrom base as ONE\nrun a\n\n# no\nFROM one\nCOPY --from=one --chown=1:2 a b /c/\n"));
+    assert_true(reads("ARG V=1\nfrom base as ONE\nrun a\n\n# no\nFROM one\nCOPY --from=one "
+                      "--chown=1:2 a b /c/\n"));
     assert_int_equal(file.stage_count, 2);
     assert_int_equal(file.step_count, 5);
     assert_true(silt_slice_eq(file.stages[0].name, SILT_LIT("one")));
     assert_int_equal(file.stages[0].first, 2);
     assert_int_equal(file.stages[0].end, 3);
-    assert_true(silt_slice_eq(silt_docker_flag(&file.steps[4], SILT_LIT("chown")), SILT_LIT("1:2")));
+    assert_true(
+        silt_slice_eq(silt_docker_flag(&file.steps[4], SILT_LIT("chown")), SILT_LIT("1:2")));
     assert_int_equal(file.steps[4].word_count, 3);
     assert_int_equal(file.steps[4].line, 7);
     silt_arena_fini(&arena);
@@ -73,7 +75,8 @@ TEST(lines_are_continued_over_comments_and_nothing)
 
 TEST(heredocs_belong_to_their_instruction)
 {
-    assert_true(reads("FROM base\nRUN <<EOF cat\none\nEOF\nCOPY <<-\"x\" <<y /d/\n\ttab\n\tx\n$A\ny\nRUN cat <<< word"));
+    assert_true(reads("FROM base\nRUN <<EOF cat\none\nEOF\nCOPY <<-\"x\" <<y "
+                      "/d/\n\ttab\n\tx\n$A\ny\nRUN cat <<< word"));
     assert_int_equal(file.step_count, 4);
     assert_true(silt_slice_eq(file.steps[1].heredocs[0].body, SILT_LIT("one\n")));
     assert_true(file.steps[1].heredocs[0].expand);
@@ -114,14 +117,12 @@ TEST(what_is_no_dockerfile_is_refused_with_its_line)
 TEST(words_are_expanded_as_a_shell_does)
 {
     static const char *const pairs[][2] = {
-        {"x$A", "xa"},           {"${A}b", "ab"},          {"$B", ""},
-        {"${B:-c}", "c"},        {"${A:-c}", "a"},         {"${A:+c}", "c"},
-        {"${B:+c}", ""},         {"${EMPTY-c}", ""},       {"${EMPTY:-c}", "c"},
-        {"${B:-${A}}", "a"},     {"'$A'", "$A"},           {"\"$A b\"", "a b"},
-        {"\\$A", "$A"},          {"\"\\$A\"", "$A"},       {"a\\ b", "a b"},
-        {"$", "$"},              {"$1", "$1"},             {"${B?no}", "refused"},
-        {"${A", "refused"},      {"${A!}", "refused"},     {"'open", "refused"},
-        {"\"open", "refused"},   {"${}", "refused"},       {"$A$A", "aa"},
+        {"x$A", "xa"},        {"${A}b", "ab"},        {"$B", ""},         {"${B:-c}", "c"},
+        {"${A:-c}", "a"},     {"${A:+c}", "c"},       {"${B:+c}", ""},    {"${EMPTY-c}", ""},
+        {"${EMPTY:-c}", "c"}, {"${B:-${A}}", "a"},    {"'$A'", "$A"},     {"\"$A b\"", "a b"},
+        {"\\$A", "$A"},       {"\"\\$A\"", "$A"},     {"a\\ b", "a b"},   {"$", "$"},
+        {"$1", "$1"},         {"${B?no}", "refused"}, {"${A", "refused"}, {"${A!}", "refused"},
+        {"'open", "refused"}, {"\"open", "refused"},  {"${}", "refused"}, {"$A$A", "aa"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         assert_string_equal(expanded(pairs[i][0]), pairs[i][1]);
@@ -195,14 +196,20 @@ TEST(pairs_are_cut_at_blanks_outside_of_quotes)
 TEST(a_mount_is_names_and_values)
 {
     struct silt_docker_mount m;
-    assert_int_equal(silt_docker_mount_read(SILT_LIT("type=bind,SRC=a b,dst=/c,from=stage,rw=true,ro"), &m, &error), 0);
-    assert_true(m.kind == SILT_DOCKER_BIND && silt_slice_eq(m.source, SILT_LIT("a b")) && silt_slice_eq(m.target, SILT_LIT("/c"))
-          && silt_slice_eq(m.from, SILT_LIT("stage")));
+    assert_int_equal(silt_docker_mount_read(
+                         SILT_LIT("type=bind,SRC=a b,dst=/c,from=stage,rw=true,ro"), &m, &error),
+                     0);
+    assert_true(m.kind == SILT_DOCKER_BIND && silt_slice_eq(m.source, SILT_LIT("a b"))
+                && silt_slice_eq(m.target, SILT_LIT("/c"))
+                && silt_slice_eq(m.from, SILT_LIT("stage")));
     assert_int_equal(silt_docker_mount_read(SILT_LIT("target=."), &m, &error), 0);
     assert_true(m.kind == SILT_DOCKER_BIND && m.source.len == 0 && m.from.len == 0);
-    assert_int_equal(silt_docker_mount_read(SILT_LIT("type=secret,id=x,required=true,env=Y"), &m, &error), 0);
+    assert_int_equal(
+        silt_docker_mount_read(SILT_LIT("type=secret,id=x,required=true,env=Y"), &m, &error), 0);
     assert_true(m.kind == SILT_DOCKER_SECRET && m.required);
-    static const char *const wrong[] = {"", ",", "type=bind", "type=", "type=disk,target=/x", "target=/x,", "target", "target=/x,what=1"};
+    static const char *const wrong[] = {
+        "",           ",",      "type=bind",       "type=", "type=disk,target=/x",
+        "target=/x,", "target", "target=/x,what=1"};
     for (size_t i = 0; i < SILT_COUNT(wrong); i++)
         assert_int_equal(silt_docker_mount_read(silt_slice_of(wrong[i]), &m, &error), -1);
 }
@@ -227,7 +234,8 @@ static bool leaves_out(const char *glob, const char *path)
     bool fits = regexec(&r, whole, 0, NULL, 0) == 0;
     regfree(&r);
     silt_ignore_read(&rules, silt_slice_of(glob));
-    if (rules.count == 1 && !rules.takes_back && silt_ignore_fits(&rules, silt_slice_of(path)) != fits)
+    if (rules.count == 1 && !rules.takes_back
+        && silt_ignore_fits(&rules, silt_slice_of(path)) != fits)
         fail_msg("%s and %s: %s", glob, path, b.data);
     return fits;
 }
@@ -254,11 +262,13 @@ TEST(any_pattern_means_the_same_to_both)
         char words[2][9] = {{0}};
         for (size_t k = 0; k < 16; k++) {
             seed = seed * 1664525U + 1013904223U;
-            words[k / 8][k % 8] = k < 8 ? alphabet[(seed >> 16) % (sizeof(alphabet) - 1)] : "ab/^-.]["[(seed >> 16) % 8];
+            words[k / 8][k % 8] = k < 8 ? alphabet[(seed >> 16) % (sizeof(alphabet) - 1)]
+                                        : "ab/^-.]["[(seed >> 16) % 8];
         }
         words[0][1 + i % 8] = 0;
         words[1][1 + i % 5] = 0;
-        if (words[0][0] != '!' && words[1][0] != '/' && strstr(words[1], "//") == NULL && words[1][strlen(words[1]) - 1] != '/')
+        if (words[0][0] != '!' && words[1][0] != '/' && strstr(words[1], "//") == NULL
+            && words[1][strlen(words[1]) - 1] != '/')
             (void)leaves_out(words[0], words[1]);
     }
 }

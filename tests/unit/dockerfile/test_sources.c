@@ -51,15 +51,15 @@ TEST(sources_of_copy_add_and_bind_mounts_are_named)
         "lib");
 }
 
-TEST(the_whole_folder_says_which_line)
+TEST(the_whole_directory_says_which_line)
 {
     assert_string_equal(sources_of("FROM base\nCOPY a /\nCOPY . /app\nCOPY b /"),
-                        "all: 3 uses the whole folder");
-    assert_string_equal(sources_of("FROM base\nCOPY / /app"), "all: 2 uses the whole folder");
-    assert_string_equal(sources_of("FROM base\nCOPY \"\" /app"), "all: 2 uses the whole folder");
-    assert_string_equal(sources_of("FROM base\nCOPY ** /app"), "all: 2 uses the whole folder");
+                        "all: 3 uses the whole directory");
+    assert_string_equal(sources_of("FROM base\nCOPY / /app"), "all: 2 uses the whole directory");
+    assert_string_equal(sources_of("FROM base\nCOPY \"\" /app"), "all: 2 uses the whole directory");
+    assert_string_equal(sources_of("FROM base\nCOPY ** /app"), "all: 2 uses the whole directory");
     assert_string_equal(sources_of("FROM base\nRUN --mount=target=/src make"),
-                        "all: 2 uses the whole folder");
+                        "all: 2 uses the whole directory");
 }
 
 TEST(what_cannot_be_decided_is_everything)

@@ -10,7 +10,7 @@ enum { TAR_BLOCK = 512, TAR_MAX = 8 * 1024 * 1024 };
 
 struct tar_entry {
     const char *name;
-    char type; /* '0' file, '1' hard link, '2' symbolic link, '3' device, '5' folder, '6' fifo */
+    char type; /* '0' file, '1' hard link, '2' symbolic link, '3' device, '5' directory, '6' fifo */
     const char *link;
     const char *data;
     unsigned mode, uid, gid;

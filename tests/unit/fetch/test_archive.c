@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The unpacker by itself, without the cage around it: what a hostile tar may not do to the folders
- * beside. */
+/* The unpacker by itself, without the cage around it: what a hostile tar may not do to the
+ * directories beside. */
 #include "fetch/archive.h"
 
 #include "base/fd.h"
@@ -25,16 +25,16 @@ static struct silt_fetch_order order;
 static struct silt_fetch_result result;
 static struct silt_buf said;
 static struct silt_error e;
-static char folder[] =
-    "/tmp/silt-archive-XXXXXX"; /* holds `out`, the current folder, and `secret` */
+static char directory[] =
+    "/tmp/silt-archive-XXXXXX"; /* holds `out`, the current directory, and `secret` */
 static int home = -1;
 
 static int start(void **state)
 {
     (void)state;
-    (void)snprintf(folder, sizeof(folder), "/tmp/silt-archive-XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
+    (void)snprintf(directory, sizeof(directory), "/tmp/silt-archive-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(chdir(directory), 0);
     silt_auto_fd secret = open("secret", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     assert_int_equal(write(secret, "mine", 4), 4);
     assert_int_equal(mkdir("out", 0755), 0);
@@ -68,7 +68,7 @@ static int stop(void **state)
     silt_buf_fini(&tar);
     silt_buf_fini(&said);
     assert_int_equal(fchdir(home), 0);
-    remove_tree(AT_FDCWD, folder);
+    remove_tree(AT_FDCWD, directory);
     return 0;
 }
 
@@ -113,7 +113,7 @@ static void assert_untouched(void)
     assert_int_not_equal(access("../evil", F_OK), 0);
 }
 
-TEST(unpacks_files_links_folders_and_fifos)
+TEST(unpacks_files_links_directories_and_fifos)
 {
     struct stat st;
     (void)state;
@@ -198,14 +198,14 @@ TEST(writing_through_a_symbolic_link_is_refused)
     assert_untouched();
 }
 
-TEST(folder_over_a_symbolic_link_does_not_reach_its_target)
+TEST(directory_over_a_symbolic_link_does_not_reach_its_target)
 {
     (void)state;
     tar_add(&tar, (struct tar_entry){.name = "door", .type = '2', .link = ".."});
     tar_add(&tar, (struct tar_entry){.name = "door", .type = '5', .mode = 0755});
     tar_add(&tar, (struct tar_entry){.name = "door/evil", .type = '0', .data = "x"});
     tar_end(&tar);
-    (void)unpack(); /* refused, or the link became a folder of its own */
+    (void)unpack(); /* refused, or the link became a directory of its own */
     assert_untouched();
 }
 
@@ -386,7 +386,7 @@ TEST(too_many_entries_are_refused)
     assert_int_equal(e.code, SILT_LIMIT);
 }
 
-TEST(folders_that_only_a_path_names_are_counted)
+TEST(directories_that_only_a_path_names_are_counted)
 {
     static char text[2 * 1000 + 2];
     struct silt_archive_limits limits = silt_archive_defaults;
@@ -549,13 +549,13 @@ int main(void)
     home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 #define RUN(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
-        RUN(unpacks_files_links_folders_and_fifos),
+        RUN(unpacks_files_links_directories_and_fifos),
         RUN(digest_covers_every_byte_of_the_stream),
         RUN(path_that_climbs_is_refused),
         RUN(dots_at_the_end_of_a_path_are_refused),
         RUN(absolute_path_is_refused),
         RUN(writing_through_a_symbolic_link_is_refused),
-        RUN(folder_over_a_symbolic_link_does_not_reach_its_target),
+        RUN(directory_over_a_symbolic_link_does_not_reach_its_target),
         RUN(file_over_a_symbolic_link_replaces_the_link),
         RUN(hard_link_to_a_climbing_path_is_refused),
         RUN(hard_link_to_an_absolute_path_is_refused),
@@ -573,7 +573,7 @@ int main(void)
         RUN(empty_stream_is_refused),
         RUN(too_many_bytes_are_refused_before_they_are_written),
         RUN(too_many_entries_are_refused),
-        RUN(folders_that_only_a_path_names_are_counted),
+        RUN(directories_that_only_a_path_names_are_counted),
         RUN(what_would_fill_the_disk_is_refused),
         RUN(what_would_fill_the_disk_is_not_spooled),
         RUN(endless_stream_is_cut),

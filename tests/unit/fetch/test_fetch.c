@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-fetch as silt-priv starts it: root of a user namespace with 65,536 ids, the output folder as
- * the current one. Needs root; the program's path is the argument. */
+/* silt-fetch as silt-priv starts it: root of a user namespace with 65,536 ids, the output directory
+ * as the current one. Needs root; the program's path is the argument. */
 #include "wire/priv.h"
 
 #include "base/fd.h"
@@ -26,7 +26,7 @@ enum { IDS = 0x0ff00000, RESULT = 3 };
 
 static char *program;
 static struct silt_error e;
-static char folder[] = "/tmp/silt-fetch-XXXXXX";
+static char directory[] = "/tmp/silt-fetch-XXXXXX";
 
 struct run {
     struct silt_fetch_result result;
@@ -39,7 +39,7 @@ static _Noreturn void child(int in, int out, int go)
     char byte;
     if (unshare(CLONE_NEWUSER) < 0 || write(go, "u", 1) != 1 || read(go, &byte, 1) != 1)
         _exit(90);
-    if (setgid(0) < 0 || setuid(0) < 0 || chdir(folder) < 0)
+    if (setgid(0) < 0 || setuid(0) < 0 || chdir(directory) < 0)
         _exit(91);
     if (dup2(in, 0) < 0 || dup2(out, RESULT) < 0)
         _exit(92);
@@ -98,9 +98,9 @@ static struct run run_fetch(silt_slice tar)
 static int start(void **state)
 {
     (void)state;
-    (void)snprintf(folder, sizeof(folder), "/tmp/silt-fetch-XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    return chown(folder, IDS, IDS);
+    (void)snprintf(directory, sizeof(directory), "/tmp/silt-fetch-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    return chown(directory, IDS, IDS);
 }
 
 static int stop(void **state)
@@ -108,7 +108,7 @@ static int stop(void **state)
     (void)state;
     pid_t pid = fork();
     if (pid == 0)
-        (void)execlp("rm", "rm", "-rf", "--", folder, (char *)NULL);
+        (void)execlp("rm", "rm", "-rf", "--", directory, (char *)NULL);
     return waitpid(pid, NULL, 0) == pid ? 0 : -1;
 }
 
@@ -129,11 +129,11 @@ TEST(owners_are_kept_within_the_range)
         fail_msg("%s", r.result.error.text);
     assert_int_equal(r.result.entries, 2);
     assert_true(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0);
-    (void)snprintf(path, sizeof(path), "%s/su", folder);
+    (void)snprintf(path, sizeof(path), "%s/su", directory);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_uid, IDS);
     assert_int_equal(st.st_mode & 07777, 04755);
-    (void)snprintf(path, sizeof(path), "%s/mail", folder);
+    (void)snprintf(path, sizeof(path), "%s/mail", directory);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_uid, IDS + 65535);
     assert_int_equal(st.st_gid, IDS + 8);
@@ -162,19 +162,19 @@ TEST(many_files_are_unpacked_behind_the_filter)
     (void)state;
     silt_buf_init(&tar, TAR_MAX);
     for (int i = 0; i < 3000; i++) {
-        (void)snprintf(name, sizeof(name), "folder%d/\xc3\xa4 file %d", i % 50, i);
+        (void)snprintf(name, sizeof(name), "directory%d/\xc3\xa4 file %d", i % 50, i);
         tar_add(&tar, (struct tar_entry){.name = name, .type = '0', .data = "some bytes"});
     }
     tar_add(&tar, (struct tar_entry){.name = "queue", .type = '6'});
     tar_add(&tar,
-            (struct tar_entry){.name = "twin", .type = '1', .link = "folder1/\xc3\xa4 file 1"});
+            (struct tar_entry){.name = "twin", .type = '1', .link = "directory1/\xc3\xa4 file 1"});
     tar_add(&tar, (struct tar_entry){.name = "null", .type = '3'});
     tar_end(&tar);
     struct run r = run_fetch(silt_buf_slice(&tar));
     assert_int_equal(r.size, sizeof(r.result));
     if (!r.result.ok)
         fail_msg("%s", r.result.error.text);
-    assert_int_equal(r.result.entries, 3003 + 50); /* and the folders */
+    assert_int_equal(r.result.entries, 3003 + 50); /* and the directories */
     assert_int_equal(r.result.bytes, 30000);
 }
 

@@ -27,15 +27,20 @@ static int read_index(const char *json, const char *image)
 TEST(an_index_gives_the_first_manifest_for_this_machine)
 {
     (void)state;
-    assert_int_equal(read_index("{\"manifests\":[{\"digest\":\"sha256:" HEX "\",\"size\":1,\"platform\":{\"os\":\"linux\",\"architecture\":\"arm64\"}},"
-                                "{\"digest\":\"sha256:" OTHER "\",\"size\":2,\"platform\":{\"os\":\"linux\",\"architecture\":\"amd64\"}}]}", ""), 0);
+    assert_int_equal(
+        read_index("{\"manifests\":[{\"digest\":\"sha256:" HEX
+                   "\",\"size\":1,\"platform\":{\"os\":\"linux\",\"architecture\":\"arm64\"}},"
+                   "{\"digest\":\"sha256:" OTHER
+                   "\",\"size\":2,\"platform\":{\"os\":\"linux\",\"architecture\":\"amd64\"}}]}",
+                   ""),
+        0);
     assert_string_equal(blob.path, "blobs/sha256/" OTHER);
     assert_int_equal(blob.size, 2);
 }
 
 #define TWO                                                                                        \
-    "{\"manifests\":[{\"digest\":\"sha256:" HEX "\",\"size\":1,\"annotations\":{"                   \
-    "\"org.opencontainers.image.ref.name\":\"v1\"}},{\"digest\":\"sha256:" OTHER "\",\"size\":2,"    \
+    "{\"manifests\":[{\"digest\":\"sha256:" HEX "\",\"size\":1,\"annotations\":{"                  \
+    "\"org.opencontainers.image.ref.name\":\"v1\"}},{\"digest\":\"sha256:" OTHER "\",\"size\":2,"  \
     "\"annotations\":{\"io.containerd.image.name\":\"docker.io/library/app:latest\"}}]}"
 
 TEST(an_image_is_chosen_by_name_by_tag_or_by_digest)
@@ -66,7 +71,11 @@ TEST(docker_names_files_by_path)
     bool index;
     (void)state;
     memset(&m, 0, sizeof(m));
-    assert_int_equal(silt_manifest_read_docker(SILT_LIT("[{\"Config\":\"c.json\",\"RepoTags\":[\"a:1\",\"Not A Name\",\"b\"],\"Layers\":[\"x/layer.tar\"]}]"), "", &m, &e), 0);
+    assert_int_equal(
+        silt_manifest_read_docker(SILT_LIT("[{\"Config\":\"c.json\",\"RepoTags\":[\"a:1\",\"Not A "
+                                           "Name\",\"b\"],\"Layers\":[\"x/layer.tar\"]}]"),
+                                  "", &m, &e),
+        0);
     assert_string_equal(m.config.path, "c.json");
     assert_string_equal(m.layers[0].path, "x/layer.tar");
     assert_true(m.layers[0].size == UINT64_MAX);
@@ -82,7 +91,13 @@ TEST(a_configuration_says_what_we_know_and_nothing_else)
     silt_auto_buf said;
     (void)state;
     silt_buf_init(&said, SILT_MANIFEST_SAID_MAX);
-    assert_int_equal(silt_manifest_read_config(SILT_LIT("{\"rootfs\":{\"diff_ids\":[\"sha256:" HEX "\"]},\"config\":{\"Volumes\":{},\"User\":\"a\",\"Cmd\":null,\"Env\":[\"A=1\"]}}"), &config, &said, &e), 0);
+    assert_int_equal(
+        silt_manifest_read_config(
+            SILT_LIT(
+                "{\"rootfs\":{\"diff_ids\":[\"sha256:" HEX
+                "\"]},\"config\":{\"Volumes\":{},\"User\":\"a\",\"Cmd\":null,\"Env\":[\"A=1\"]}}"),
+            &config, &said, &e),
+        0);
     assert_int_equal(config.count, 1);
     assert_int_equal(config.diffs[0][31], 0xaa);
     silt_buf_add_byte(&said, 0);

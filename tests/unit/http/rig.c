@@ -200,10 +200,10 @@ static void on_request(void *context, struct silt_http_request *r)
         const char *path;
         void (*handle)(struct silt_http_request *r);
     } rows[] = {
-        {"/hello", on_hello}, {"/echo", collect},      {"/count", consume},
-        {"/later", keep},     {"/early", on_early},    {"/stream", on_stream},
-        {"/empty", on_empty}, {"/flood", on_flood},    {"/pause", consume_pausing},
-        {"/big", on_big},     {"/cut", silt_http_cut}, {"/place", consume_placed},
+        {"/hello", on_hello},     {"/echo", collect},      {"/count", consume},
+        {"/later", keep},         {"/early", on_early},    {"/stream", on_stream},
+        {"/empty", on_empty},     {"/flood", on_flood},    {"/pause", consume_pausing},
+        {"/big", on_big},         {"/cut", silt_http_cut}, {"/place", consume_placed},
         {"/upgrade", on_upgrade}, {"/take", on_take},
     };
     assert_ptr_equal(context, &rig);
@@ -236,7 +236,9 @@ static void on_answered(void *context, const struct silt_http_request *r, int st
 void rig_limits(void)
 {
     silt_buf_fini(&rig.taken);
-    rig = (struct rig){.taken_fd = -1, .taken = {.max = MIB}, .limits = {.connections = 1100,
+    rig = (struct rig){.taken_fd = -1,
+                       .taken = {.max = MIB},
+                       .limits = {.connections = 1100,
                                   .body_max = 4 * MIB,
                                   .head_timeout_ms = 5000,
                                   .body_timeout_ms = 5000,

@@ -20,7 +20,8 @@ struct rig_client {
  *   /empty  answers 204                /flood    streams flood_size bytes, minding the mark
  *   /pause  consumes, pauses on the first piece
  *   /cut    cuts at once               /big      answers 5,000,000 bytes
- *   /upgrade  goes on in another way, and is kept        /take  gives its connection to `taken_fd` */
+ *   /upgrade  goes on in another way, and is kept        /take  gives its connection to `taken_fd`
+ */
 struct rig {
     struct silt_loop loop;
     struct silt_http_server *server;

@@ -26,8 +26,17 @@ TEST(a_range_is_fitted_into_its_file)
 
 TEST(a_range_that_is_not_understood_is_the_whole)
 {
-    static const char *const fields[] = {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "lines=1-2",
-                                         "bytes=0-1,2-3", "bytes=01-2", "bytes=+1-2", "bytes=99999999999999999999-"};
+    static const char *const fields[] = {"",
+                                         "bytes",
+                                         "bytes=",
+                                         "bytes=-",
+                                         "bytes=a-b",
+                                         "bytes=2-1",
+                                         "lines=1-2",
+                                         "bytes=0-1,2-3",
+                                         "bytes=01-2",
+                                         "bytes=+1-2",
+                                         "bytes=99999999999999999999-"};
     struct silt_http_range r;
     for (size_t i = 0; i < SILT_COUNT(fields); i++) {
         assert_int_equal(fit(fields[i], 100, &r), SILT_HTTP_WHOLE);
@@ -54,7 +63,8 @@ TEST(tags_are_found_in_lists_and_weak_ones_only_where_that_is_enough)
     assert_true(silt_http_etag_in(SILT_LIT(" * "), tag, false));
     assert_true(silt_http_etag_in(SILT_LIT("W/\"a,b\""), tag, true));
     assert_false(silt_http_etag_in(SILT_LIT("W/\"a,b\""), tag, false));
-    static const char *const others[] = {"", "a,b", "\"a\"", "\"a,b", "\"\"", "\"a,bc\"", "W/\"x\""};
+    static const char *const others[] = {"",     "a,b",      "\"a\"",  "\"a,b",
+                                         "\"\"", "\"a,bc\"", "W/\"x\""};
     for (size_t i = 0; i < SILT_COUNT(others); i++)
         assert_false(silt_http_etag_in(silt_slice_of(others[i]), tag, true));
 }
@@ -62,7 +72,8 @@ TEST(tags_are_found_in_lists_and_weak_ones_only_where_that_is_enough)
 TEST(a_type_is_accepted_when_it_is_spelled_out)
 {
     assert_true(silt_http_accepts(SILT_LIT("application/x-tar"), SILT_LIT("application/x-tar")));
-    assert_true(silt_http_accepts(SILT_LIT("text/html, Application/X-Tar;q=0.5"), SILT_LIT("application/x-tar")));
+    assert_true(silt_http_accepts(SILT_LIT("text/html, Application/X-Tar;q=0.5"),
+                                  SILT_LIT("application/x-tar")));
     assert_false(silt_http_accepts(SILT_LIT("*/*"), SILT_LIT("application/x-tar")));
     assert_false(silt_http_accepts(SILT_LIT(""), SILT_LIT("application/x-tar")));
 }

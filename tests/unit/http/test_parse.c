@@ -9,7 +9,7 @@ static int wrong;
 
 static int parse(silt_slice bytes)
 {
-    return silt_http_parse(&h, bytes, false);
+    return silt_http_parse(&h, bytes, SILT_HTTP_REQUEST);
 }
 #define PARSE(text) parse(SILT_LIT(text))
 
@@ -123,20 +123,21 @@ TEST(each_refusal_has_its_status)
 
 TEST(responses_are_read_too)
 {
-    assert_true(
-        silt_http_parse(&h, SILT_LIT("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"), true) > 0);
+    assert_true(silt_http_parse(&h, SILT_LIT("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
+                                SILT_HTTP_RESPONSE)
+                > 0);
     assert_int_equal(h.status, 200);
     assert_text(h.reason, "OK");
     assert_int_equal(h.length, 2);
-    assert_true(silt_http_parse(&h, SILT_LIT("HTTP/1.0 404\r\n\r\n"), true) > 0);
-    assert_true(silt_http_parse(&h, SILT_LIT("HTTP/1.1 100 \r\n\r\n"), true) > 0);
+    assert_true(silt_http_parse(&h, SILT_LIT("HTTP/1.0 404\r\n\r\n"), SILT_HTTP_RESPONSE) > 0);
+    assert_true(silt_http_parse(&h, SILT_LIT("HTTP/1.1 100 \r\n\r\n"), SILT_HTTP_RESPONSE) > 0);
     static const char *const bad[] = {"HTTP/1.1 20 OK\r\n\r\n",  "HTTP/1.1  200 OK\r\n\r\n",
                                       "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 099 x\r\n\r\n",
                                       "HTTP/1.1 2000 x\r\n\r\n", "ICY 200 OK\r\n\r\n",
                                       "HTTP/1.1 200 OK\n\n"};
     for (size_t i = 0; i < SILT_COUNT(bad); i++)
-        assert_int_equal(silt_http_parse(&h, silt_slice_of(bad[i]), true), -502);
-    assert_int_equal(silt_http_parse(&h, SILT_LIT("HTTP/1.1 200 O"), true), 0);
+        assert_int_equal(silt_http_parse(&h, silt_slice_of(bad[i]), SILT_HTTP_RESPONSE), -502);
+    assert_int_equal(silt_http_parse(&h, SILT_LIT("HTTP/1.1 200 O"), SILT_HTTP_RESPONSE), 0);
 }
 
 struct dechunked {
@@ -194,4 +195,26 @@ TEST(chunks_give_their_data_and_leave_the_rest)
     dechunk(text, SIZE_MAX, &d);
     assert_slice(((silt_slice){d.data, d.len}), SILT_LIT("abcdefg"));
     assert_int_equal(text.len - d.used, 5);
+}
+
+TEST(a_connect_is_read_as_strictly_as_other_requests)
+{
+    const silt_slice good =
+        SILT_LIT("CONNECT 127.0.0.1:3000 HTTP/1.1\r\nX-Dst-Addr: 127.0.0.1:3000\r\n\r\n");
+    static const char *const bad[] = {
+        "CONNECT a:1 HTTP/1.1\nA: b\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nA: b\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nContent-Length: 1\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "CONNECT  HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    };
+    assert_int_equal(silt_http_parse(&h, good, SILT_HTTP_CONNECT), (int)good.len);
+    assert_text(h.target, "127.0.0.1:3000");
+    for (size_t n = 0; n < good.len; n++)
+        assert_int_equal(silt_http_parse(&h, (silt_slice){good.data, n}, SILT_HTTP_CONNECT), 0);
+    for (size_t i = 0; i < SILT_COUNT(bad); i++)
+        assert_int_equal(silt_http_parse(&h, silt_slice_of(bad[i]), SILT_HTTP_CONNECT), -400);
 }

@@ -34,7 +34,9 @@ static struct silt_tls_identity *make_identity(void)
     struct silt_error e;
     struct silt_tls_identity *i = NULL;
     make_pairs();
-    assert_int_equal(silt_tls_identity_new(silt_buf_slice(&pairs.server.certificate), silt_buf_slice(&pairs.server.key), &i, &e), 0);
+    assert_int_equal(silt_tls_identity_new(silt_buf_slice(&pairs.server.certificate),
+                                           silt_buf_slice(&pairs.server.key), &i, &e),
+                     0);
     return i;
 }
 
@@ -205,7 +207,9 @@ TEST(tls_speaks_1_2_and_nothing_older)
 static const unsigned char *offer(struct talk *t, const char *protocols, unsigned *ret_len)
 {
     const unsigned char *chosen = NULL;
-    assert_int_equal(SSL_set_alpn_protos(t->client, (const unsigned char *)protocols, (unsigned)strlen(protocols)), 0);
+    assert_int_equal(SSL_set_alpn_protos(t->client, (const unsigned char *)protocols,
+                                         (unsigned)strlen(protocols)),
+                     0);
     pass(t, ROOM);
     SSL_get0_alpn_selected(t->client, &chosen, ret_len);
     return chosen;
@@ -272,9 +276,11 @@ TEST(tls_identity_needs_a_certificate_and_the_key_that_fits)
     struct silt_error e;
     struct silt_tls_identity *i = NULL;
     make_pairs();
-    silt_slice certificate = silt_buf_slice(&pairs.server.certificate), key = silt_buf_slice(&pairs.server.key);
+    silt_slice certificate = silt_buf_slice(&pairs.server.certificate),
+               key = silt_buf_slice(&pairs.server.key);
     silt_slice half = {certificate.data, certificate.len / 2};
-    assert_int_equal(silt_tls_identity_new(certificate, silt_buf_slice(&pairs.other.key), &i, &e), -1);
+    assert_int_equal(silt_tls_identity_new(certificate, silt_buf_slice(&pairs.other.key), &i, &e),
+                     -1);
     assert_non_null(strstr(e.text, "key"));
     assert_int_equal(silt_tls_identity_new(half, key, &i, &e), -1);
     assert_non_null(strstr(e.text, "certificate"));

@@ -11,7 +11,8 @@ enum { MOST = 1000 };
 
 static int wrong;
 
-/* Of all that comes: how often which, and the sum of what it brought; the same however it is cut. */
+/* Of all that comes: how often which, and the sum of what it brought; the same however it is cut.
+ */
 struct tale {
     enum silt_ws_got last;
     int code;
@@ -27,7 +28,8 @@ static struct tale read_all(silt_slice all, size_t piece)
     while (all.len > 0 && t.last != SILT_WS_BAD) {
         silt_slice in = {all.data, all.len < piece ? all.len : piece}, payload;
         size_t had = in.len;
-        while ((t.last = silt_ws_read(&r, &in, &payload)) != SILT_WS_MORE && t.last != SILT_WS_BAD) {
+        while ((t.last = silt_ws_read(&r, &in, &payload)) != SILT_WS_MORE
+               && t.last != SILT_WS_BAD) {
             t.messages += t.last == SILT_WS_GOT_MESSAGE;
             t.pings += t.last == SILT_WS_GOT_PING;
             t.closes += t.last == SILT_WS_GOT_CLOSE;
@@ -166,5 +168,6 @@ TEST(hashes_are_those_of_the_standard)
 {
     check_hash("", "da39a3ee5e6b4b0d3255bfef95601890afd80709");
     check_hash("abc", "a9993e364706816aba3e25717850c26c9cd0d89d");
-    check_hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+    check_hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+               "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
+#include "sandbox/facets.h"
 #include "wire/super.h"
 
 #include <errno.h>
@@ -36,16 +37,18 @@ static int open_registry(struct harness *h, const struct silt_registry_settings 
     struct silt_error e;
     char path[128];
     int priv[2], super[2];
-    (void)snprintf(path, sizeof(path), "%s/db", h->folder);
+    (void)snprintf(path, sizeof(path), "%s/db", h->directory);
     if (silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, priv, &e) < 0
         || silt_fd_pair(SOCK_SEQPACKET | SOCK_NONBLOCK, super, &e) < 0)
         return -1;
     h->priv = priv[1];
     h->super = super[1];
     struct silt_registry *r = &h->registry;
-    *r = (struct silt_registry){.loop = &h->loop, .super = super[0], .settings = *settings};
+    *r = (struct silt_registry){
+        .loop = &h->loop, .super = super[0], .facets = &silt_facets, .settings = *settings};
     if (silt_store_open(path, &r->store, &e) < 0
-        || silt_worker_open(&h->loop, 1, &r->worker, &e) < 0 || silt_worker_open(&h->loop, 1, &r->parsers, &e) < 0
+        || silt_worker_open(&h->loop, 1, &r->worker, &e) < 0
+        || silt_worker_open(&h->loop, 1, &r->parsers, &e) < 0
         || silt_priv_ask_open(&h->loop, priv[0], &r->priv, &e) < 0 || silt_registry_open(r, &e) < 0)
         return -1;
     add_image(h);
@@ -69,10 +72,10 @@ int harness_open(struct harness *h)
 {
     struct silt_error e;
     *h = (struct harness){.agent = -1, .log = -1, .kept = {-1, -1}};
-    (void)snprintf(h->folder, sizeof(h->folder), "/tmp/silt-unit-XXXXXX");
+    (void)snprintf(h->directory, sizeof(h->directory), "/tmp/silt-unit-XXXXXX");
     h->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     struct silt_registry_settings settings = {.slots = 16, .image = "base", .type = "standard-1"};
-    if (mkdtemp(h->folder) == NULL || silt_loop_open(&h->loop, &e) < 0)
+    if (mkdtemp(h->directory) == NULL || silt_loop_open(&h->loop, &e) < 0)
         return -1;
     if (open_registry(h, &settings) < 0)
         return -1;
@@ -105,7 +108,7 @@ static void do_nothing(struct silt_job *j)
 
 static void on_last_done(struct silt_job *j)
 {
-    silt_container_of(j, struct last, job)->over = true;
+    silt_outer(j, struct last, job)->over = true;
 }
 
 /* The one thread takes jobs in their order: behind ours none is left. */
@@ -132,10 +135,10 @@ void harness_close(struct harness *h)
     silt_close_fd(&h->log);
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"db", "db-wal", "db-shm"};
-        (void)snprintf(path, sizeof(path), "%s/%s", h->folder, names[i]);
+        (void)snprintf(path, sizeof(path), "%s/%s", h->directory, names[i]);
         (void)unlink(path);
     }
-    (void)rmdir(h->folder);
+    (void)rmdir(h->directory);
 }
 
 uint32_t harness_told_super(struct harness *h)
@@ -190,7 +193,8 @@ static int log_of(struct harness *h, const struct silt_priv_request *q)
 {
     if (q->body.log.fresh || h->log < 0) {
         silt_close_fd(&h->log);
-        h->log = memfd_create("log", MFD_CLOEXEC);
+        /* Not in memory: that is read by a thread only. */
+        h->log = open(h->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     }
     return h->log;
 }
@@ -198,7 +202,8 @@ static int log_of(struct harness *h, const struct silt_priv_request *q)
 void harness_answer(struct harness *h, const struct silt_priv_request *q, bool ok)
 {
     struct silt_error e;
-    struct silt_priv_answer a = {.seq = q->seq, .slot = q->slot, .ok = ok, .link = ok ? h->link : 0};
+    struct silt_priv_answer a = {
+        .seq = q->seq, .slot = q->slot, .ok = ok, .link = ok ? h->link : 0};
     struct silt_parcel p = {.data = &a, .len = sizeof(a)};
     if (!ok)
         (void)silt_fail(&a.body.error, SILT_NO_SPACE, "no room");
@@ -228,7 +233,8 @@ uint32_t harness_told(struct harness *h, struct harness_frame *ret)
     return ret->frame.type;
 }
 
-void harness_say(struct harness *h, uint32_t type, uint32_t flags, uint64_t id, const void *body, size_t len)
+void harness_say(struct harness *h, uint32_t type, uint32_t flags, uint64_t id, const void *body,
+                 size_t len)
 {
     static union {
         struct silt_frame frame;

@@ -9,15 +9,25 @@
 
 static void a_sandbox_reads_back_as_it_was(void **state)
 {
-    struct silt_port_row ports[] = {{.port = 80, .route = 7, .exposed_ms = 5, .token = "tok", .name = "two words"},
-                                    {.port = 81, .locked = true, .exposed_ms = 6, .token = "t"}};
+    struct silt_port_row ports[] = {
+        {.port = 80, .route = 7, .exposed_ms = 5, .token = "tok", .name = "two words"},
+        {.port = 81, .locked = true, .exposed_ms = 6, .token = "t"}};
     char env[] = "A=b\0C=\n";
-    struct silt_recovery_sandbox in = {
-        .row = {.id = "demo", .image = "base", .type = "lite", .alias = "salias", .host_usr = true, .network = SILT_NET_ALLOW,
-                .allow = (char[]){"example.com\n"}, .labels = (char[]){"{}"}, .env = env, .env_len = sizeof(env),
-                .limits = {1, 2, 3, 4}, .sleep_after_s = 9, .created_ms = 1700000000000},
-        .ports = ports,
-        .port_count = 2};
+    struct silt_recovery_sandbox in = {.row = {.id = "demo",
+                                               .image = "base",
+                                               .type = "lite",
+                                               .alias = "salias",
+                                               .host_usr = true,
+                                               .network = SILT_NET_ALLOW,
+                                               .allow = (char[]){"example.com\n"},
+                                               .labels = (char[]){"{}"},
+                                               .env = env,
+                                               .env_len = sizeof(env),
+                                               .limits = {1, 2, 3, 4},
+                                               .sleep_after_s = 9,
+                                               .created_ms = 1700000000000},
+                                       .ports = ports,
+                                       .port_count = 2};
     struct silt_recovery_sandbox out;
     struct silt_error e;
     silt_auto_buf b;
@@ -81,7 +91,8 @@ static void what_does_not_fit_is_left_out_and_said(void **state)
     silt_buf_init(&b, SILT_RECOVERY_MAX);
     assert_int_equal(silt_recovery_write_sandbox(&b, &in, &e), 0);
     assert_int_equal(silt_recovery_read_sandbox(silt_buf_slice(&b), &out, &e), 0);
-    assert_true(out.env_left_out && !out.allow_left_out && out.row.env == NULL && out.row.allow != NULL);
+    assert_true(out.env_left_out && !out.allow_left_out && out.row.env == NULL
+                && out.row.allow != NULL);
     silt_recovery_sandbox_fini(&out);
     memset(in.row.allow, 'a', 70 << 10);
     assert_int_equal(silt_recovery_write_sandbox(&b, &in, &e), 0);
@@ -95,8 +106,12 @@ static void what_does_not_fit_is_left_out_and_said(void **state)
 static void an_image_reads_back_with_its_names(void **state)
 {
     char names[2][SILT_IMAGE_NAME_SIZE] = {"base", "other:tag"};
-    struct silt_recovery_image in = {.row = {.layered = true, .bytes = 5, .created_ms = 6, .config = (char[]){"{\"Labels\":{}}"}},
-                                     .names = names, .name_count = 2};
+    struct silt_recovery_image in = {.row = {.layered = true,
+                                             .bytes = 5,
+                                             .created_ms = 6,
+                                             .config = (char[]){"{\"Labels\":{}}"}},
+                                     .names = names,
+                                     .name_count = 2};
     struct silt_recovery_image out;
     struct silt_error e;
     silt_auto_buf b;
@@ -105,7 +120,8 @@ static void an_image_reads_back_with_its_names(void **state)
     silt_buf_init(&b, SILT_RECOVERY_IMAGE_MAX);
     assert_int_equal(silt_recovery_write_image(&b, &in, &e), 0);
     assert_int_equal(silt_recovery_read_image(silt_buf_slice(&b), &out, &e), 0);
-    assert_true(out.row.layered && !out.row.host_usr && out.row.bytes == 5 && out.row.created_ms == 6);
+    assert_true(out.row.layered && !out.row.host_usr && out.row.bytes == 5
+                && out.row.created_ms == 6);
     assert_memory_equal(out.row.parent, in.row.parent, sizeof(in.row.parent));
     assert_string_equal(out.row.config, in.row.config);
     assert_int_equal(out.name_count, 2);

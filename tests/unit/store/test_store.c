@@ -11,23 +11,24 @@
 #include <cmocka.h>
 
 /* As they were before an image had several names. */
-#define OLD_CAPTURES                                                                                                   \
-    "DROP TABLE capture; CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL,"                      \
+#define OLD_CAPTURES                                                                               \
+    "DROP TABLE capture; CREATE TABLE capture(number INTEGER PRIMARY KEY, port INTEGER NOT NULL,"  \
     " internet INTEGER NOT NULL, hostnames TEXT);"
-#define OLD_IMAGES                                                                                                     \
-    "DROP TABLE build_step; DROP TABLE image_info; DROP TABLE image; CREATE TABLE image(name TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes"   \
+#define OLD_IMAGES                                                                                 \
+    "DROP TABLE build_step; DROP TABLE image_info; DROP TABLE image; CREATE TABLE image(name "     \
+    "TEXT PRIMARY KEY, digest BLOB NOT NULL, bytes"                                                \
     " INTEGER NOT NULL, created_ms INTEGER NOT NULL, host_usr INTEGER NOT NULL) WITHOUT ROWID;"
 
-static char folder[64];
+static char directory[64];
 static char path[80];
 
 static int set_up(void **state)
 {
     (void)state;
-    (void)snprintf(folder, sizeof(folder), "/tmp/silt-store-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    (void)snprintf(directory, sizeof(directory), "/tmp/silt-store-XXXXXX");
+    if (mkdtemp(directory) == NULL)
         return -1;
-    (void)snprintf(path, sizeof(path), "%s/db", folder);
+    (void)snprintf(path, sizeof(path), "%s/db", directory);
     return 0;
 }
 
@@ -40,7 +41,7 @@ static int tear_down(void **state)
         (void)snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
         (void)unlink(name);
     }
-    return rmdir(folder);
+    return rmdir(directory);
 }
 
 struct seen {
@@ -62,11 +63,20 @@ static void a_sandbox_is_the_same_after_a_restart(void **state)
     struct silt_error e;
     char env[] = "A=1\0B=2";
     char labels[] = "{\"k\":\"v\"}";
-    struct silt_sandbox_row row = {.slot = 9, .id = "box", .image = "base", .type = "lite", .env = env,
-                                   .env_len = sizeof(env), .labels = labels, .sleep_after_s = 30,
-                                   .running = true, .incarnation = "abc",
-                                   .limits = {.memory_bytes = 1ULL << 40, .cpu_milli = 62, .pids = 8, .disk_bytes = 5}};
-    row.death = (struct silt_death){.cause = "oom", .message = "m", .at_ms = 4, .exit_code = -1, .signal = 9, .peak_bytes = 77};
+    struct silt_sandbox_row row = {
+        .slot = 9,
+        .id = "box",
+        .image = "base",
+        .type = "lite",
+        .env = env,
+        .env_len = sizeof(env),
+        .labels = labels,
+        .sleep_after_s = 30,
+        .running = true,
+        .incarnation = "abc",
+        .limits = {.memory_bytes = 1ULL << 40, .cpu_milli = 62, .pids = 8, .disk_bytes = 5}};
+    row.death = (struct silt_death){
+        .cause = "oom", .message = "m", .at_ms = 4, .exit_code = -1, .signal = 9, .peak_bytes = 77};
     (void)state;
     memset(row.digest, 3, sizeof(row.digest));
     assert_int_equal(silt_store_open(path, &s, &e), 0);
@@ -116,7 +126,8 @@ static void rules_are_kept_with_their_sandbox_and_go_with_it(void **state)
     struct silt_error e;
     struct seen seen = {0};
     char rules[] = "example.com\n10.1.0.0/16:5432\n";
-    struct silt_sandbox_row row = {.slot = 4, .id = "box", .image = "base", .network = SILT_NET_ALLOW, .allow = rules};
+    struct silt_sandbox_row row = {
+        .slot = 4, .id = "box", .image = "base", .network = SILT_NET_ALLOW, .allow = rules};
     (void)state;
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     assert_int_equal(silt_store_put_policy(s, &row, &e), 0);
@@ -151,10 +162,21 @@ static void a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox(void
     struct silt_error e;
     struct silt_sandbox_row box = {.slot = 3, .id = "box", .image = "base"};
     char command[] = "echo ü", session[] = "s", remark[] = "r";
-    struct silt_process_row row = {.number = 1ULL << 60, .slot = 3, .id = "p:1", .command = command,
-                                   .session = session, .remark = remark,
-                                   .status = SILT_PROCESS_KILLED, .auto_cleanup = true, .pid = 5, .exit_code = 137,
-                                   .signal = 9, .started_ms = 1, .ended_ms = 2, .log_bytes = 3, .cause = "signal"};
+    struct silt_process_row row = {.number = 1ULL << 60,
+                                   .slot = 3,
+                                   .id = "p:1",
+                                   .command = command,
+                                   .session = session,
+                                   .remark = remark,
+                                   .status = SILT_PROCESS_KILLED,
+                                   .auto_cleanup = true,
+                                   .pid = 5,
+                                   .exit_code = 137,
+                                   .signal = 9,
+                                   .started_ms = 1,
+                                   .ended_ms = 2,
+                                   .log_bytes = 3,
+                                   .cause = "signal"};
     struct silt_process_row lost = {.number = 7, .slot = 4, .id = "nobody's"}, seen = {0};
     (void)state;
     assert_int_equal(silt_store_open(path, &s, &e), 0);
@@ -220,10 +242,19 @@ static void a_context_is_the_same_after_a_restart(void **state)
     struct silt_error e;
     struct seen_contexts seen = {0};
     char cwd[] = "/tmp/\xc3\xbc", env[] = "A=1\0B=\n";
-    struct silt_context_row row = {.number = 1ULL << 62, .slot = 3, .id = "0f0f0f0f-0000-4000-8000-0123456789ab",
-                                   .language = SILT_TYPESCRIPT, .is_default = true, .cwd = cwd, .env = env,
-                                   .env_len = sizeof(env), .timeout_ms = UINT32_MAX, .count = UINT32_MAX,
-                                   .created_ms = 1LL << 50, .used_ms = 2LL << 50, .deadline_ms = 3LL << 50};
+    struct silt_context_row row = {.number = 1ULL << 62,
+                                   .slot = 3,
+                                   .id = "0f0f0f0f-0000-4000-8000-0123456789ab",
+                                   .language = SILT_TYPESCRIPT,
+                                   .is_default = true,
+                                   .cwd = cwd,
+                                   .env = env,
+                                   .env_len = sizeof(env),
+                                   .timeout_ms = UINT32_MAX,
+                                   .count = UINT32_MAX,
+                                   .created_ms = 1LL << 50,
+                                   .used_ms = 2LL << 50,
+                                   .deadline_ms = 3LL << 50};
     (void)state;
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     put_box(s, 3, "box");
@@ -262,15 +293,18 @@ static void contexts_come_by_number_and_go_alone_or_with_their_sandbox(void **st
     put_box(s, 1, "one");
     put_box(s, 2, "two");
     for (uint32_t i = 6; i > 0; i--) {
-        struct silt_context_row row = {.number = i, .slot = 1 + i % 3, .cwd = cwd}; /* slot 3 has no sandbox */
+        struct silt_context_row row = {
+            .number = i, .slot = 1 + i % 3, .cwd = cwd}; /* slot 3 has no sandbox */
         assert_int_equal(silt_store_put_context(s, &row, &e), 0);
     }
     struct seen_contexts seen = see_contexts(s);
     assert_int_equal(seen.count, 4);
     const uint64_t want[] = {1, 3, 4, 6};
     assert_memory_equal(seen.numbers, want, sizeof(want));
-    assert_int_equal(silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 4}, &e), 0);
-    assert_int_equal(silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 3}, &e), 0);
+    assert_int_equal(
+        silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 4}, &e), 0);
+    assert_int_equal(
+        silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 3}, &e), 0);
     seen = see_contexts(s);
     assert_int_equal(seen.count, 3); /* 3 is another slot's */
     assert_int_equal(silt_store_remove_contexts(s, 1, &e), 0);
@@ -338,10 +372,16 @@ static void ports_and_an_alias_are_the_same_after_a_restart(void **state)
 {
     struct silt_store *s;
     struct silt_error e;
-    const struct silt_port_row web = {.slot = 1, .port = 8000, .route = 1ULL << 60, .name = "web", .token = "sixteenletters01",
-                                      .locked = true, .exposed_ms = 77};
+    const struct silt_port_row web = {.slot = 1,
+                                      .port = 8000,
+                                      .route = 1ULL << 60,
+                                      .name = "web",
+                                      .token = "sixteenletters01",
+                                      .locked = true,
+                                      .exposed_ms = 77};
     const struct silt_port_row plain = {.slot = 1, .port = 1024, .route = 5, .token = "a"};
-    const struct silt_port_row lost = {.slot = 3, .port = 1024, .route = 6, .token = "b"}; /* has no sandbox */
+    const struct silt_port_row lost = {
+        .slot = 3, .port = 1024, .route = 6, .token = "b"}; /* has no sandbox */
     struct silt_sandbox_row named = {.slot = 1, .alias = "sabcdefghijkl"};
     struct seen seen = {0};
     (void)state;
@@ -404,8 +444,8 @@ static void keep_image(void *context, struct silt_image_row *row)
     i->count++;
     if (row->digest[0] == 'b') {
         (void)snprintf(i->config, sizeof(i->config), "%s", row->config);
-        (void)snprintf(i->bytes, sizeof(i->bytes), "%llu %d %d", (unsigned long long)row->bytes, row->host_usr,
-                       row->layered);
+        (void)snprintf(i->bytes, sizeof(i->bytes), "%llu %d %d", (unsigned long long)row->bytes,
+                       row->host_usr, row->layered);
     }
     free(row->config);
 }
@@ -425,10 +465,14 @@ static void images_from_before_names_are_the_same_and_ours_say_so(void **state)
     (void)state;
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     silt_store_close(s);
-    run_sql(OLD_IMAGES "INSERT INTO image VALUES('base', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
-                       "INSERT INTO image VALUES('a', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
-                       "INSERT INTO image VALUES('other', CAST('oooooooooooooooooooooooooooooooo' AS BLOB), 8, 2, 0);"
-                       "DROP TABLE container; DROP TABLE volume;" OLD_CAPTURES "PRAGMA user_version=7");
+    run_sql(
+        OLD_IMAGES
+        "INSERT INTO image VALUES('base', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, "
+        "1);"
+        "INSERT INTO image VALUES('a', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
+        "INSERT INTO image VALUES('other', CAST('oooooooooooooooooooooooooooooooo' AS BLOB), 8, 2, "
+        "0);"
+        "DROP TABLE container; DROP TABLE volume;" OLD_CAPTURES "PRAGMA user_version=7");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     assert_int_equal(silt_store_each_image(s, keep_image, &seen, &e), 0);
     assert_int_equal(silt_store_each_image_name(s, keep_image_name, &seen, &e), 0);
@@ -453,7 +497,7 @@ static void keep_capture(void *context, struct silt_capture_row *row)
     *seen = *row;
 }
 
-static void sidecars_from_before_they_kept_ports_and_certificates_get_them(void **state)
+static void containers_from_before_they_kept_ports_certificates_and_copies_get_them(void **state)
 {
     struct silt_store *s;
     struct silt_error e;
@@ -463,16 +507,22 @@ static void sidecars_from_before_they_kept_ports_and_certificates_get_them(void 
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     silt_store_close(s);
     run_sql(OLD_CAPTURES "INSERT INTO capture VALUES(5, 4000, 1, '*');"
-            "DROP TABLE container; CREATE TABLE container(id TEXT PRIMARY KEY, name TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
-            " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL,"
-            " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, extra TEXT) WITHOUT ROWID;"
-            "INSERT INTO container VALUES('ab', 'x-proxy', 0, 1, 0, 5, 1, 2, 0, '', '{}', NULL); PRAGMA user_version=10");
+                         "DROP TABLE container; CREATE TABLE container(id TEXT PRIMARY KEY, name "
+                         "TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
+                         " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER "
+                         "NOT NULL, started_ms INTEGER NOT NULL,"
+                         " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, "
+                         "extra TEXT) WITHOUT ROWID;"
+                         "INSERT INTO container VALUES('ab', 'x-proxy', 0, 1, 0, 5, 1, 2, 0, '', "
+                         "'{}', NULL); PRAGMA user_version=10");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(silt_store_open(path, &s, &e), 0);
         assert_int_equal(silt_store_each_container(s, keep_container, &container, &e), 0);
         assert_int_equal(silt_store_each_capture(s, keep_capture, &capture, &e), 0);
         assert_string_equal(container.name, "x-proxy");
         assert_int_equal(container.port, i == 0 ? 0 : 65535);
+        assert_int_equal(container.copies_len, i == 0 ? 0 : sizeof("/a\0/b"));
+        assert_true(i == 0 || memcmp(container.copies, "/a\0/b", container.copies_len) == 0);
         assert_int_equal(capture.port, 4000);
         if (i == 0) {
             assert_null(capture.certificate);
@@ -482,6 +532,9 @@ static void sidecars_from_before_they_kept_ports_and_certificates_get_them(void 
         assert_string_equal(capture.certificate, "c");
         assert_string_equal(capture.key, "k");
         container.port = 65535;
+        free(container.copies);
+        container.copies = memcpy(malloc(sizeof("/a\0/b")), "/a\0/b", sizeof("/a\0/b"));
+        container.copies_len = sizeof("/a\0/b");
         assert_int_equal(silt_store_put_container(s, &container, &e), 0);
         assert_int_equal(silt_store_put_capture(s, &capture, &e), 0);
         silt_container_row_fini(&container);
@@ -513,7 +566,8 @@ static void a_language_that_is_not_known_is_no_other_memory(void **state)
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     put_box(s, 1, "box");
     silt_store_close(s);
-    run_sql("INSERT INTO context VALUES(1,1,'much too long for an identifier of a context',77,1,NULL,NULL,0,0,0,0,0)");
+    run_sql("INSERT INTO context VALUES(1,1,'much too long for an identifier of a "
+            "context',77,1,NULL,NULL,0,0,0,0,0)");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     assert_int_equal(silt_store_each_context(s, keep_context, &seen, &e), 0);
     assert_in_range(seen.last.language, 0, SILT_LANGUAGE_MAX - 1);
@@ -553,7 +607,8 @@ static void each_start_is_later_than_the_one_before_also_when_the_clock_is_set_b
     assert_int_equal(silt_store_start_time(s, 401, &third, &e), 0);
     silt_store_close(s);
     assert_int_equal(first, 1000);
-    assert_true(second - first > 3600000 && third - second > 3600000); /* what ran meanwhile has numbers, too */
+    assert_true(second - first > 3600000
+                && third - second > 3600000); /* what ran meanwhile has numbers, too */
 }
 
 static void a_store_that_cannot_be_opened_names_its_path(void **state)
@@ -562,7 +617,7 @@ static void a_store_that_cannot_be_opened_names_its_path(void **state)
     struct silt_error e;
     char missing[96];
     (void)state;
-    (void)snprintf(missing, sizeof(missing), "%s/none/silt.db", folder);
+    (void)snprintf(missing, sizeof(missing), "%s/none/silt.db", directory);
     assert_int_equal(silt_store_open(missing, &s, &e), -1);
     assert_non_null(strstr(e.text, missing));
 }
@@ -582,7 +637,7 @@ int main(void)
         T(a_secret_is_made_once),
         T(a_store_from_before_contexts_is_brought_up_to_date),
         T(images_from_before_names_are_the_same_and_ours_say_so),
-        T(sidecars_from_before_they_kept_ports_and_certificates_get_them),
+        T(containers_from_before_they_kept_ports_certificates_and_copies_get_them),
         T(a_store_of_a_newer_version_is_left_alone),
         T(a_language_that_is_not_known_is_no_other_memory),
         T(another_boot_is_noticed_once),

@@ -32,12 +32,13 @@ static bool tells(const char *text)
 
 TEST(what_silt_preview_says_counts_once_for_each_time_it_was_asked)
 {
-    char folder[] = "/tmp/silt-certificate-XXXXXX";
+    char directory[] = "/tmp/silt-certificate-XXXXXX";
     int fds[SILT_CERTIFICATE_FILES];
-    assert_non_null(mkdtemp(folder));
-    (void)snprintf(config.run, sizeof(config.run), "%s", folder);
-    (void)snprintf(config.preview_certificate, sizeof(config.preview_certificate), "%s/pem", folder);
-    (void)snprintf(config.preview_key, sizeof(config.preview_key), "%s/key", folder);
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(config.run, sizeof(config.run), "%s", directory);
+    (void)snprintf(config.preview_certificate, sizeof(config.preview_certificate), "%s/pem",
+                   directory);
+    (void)snprintf(config.preview_key, sizeof(config.preview_key), "%s/key", directory);
     write_file(config.preview_certificate);
     write_file(config.preview_key);
     certificate = (struct silt_certificate){.config = &config};
@@ -51,5 +52,5 @@ TEST(what_silt_preview_says_counts_once_for_each_time_it_was_asked)
         silt_close_fd(&fds[i]);
     (void)unlink(config.preview_certificate);
     (void)unlink(config.preview_key);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(directory), 0);
 }

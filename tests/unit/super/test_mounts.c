@@ -40,7 +40,8 @@ static int read_mounted(const char *secret, const char *at)
     struct silt_error e;
     char text[16] = "";
     (void)snprintf(config.token_file, sizeof(config.token_file), "%s", at);
-    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount(secret, at, NULL, MS_BIND, NULL) < 0)
+    if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+        || mount(secret, at, NULL, MS_BIND, NULL) < 0)
         return 2;
     if (silt_mounts_leave(&config, &e) < 0)
         return 1;

@@ -20,7 +20,8 @@ static void begin(struct rig *r)
     assert_int_equal(silt_watchdog_judge(&r->w, &r->look), SILT_WATCHDOG_FINE);
 }
 
-/* So long without a count: each look half a second after the last, `ran` and `waited` ms of each. */
+/* So long without a count: each look half a second after the last, `ran` and `waited` ms of each.
+ */
 static void stand(struct rig *r, int64_t time_ms, char state, uint64_t ran, uint64_t waited)
 {
     for (; time_ms > 0; time_ms -= 500) {

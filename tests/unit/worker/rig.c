@@ -84,7 +84,9 @@ void rig_ask(struct rig *r, const struct rig_ask *q)
     ask.cwd_len = (uint32_t)strlen(cwd);
     ask.path_len = (uint32_t)strlen(q->path);
     ask.to_len = (uint32_t)strlen(to);
-    ask.text_len = (uint32_t)(q->text == NULL ? 0 : q->text_len != 0 ? q->text_len : strlen(q->text));
+    ask.text_len = (uint32_t)(q->text == NULL    ? 0
+                              : q->text_len != 0 ? q->text_len
+                                                 : strlen(q->text));
     size_t len = put(r->frame, 0, &f, sizeof(f));
     len = put(r->frame, len, &ask, sizeof(ask));
     len = put(r->frame, len, cwd, ask.cwd_len);
@@ -200,8 +202,8 @@ void rig_must_fail(struct rig *r, int sys, const struct rig_ask *q)
 {
     struct rig_answer a = rig_do(r, q);
     if (!a.failed || a.error.sys != sys)
-        fail_msg("operation %u on %s: %s, want %s", q->op, q->path, a.failed ? a.error.text : "success",
-                 strerror(sys));
+        fail_msg("operation %u on %s: %s, want %s", q->op, q->path,
+                 a.failed ? a.error.text : "success", strerror(sys));
     rig_forget(&a);
 }
 
@@ -224,10 +226,10 @@ void assert_file(const char *path, const char *text)
     free(data);
 }
 
-size_t rig_count(const char *folder)
+size_t rig_count(const char *directory)
 {
     size_t n = 0;
-    DIR *d = opendir(folder);
+    DIR *d = opendir(directory);
     assert_non_null(d);
     while (readdir(d) != NULL)
         n++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rig: a worker as a child of the test, which plays siltd, and a folder of its own to work in. */
+/* rig: a worker as a child of the test, which plays siltd, and a directory of its own to work in.
+ */
 #pragma once
 
 #include "base/own.h"
@@ -11,12 +12,12 @@
 struct rig {
     int sock;
     pid_t pid;
-    char root[64]; /* a temporary folder; the working directory of the test meanwhile */
+    char root[64]; /* a temporary directory; the working directory of the test meanwhile */
     char *frame;
 };
 
 struct rig *rig_start(void);
-/* Closes the socket, waits for the worker to exit and removes the folder. */
+/* Closes the socket, waits for the worker to exit and removes the directory. */
 void rig_stop(struct rig *r);
 /* Only the socket and the worker: what it leaves behind can be looked at. */
 void rig_hang_up(struct rig *r);
@@ -64,5 +65,5 @@ void rig_must_fail(struct rig *r, int sys, const struct rig_ask *q);
 /* Files by themselves. */
 void rig_put(const char *path, const char *text);
 void assert_file(const char *path, const char *text);
-size_t rig_count(const char *folder); /* names in it, hidden ones too */
-bool rig_exists(const char *path);    /* links are not followed */
+size_t rig_count(const char *directory); /* names in it, hidden ones too */
+bool rig_exists(const char *path);       /* links are not followed */

@@ -36,7 +36,8 @@ TEST(chmod_changes_one_or_all_and_nothing_behind_links)
     RIG_MUST(.op = SILT_WORKER_CHMOD, .path = "d", .ask = {.mode = 0700});
     assert_int_equal(mode_of("d"), 0700);
     assert_int_equal(mode_of("d/sub"), 0755);
-    RIG_MUST(.op = SILT_WORKER_CHMOD, .path = "d", .flags = SILT_WORKER_RECURSIVE, .ask = {.mode = 01711});
+    RIG_MUST(.op = SILT_WORKER_CHMOD, .path = "d", .flags = SILT_WORKER_RECURSIVE,
+             .ask = {.mode = 01711});
     assert_int_equal(mode_of("d"), 01711);
     assert_int_equal(mode_of("d/sub"), 01711);
     assert_int_equal(mode_of("d/sub/f"), 01711);
@@ -60,7 +61,8 @@ TEST(chown_changes_one_or_all_and_nothing_behind_links)
     assert_int_equal(owner_of("d/sub/f"), 5);
     assert_int_equal(owner_of("d/link"), 5);
     assert_int_equal(owner_of("outside"), 0);
-    RIG_MUST(.op = SILT_WORKER_CHOWN, .path = "d/link", .flags = SILT_WORKER_NOFOLLOW, .ask = {.uid = 6, .gid = 6});
+    RIG_MUST(.op = SILT_WORKER_CHOWN, .path = "d/link", .flags = SILT_WORKER_NOFOLLOW,
+             .ask = {.uid = 6, .gid = 6});
     assert_int_equal(owner_of("d/link"), 6);
     assert_int_equal(owner_of("outside"), 0);
     RIG_MUST(.op = SILT_WORKER_CHOWN, .path = "d/link", .ask = {.uid = 7, .gid = UINT32_MAX});
@@ -89,7 +91,8 @@ TEST(truncate_cuts_and_grows_regular_files_only)
     assert_int_equal(mkfifo("fifo", 0644), 0);
     RIG_MUST(.op = SILT_WORKER_TRUNCATE, .path = "f", .ask = {.length = 2});
     assert_file("f", "he");
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_TRUNCATE, .path = "f", .ask = {.length = 1 << 20});
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_TRUNCATE, .path = "f", .ask = {.length = 1 << 20});
     assert_int_equal(a.done.meta.size, 1 << 20);
     rig_forget(&a);
     RIG_MUST_FAIL(ENXIO, .op = SILT_WORKER_TRUNCATE, .path = "fifo");

@@ -17,8 +17,8 @@ static void names_of(const struct rig_answer *a, char *out, size_t size)
         at += sizeof(entry);
         assert_true(at + entry.name_len <= a->len);
         if (used < size)
-            used += (size_t)snprintf(out + used, size - used, " %.*s:%u", (int)entry.name_len, a->bytes + at,
-                                     entry.type);
+            used += (size_t)snprintf(out + used, size - used, " %.*s:%u", (int)entry.name_len,
+                                     a->bytes + at, entry.type);
         at += entry.name_len;
         at += -at & 7;
     }
@@ -92,7 +92,7 @@ TEST(list_of_many_files_is_packed_into_full_frames)
     rig_stop(r);
 }
 
-/* More levels than are held open: on the way up folders are opened again and read on. */
+/* More levels than are held open: on the way up directories are opened again and read on. */
 TEST(list_of_a_deep_tree_finds_its_way_back)
 {
     struct rig *r = rig_start();
@@ -106,7 +106,8 @@ TEST(list_of_a_deep_tree_finds_its_way_back)
         assert_int_equal(mkdir(path, 0755), 0);
         (void)snprintf(path + len, sizeof(path) - len, "/z");
     }
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_LIST, .path = "top", .flags = SILT_WORKER_RECURSIVE);
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_LIST, .path = "top", .flags = SILT_WORKER_RECURSIVE);
     if (a.failed)
         fail_msg("%s", a.error.text);
     assert_int_equal(a.done.entries, 3 * 400 - 1);
@@ -119,18 +120,19 @@ TEST(list_of_paths_that_are_too_long_fails_after_what_it_told)
     struct rig *r = rig_start();
     int at = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(mkdirat(at, "folder", 0755), 0);
-        int next = openat(at, "folder", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        assert_int_equal(mkdirat(at, "directory", 0755), 0);
+        int next = openat(at, "directory", O_PATH | O_DIRECTORY | O_CLOEXEC);
         (void)close(at);
         at = next;
     }
     (void)close(at);
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_LIST, .path = ".", .flags = SILT_WORKER_RECURSIVE);
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_LIST, .path = ".", .flags = SILT_WORKER_RECURSIVE);
     assert_true(a.failed);
     assert_int_equal(a.error.sys, ENAMETOOLONG);
     assert_true(a.len > 500 * sizeof(struct silt_worker_entry));
     rig_forget(&a);
-    RIG_MUST(.op = SILT_WORKER_DELETE, .path = "folder", .flags = SILT_WORKER_RECURSIVE);
+    RIG_MUST(.op = SILT_WORKER_DELETE, .path = "directory", .flags = SILT_WORKER_RECURSIVE);
     rig_stop(r);
 }
 
@@ -138,6 +140,7 @@ TEST(a_worker_leaves_a_long_list_when_siltd_goes)
 {
     struct rig *r = rig_start();
     for (int i = 0; i < 3; i++)
-        rig_ask(r, &(struct rig_ask){.op = SILT_WORKER_LIST, .path = "/usr", .flags = SILT_WORKER_RECURSIVE});
+        rig_ask(r, &(struct rig_ask){
+                       .op = SILT_WORKER_LIST, .path = "/usr", .flags = SILT_WORKER_RECURSIVE});
     rig_stop(r); /* has a deadline */
 }

@@ -10,7 +10,7 @@
 
 #define MOVE(from, dest) .op = SILT_WORKER_MOVE, .path = from, .to = dest
 
-TEST(move_renames_overwrites_and_moves_into_folders)
+TEST(move_renames_overwrites_and_moves_into_directories)
 {
     struct rig *r = rig_start();
     rig_put("a", "a");
@@ -182,11 +182,33 @@ TEST(mkdir_makes_one_or_all)
     RIG_MUST(.op = SILT_WORKER_MKDIR, .path = "a/b/../b/c", .flags = SILT_WORKER_RECURSIVE);
     RIG_MUST(.op = SILT_WORKER_MKDIR, .path = "/", .flags = SILT_WORKER_RECURSIVE);
     RIG_MUST_FAIL(EEXIST, .op = SILT_WORKER_MKDIR, .path = "file", .flags = SILT_WORKER_RECURSIVE);
-    RIG_MUST_FAIL(ELOOP, .op = SILT_WORKER_MKDIR, .path = "/proc/self/cwd/x", .flags = SILT_WORKER_RECURSIVE);
+    RIG_MUST_FAIL(ELOOP, .op = SILT_WORKER_MKDIR, .path = "/proc/self/cwd/x",
+                  .flags = SILT_WORKER_RECURSIVE);
     RIG_MUST(.op = SILT_WORKER_MKDIR, .path = "private", .ask = {.mode = 0700});
     assert_int_equal(stat("private", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     assert_int_equal(stat("a/b/c", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0755);
+    rig_stop(r);
+}
+
+TEST(a_directory_has_one_path_whatever_links_lead_to_it)
+{
+    char cwd[PATH_MAX], wanted[PATH_MAX + 16];
+    struct rig *r = rig_start();
+    assert_non_null(getcwd(cwd, sizeof(cwd)));
+    (void)snprintf(wanted, sizeof(wanted), "%s/real/new/deep", cwd);
+    RIG_MUST(.op = SILT_WORKER_MKDIR, .path = "real");
+    RIG_MUST(.op = SILT_WORKER_SYMLINK, .path = "real", .to = "link");
+    RIG_MUST(.op = SILT_WORKER_SYMLINK, .path = "./link/.", .to = "second");
+    for (int i = 0; i < 2; i++) { /* it is made, and it is there */
+        struct rig_answer a = RIG_DO(.op = SILT_WORKER_DIRECTORY, .path = "second/new/../new/deep");
+        assert_string_equal(a.bytes, wanted);
+        rig_forget(&a);
+    }
+    rig_put("file", "x");
+    RIG_MUST_FAIL(EEXIST, .op = SILT_WORKER_DIRECTORY, .path = "file");
+    RIG_MUST_FAIL(EEXIST, .op = SILT_WORKER_DIRECTORY, .path = "file/below");
+    RIG_MUST_FAIL(ELOOP, .op = SILT_WORKER_DIRECTORY, .path = "/proc/self/cwd/x");
     rig_stop(r);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody else exchanges what the operations work on: a file, a folder, a FIFO, a link to a folder
- * outside. Nothing outside may be read or changed by what follows no links, and nothing may hang. */
+/* Somebody else exchanges what the operations work on: a file, a directory, a FIFO, a link to a
+ * directory outside. Nothing outside may be read or changed by what follows no links, and nothing
+ * may hang. */
 #include "unit/worker/rig.h"
 
 #include <errno.h>
@@ -66,12 +67,12 @@ static pid_t start_exchanging(void)
 }
 
 /* How often a read found what: the race is one only if it finds everything. */
-static unsigned files, folders, fifos;
+static unsigned files, directories, fifos;
 
 static void count(const struct rig_answer *a)
 {
     files += !a->failed;
-    folders += a->failed && a->error.sys == EISDIR;
+    directories += a->failed && a->error.sys == EISDIR;
     fifos += a->failed && a->error.sys == ENXIO;
 }
 
@@ -82,18 +83,28 @@ static void one_round(struct rig *r, unsigned i)
         {.op = SILT_WORKER_READ, .path = "tree/x", .flags = SILT_WORKER_MIME},
         {.op = SILT_WORKER_WRITE, .path = "tree/x", .text = "written", .flags = SILT_WORKER_ONLY},
         {.op = SILT_WORKER_LIST, .path = "tree", .flags = SILT_WORKER_RECURSIVE},
-        {.op = SILT_WORKER_CHMOD, .path = "tree", .flags = SILT_WORKER_RECURSIVE, .ask = {.mode = 0700}},
+        {.op = SILT_WORKER_CHMOD,
+         .path = "tree",
+         .flags = SILT_WORKER_RECURSIVE,
+         .ask = {.mode = 0700}},
         {.op = SILT_WORKER_SEARCH, .path = "tree", .text = "secret"},
-        {.op = SILT_WORKER_CHOWN, .path = "tree", .flags = SILT_WORKER_RECURSIVE, .ask = {.uid = 3, .gid = 3}},
+        {.op = SILT_WORKER_CHOWN,
+         .path = "tree",
+         .flags = SILT_WORKER_RECURSIVE,
+         .ask = {.uid = 3, .gid = 3}},
         {.op = SILT_WORKER_STAT, .path = "tree/x", .flags = SILT_WORKER_MIME},
     };
-    static const struct rig_ask takes[] = { /* seldom, so that there is something mostly */
+    static const struct rig_ask takes[] = {
+        /* seldom, so that there is something mostly */
         {.op = SILT_WORKER_DELETE, .path = "tree/x", .flags = SILT_WORKER_RECURSIVE},
         {.op = SILT_WORKER_MOVE, .path = "tree/x", .to = "tree/y"},
-        {.op = SILT_WORKER_DELETE, .path = "tree/y", .flags = SILT_WORKER_RECURSIVE | SILT_WORKER_NOFOLLOW},
+        {.op = SILT_WORKER_DELETE,
+         .path = "tree/y",
+         .flags = SILT_WORKER_RECURSIVE | SILT_WORKER_NOFOLLOW},
     };
     bool take = i % 10 == 9;
-    struct rig_answer a = rig_do(r, take ? &takes[i / 10 % SILT_COUNT(takes)] : &asks[i % SILT_COUNT(asks)]);
+    struct rig_answer a =
+        rig_do(r, take ? &takes[i / 10 % SILT_COUNT(takes)] : &asks[i % SILT_COUNT(asks)]);
     if (!take && i % SILT_COUNT(asks) == 0)
         count(&a);
     assert_null(memmem(a.bytes, a.len, "secret", 6));
@@ -114,7 +125,7 @@ TEST(exchanged_files_lead_nowhere_in_ten_thousand_rounds)
         one_round(r, i);
     assert_int_equal(kill(other, SIGKILL), 0);
     assert_int_equal(waitpid(other, NULL, 0), other);
-    assert_true(files > 0 && folders > 0 && fifos > 0);
+    assert_true(files > 0 && directories > 0 && fifos > 0);
     assert_file("outside/keep", "secret");
     assert_int_equal(stat("outside/keep", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0644);
@@ -144,8 +155,8 @@ TEST(a_write_is_seen_whole_or_not_at_all)
             (void)close(fd);
         }
     for (int i = 0; i < 2000; i++)
-        RIG_MUST(.op = SILT_WORKER_WRITE, .path = "f", .flags = SILT_WORKER_ONLY, .text = i % 2 != 0 ? a : b,
-                 .text_len = i % 2 != 0 ? sizeof(a) : sizeof(b));
+        RIG_MUST(.op = SILT_WORKER_WRITE, .path = "f", .flags = SILT_WORKER_ONLY,
+                 .text = i % 2 != 0 ? a : b, .text_len = i % 2 != 0 ? sizeof(a) : sizeof(b));
     int status;
     assert_int_equal(kill(other, SIGKILL), 0);
     assert_int_equal(waitpid(other, &status, 0), other);

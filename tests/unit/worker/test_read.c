@@ -14,7 +14,8 @@ TEST(read_tells_meta_and_content_in_one_frame)
 {
     struct rig *r = rig_start();
     rig_put("a.txt", "hello\n");
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_READ, .path = "a.txt", .flags = SILT_WORKER_MIME);
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_READ, .path = "a.txt", .flags = SILT_WORKER_MIME);
     assert_false(a.failed);
     assert_int_equal(a.frames, 1);
     assert_int_equal(a.meta.size, 6);
@@ -37,8 +38,10 @@ static void put_pattern(const char *path, size_t len)
 
 static void check_range(struct rig *r, size_t size, uint64_t offset, uint64_t length)
 {
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_READ, .path = "big", .ask = {.offset = offset, .length = length});
-    size_t from = offset < size ? offset : size, len = length != 0 && length < size - from ? length : size - from;
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_READ, .path = "big", .ask = {.offset = offset, .length = length});
+    size_t from = offset < size ? offset : size,
+           len = length != 0 && length < size - from ? length : size - from;
     assert_false(a.failed);
     assert_int_equal(a.meta.size, size);
     assert_int_equal(a.len, len);
@@ -50,10 +53,13 @@ static void check_range(struct rig *r, size_t size, uint64_t offset, uint64_t le
 TEST(read_gives_any_range_of_a_large_file)
 {
     struct rig *r = rig_start();
-    size_t first = SILT_FRAME_BODY_MAX - sizeof(struct silt_worker_meta), size = first + 3 * SILT_FRAME_BODY_MAX;
+    size_t first = SILT_FRAME_BODY_MAX - sizeof(struct silt_worker_meta),
+           size = first + 3 * SILT_FRAME_BODY_MAX;
     put_pattern("big", size);
-    const uint64_t offsets[] = {0, 1, first - 1, first, first + 1, size - 1, size, size + 1, UINT64_MAX};
-    const uint64_t lengths[] = {0, 1, first - 1, first, first + 1, first + SILT_FRAME_BODY_MAX, size, UINT64_MAX};
+    const uint64_t offsets[] = {0,        1,    first - 1, first,     first + 1,
+                                size - 1, size, size + 1,  UINT64_MAX};
+    const uint64_t lengths[] = {
+        0, 1, first - 1, first, first + 1, first + SILT_FRAME_BODY_MAX, size, UINT64_MAX};
     for (size_t i = 0; i < SILT_COUNT(offsets); i++)
         for (size_t k = 0; k < SILT_COUNT(lengths); k++)
             check_range(r, size, offsets[i], lengths[k]);
@@ -64,7 +70,8 @@ TEST(read_of_an_empty_file_is_one_frame_without_content)
 {
     struct rig *r = rig_start();
     rig_put("empty", "");
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_READ, .path = "empty", .flags = SILT_WORKER_MIME);
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_READ, .path = "empty", .flags = SILT_WORKER_MIME);
     assert_int_equal(a.frames, 1);
     assert_int_equal(a.len, 0);
     assert_string_equal(a.meta.mime, "inode/x-empty");
@@ -98,7 +105,8 @@ TEST(read_of_a_file_of_proc_tells_the_size_it_has)
     assert_true(a.len > 100);
     assert_int_equal(a.meta.size, a.len);
     rig_forget(&a);
-    a = RIG_DO(.op = SILT_WORKER_READ, .path = "/proc/self/status", .ask = {.offset = 5, .length = 3});
+    a = RIG_DO(.op = SILT_WORKER_READ, .path = "/proc/self/status",
+               .ask = {.offset = 5, .length = 3});
     assert_int_equal(a.len, 3);
     rig_forget(&a);
     a = RIG_DO(.op = SILT_WORKER_READ, .path = "/sys/kernel/mm/transparent_hugepage/enabled");
@@ -119,11 +127,13 @@ TEST(read_begins_at_the_directory_of_a_process)
 {
     struct rig *r = rig_start();
     rig_put("here", "x");
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_READ, .path = "here", .cwd = "/", .ask = {.cwd_pid = getpid()});
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_READ, .path = "here", .cwd = "/", .ask = {.cwd_pid = getpid()});
     assert_string_equal(a.bytes, "x");
     rig_forget(&a);
     RIG_MUST_FAIL(ENOENT, .op = SILT_WORKER_READ, .path = "here", .cwd = "/");
-    RIG_MUST(.op = SILT_WORKER_READ, .path = "here", .ask = {.cwd_pid = INT32_MAX}); /* no such process: at cwd */
+    RIG_MUST(.op = SILT_WORKER_READ, .path = "here",
+             .ask = {.cwd_pid = INT32_MAX}); /* no such process: at cwd */
     RIG_MUST_FAIL(ELOOP, .op = SILT_WORKER_READ, .path = "here", .cwd = "/proc/self/cwd");
     rig_stop(r);
 }
@@ -137,7 +147,8 @@ TEST(stat_tells_links_and_types)
     assert_int_equal(a.meta.type, SILT_TYPE_FILE);
     assert_string_equal(a.meta.mime, "text/x-shellscript");
     rig_forget(&a);
-    a = RIG_DO(.op = SILT_WORKER_STAT, .path = "link", .flags = SILT_WORKER_NOFOLLOW | SILT_WORKER_MIME);
+    a = RIG_DO(.op = SILT_WORKER_STAT, .path = "link",
+               .flags = SILT_WORKER_NOFOLLOW | SILT_WORKER_MIME);
     assert_int_equal(a.meta.type, SILT_TYPE_LINK);
     assert_string_equal(a.meta.mime, "inode/symlink");
     rig_forget(&a);
@@ -153,7 +164,8 @@ TEST(stat_of_what_cannot_be_read_has_no_type)
 {
     struct rig *r = rig_start();
     RIG_MUST_FAIL(EIO, .op = SILT_WORKER_READ, .path = "/proc/self/mem");
-    struct rig_answer a = RIG_DO(.op = SILT_WORKER_STAT, .path = "/proc/self/mem", .flags = SILT_WORKER_MIME);
+    struct rig_answer a =
+        RIG_DO(.op = SILT_WORKER_STAT, .path = "/proc/self/mem", .flags = SILT_WORKER_MIME);
     assert_false(a.failed);
     assert_int_equal(a.meta.type, SILT_TYPE_FILE);
     assert_string_equal(a.meta.mime, "");
@@ -177,7 +189,8 @@ TEST(what_takes_long_gives_signs_of_life)
     struct silt_frame f;
     struct silt_error e;
     assert_int_equal(silt_fd_pair(SOCK_SEQPACKET, pair, &e), 0);
-    struct silt_task *t = calloc(1, sizeof(*t)); /* it has said nothing since the machine was started */
+    struct silt_task *t =
+        calloc(1, sizeof(*t)); /* it has said nothing since the machine was started */
     assert_non_null(t);
     t->sock = pair[0];
     assert_true(silt_task_is_wanted(t));
@@ -189,7 +202,8 @@ TEST(what_takes_long_gives_signs_of_life)
     t->told = true;
     t->said_ms = 0;
     assert_true(silt_task_is_wanted(t));
-    assert_int_equal(recv(pair[1], &f, sizeof(f), MSG_DONTWAIT), -1); /* behind the last frame comes nothing */
+    assert_int_equal(recv(pair[1], &f, sizeof(f), MSG_DONTWAIT),
+                     -1); /* behind the last frame comes nothing */
     silt_close_fd(&pair[1]);
     assert_false(silt_task_is_wanted(t));
     t->finishing = true;

@@ -9,7 +9,7 @@
 #define DELETE(name) .op = SILT_WORKER_DELETE, .path = name
 #define DELETE_ALL(name) .op = SILT_WORKER_DELETE, .path = name, .flags = SILT_WORKER_RECURSIVE
 
-TEST(delete_takes_files_links_and_fifos_but_no_folders)
+TEST(delete_takes_files_links_and_fifos_but_no_directories)
 {
     struct rig *r = rig_start();
     rig_put("file", "x");
@@ -57,14 +57,14 @@ TEST(delete_of_a_tree_of_any_depth_works)
     struct rig *r = rig_start();
     int at = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < 5000; i++) { /* far deeper than a path can say */
-        assert_int_equal(mkdirat(at, "folder", 0755), 0);
-        int next = openat(at, "folder", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        assert_int_equal(mkdirat(at, "directory", 0755), 0);
+        int next = openat(at, "directory", O_PATH | O_DIRECTORY | O_CLOEXEC);
         assert_true(next >= 0);
         (void)close(at);
         at = next;
     }
     (void)close(at);
-    struct rig_answer a = RIG_DO(DELETE_ALL("folder"));
+    struct rig_answer a = RIG_DO(DELETE_ALL("directory"));
     assert_false(a.failed);
     assert_int_equal(a.done.entries, 5000);
     rig_forget(&a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit/worker/rig.h"
-#include "worker/wild.h"
+#include "worker/find_glob.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,10 @@ static void assert_matches(const struct rig_answer *a, const char *want)
         memcpy(&m, a->bytes + at, sizeof(m));
         at += sizeof(m);
         assert_true(at + m.path_len + m.text_len <= a->len);
-        used += (size_t)snprintf(got + used, sizeof(got) - used, " %.*s:%lu:%lu:%.*s", (int)m.path_len,
-                                 a->bytes + at, (unsigned long)m.line, (unsigned long)m.column, (int)m.text_len,
-                                 a->bytes + at + m.path_len);
+        used +=
+            (size_t)snprintf(got + used, sizeof(got) - used, " %.*s:%lu:%lu:%.*s", (int)m.path_len,
+                             a->bytes + at, (unsigned long)m.line, (unsigned long)m.column,
+                             (int)m.text_len, a->bytes + at + m.path_len);
         at += m.path_len + m.text_len;
         at += -at & 7;
     }
@@ -58,12 +59,13 @@ TEST(search_obeys_globs_and_limits)
     rig_put("d/sub/b.h", "x\n");
     CHECK(" sub/b.h:1:1:x", .path = "d", .text = "x", .to = "*.h");
     CHECK(" sub/b.h:1:1:x", .path = "d", .text = "x", .to = "sub/?.h");
-    struct rig_answer a =
-        RIG_DO(.op = SILT_WORKER_SEARCH, .path = "d", .text = "x", .to = "**/*.c", .ask = {.limit = 2});
+    struct rig_answer a = RIG_DO(.op = SILT_WORKER_SEARCH, .path = "d", .text = "x", .to = "**/*.c",
+                                 .ask = {.limit = 2});
     assert_matches(&a, " sub/a.c:1:1:x sub/a.c:2:1:x");
     assert_int_equal(a.done.truncated, 1);
     rig_forget(&a);
-    a = RIG_DO(.op = SILT_WORKER_SEARCH, .path = "d", .text = "x", .to = "*.c", .ask = {.limit = 3});
+    a = RIG_DO(.op = SILT_WORKER_SEARCH, .path = "d", .text = "x", .to = "*.c",
+               .ask = {.limit = 3});
     assert_int_equal(a.done.truncated, 0);
     assert_int_equal(a.done.entries, 3);
     rig_forget(&a);
@@ -107,17 +109,37 @@ TEST(globs_match_as_said)
         const char *pattern, *path;
         bool yes;
     } rows[] = {
-        {"*.c", "a.c", true}, {"*.c", "dir/a.c", true}, {"*.c", "a.h", false}, {"?.c", "ab.c", false},
-        {"src/*.c", "src/a.c", true}, {"src/*.c", "src/x/a.c", false}, {"src/**/*.c", "src/a.c", true},
-        {"src/**/*.c", "src/x/y/a.c", true}, {"src/**/*.c", "srcx/a.c", false}, {"**/a", "a", true},
-        {"**/a", "x/y/a", true}, {"**/a", "xa", false}, {"**", "any/thing", true}, {"a/**", "a/b/c", true},
-        {"a/**", "b/c", false}, {"*", "", true}, {"", "", true}, {"", "a", false}, {"a*b*c", "aXbYc", true},
-        {"a*b*c", "aXbY", false}, {"**/x/**/y", "x/y", true}, {"**/x/**/y", "a/x/b/c/y", true},
-        {"**/x/**/y", "a/x/b/c/z", false}, {"*/b", "a/b", true}, {"*/b", "a/c/b", false}, {"a?c/d", "a/c/d", false},
-        {"**/*.test.*", "x/a.test.js", true}, {"a**b/c", "ax/yb/c", true},
+        {"*.c", "a.c", true},
+        {"*.c", "dir/a.c", true},
+        {"*.c", "a.h", false},
+        {"?.c", "ab.c", false},
+        {"src/*.c", "src/a.c", true},
+        {"src/*.c", "src/x/a.c", false},
+        {"src/**/*.c", "src/a.c", true},
+        {"src/**/*.c", "src/x/y/a.c", true},
+        {"src/**/*.c", "srcx/a.c", false},
+        {"**/a", "a", true},
+        {"**/a", "x/y/a", true},
+        {"**/a", "xa", false},
+        {"**", "any/thing", true},
+        {"a/**", "a/b/c", true},
+        {"a/**", "b/c", false},
+        {"*", "", true},
+        {"", "", true},
+        {"", "a", false},
+        {"a*b*c", "aXbYc", true},
+        {"a*b*c", "aXbY", false},
+        {"**/x/**/y", "x/y", true},
+        {"**/x/**/y", "a/x/b/c/y", true},
+        {"**/x/**/y", "a/x/b/c/z", false},
+        {"*/b", "a/b", true},
+        {"*/b", "a/c/b", false},
+        {"a?c/d", "a/c/d", false},
+        {"**/*.test.*", "x/a.test.js", true},
+        {"a**b/c", "ax/yb/c", true},
     };
     for (size_t i = 0; i < SILT_COUNT(rows); i++)
-        if (silt_wild_matches(rows[i].pattern, rows[i].path) != rows[i].yes)
+        if (silt_find_glob_matches(rows[i].pattern, rows[i].path) != rows[i].yes)
             fail_msg("%s and %s", rows[i].pattern, rows[i].path);
 }
 
@@ -130,5 +152,5 @@ TEST(globs_of_many_stars_end_soon)
         memcpy(pattern + i, "a*", 2);
     pattern[sizeof(pattern) - 2] = 'b';
     pattern[sizeof(pattern) - 1] = 0;
-    assert_false(silt_wild_matches(pattern, path));
+    assert_false(silt_find_glob_matches(pattern, path));
 }

@@ -26,7 +26,7 @@ static char *reserve(struct maker *m, size_t len)
     return at;
 }
 
-/* type: '0' file, '1' hard link, '2' link, '5' folder, '3' device */
+/* type: '0' file, '1' hard link, '2' link, '5' directory, '3' device */
 static void add(struct maker *m, char type, const char *name, const char *link, const char *content)
 {
     size_t len = content != NULL ? strlen(content) : 0;
@@ -115,14 +115,14 @@ static void there_and_back(struct rig *r, uint32_t flags)
     rig_forget(&a);
 }
 
-TEST(a_folder_goes_through_tar_and_back)
+TEST(a_directory_goes_through_tar_and_back)
 {
     struct rig *r = rig_start();
     there_and_back(r, 0);
     rig_stop(r);
 }
 
-TEST(a_folder_goes_through_compressed_tar_and_back)
+TEST(a_directory_goes_through_compressed_tar_and_back)
 {
     struct rig *r = rig_start();
     if (access("/usr/bin/zstd", X_OK) < 0) {
@@ -133,7 +133,7 @@ TEST(a_folder_goes_through_compressed_tar_and_back)
     rig_stop(r);
 }
 
-TEST(unpacking_into_a_folder_that_is_there_merges)
+TEST(unpacking_into_a_directory_that_is_there_merges)
 {
     struct rig *r = rig_start();
     struct maker m = {0};
@@ -142,14 +142,14 @@ TEST(unpacking_into_a_folder_that_is_there_merges)
     rig_put("to/keep", "keep");
     rig_put("to/sub/old", "old");
     rig_put("to/sub/both", "old");
-    rig_put("to/becomes-folder", "file");
+    rig_put("to/becomes-directory", "file");
     add(&m, '5', "./", NULL, NULL);
     add(&m, '5', "./sub/", NULL, NULL);
     add(&m, '0', "./sub/both", NULL, "new");
     add(&m, '0', "./sub/fresh", NULL, "fresh");
     add(&m, '5', "./new/", NULL, NULL);
     add(&m, '0', "./new/deep", NULL, "deep");
-    add(&m, '0', "./becomes-folder/f", NULL, "x");
+    add(&m, '0', "./becomes-directory/f", NULL, "x");
     end(&m);
     struct rig_answer a = unpack(r, "to", 0, (silt_slice){m.bytes, m.len});
     assert_false(a.failed);
@@ -161,13 +161,13 @@ TEST(unpacking_into_a_folder_that_is_there_merges)
     assert_file("to/sub/both", "new");
     assert_file("to/sub/fresh", "fresh");
     assert_file("to/new/deep", "deep");
-    assert_file("to/becomes-folder/f", "x");
+    assert_file("to/becomes-directory/f", "x");
     assert_int_equal(rig_count("to"), 4);
     free(m.bytes);
     rig_stop(r);
 }
 
-TEST(a_file_in_the_place_of_a_folder_changes_nothing)
+TEST(a_file_in_the_place_of_a_directory_changes_nothing)
 {
     struct rig *r = rig_start();
     struct maker m = {0};
@@ -185,7 +185,7 @@ TEST(a_file_in_the_place_of_a_folder_changes_nothing)
     rig_stop(r);
 }
 
-TEST(unpacking_reaches_a_mount_inside_of_the_folder)
+TEST(unpacking_reaches_a_mount_inside_of_the_directory)
 {
     struct rig *r = rig_start();
     struct maker m = {0};
@@ -226,7 +226,7 @@ static void assert_confined(struct rig *r, struct maker *m)
     *m = (struct maker){0};
 }
 
-TEST(archives_cannot_write_outside_of_the_folder)
+TEST(archives_cannot_write_outside_of_the_directory)
 {
     struct rig *r = rig_start();
     struct maker m = {0};
@@ -312,7 +312,7 @@ TEST(unpacking_to_a_full_disk_says_so)
     rig_stop(r);
 }
 
-TEST(packing_of_what_is_no_folder_fails)
+TEST(packing_of_what_is_no_directory_fails)
 {
     struct rig *r = rig_start();
     rig_put("file", "x");

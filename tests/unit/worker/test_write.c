@@ -87,7 +87,7 @@ TEST(write_follows_links_to_their_targets)
     rig_stop(r);
 }
 
-TEST(write_refuses_folders_fifos_and_devices)
+TEST(write_refuses_directories_fifos_and_devices)
 {
     struct rig *r = rig_start();
     assert_int_equal(mkdir("dir", 0755), 0);
@@ -103,7 +103,7 @@ TEST(write_refuses_folders_fifos_and_devices)
     rig_stop(r);
 }
 
-TEST(write_makes_missing_folders_only_when_asked)
+TEST(write_makes_missing_directories_only_when_asked)
 {
     struct rig *r = rig_start();
     RIG_MUST_FAIL(ENOENT, WRITE("a/b/c", "x"));
@@ -132,8 +132,9 @@ TEST(write_takes_bytes_in_pieces_and_syncs_when_asked)
     static char piece[SILT_FRAME_BODY_MAX];
     struct rig_answer a;
     memset(piece, 'x', sizeof(piece));
-    rig_ask(r, &(struct rig_ask){
-                   .op = SILT_WORKER_WRITE, .flags = SILT_WORKER_SYNC, .path = "big", .text = "head"});
+    rig_ask(r,
+            &(struct rig_ask){
+                .op = SILT_WORKER_WRITE, .flags = SILT_WORKER_SYNC, .path = "big", .text = "head"});
     for (int i = 0; i < 40; i++)
         rig_send(r, piece, sizeof(piece), false);
     rig_send(r, "tail", 4, true);
@@ -153,7 +154,9 @@ TEST(write_takes_bytes_from_shared_memory_and_says_which_it_has_used)
     struct rig_answer a;
     assert_int_equal(silt_share_open(&s, 4096, &e), 0);
     memcpy(s.bytes, "one two three", 13);
-    rig_ask(r, &(struct rig_ask){.op = SILT_WORKER_WRITE, .flags = SILT_WORKER_SYNC, .path = "f", .text = "zero "});
+    rig_ask(r,
+            &(struct rig_ask){
+                .op = SILT_WORKER_WRITE, .flags = SILT_WORKER_SYNC, .path = "f", .text = "zero "});
     rig_share(r, &s);
     rig_send_span(r, 4, 4, false);
     rig_send_span(r, 0, 4, false);
@@ -171,7 +174,8 @@ TEST(write_takes_bytes_from_shared_memory_and_says_which_it_has_used)
 
 TEST(write_ends_the_worker_when_a_piece_is_not_in_the_shared_memory)
 {
-    static const struct silt_worker_span wrong[] = {{0, 4097}, {4097, 0}, {4096, 1}, {1, UINT64_MAX}, {UINT64_MAX, 2}};
+    static const struct silt_worker_span wrong[] = {
+        {0, 4097}, {4097, 0}, {4096, 1}, {1, UINT64_MAX}, {UINT64_MAX, 2}};
     for (size_t i = 0; i < SILT_COUNT(wrong); i++) {
         struct rig *r = rig_start();
         struct silt_share s = {0};
@@ -297,8 +301,10 @@ TEST(names_are_bytes_whatever_they_mean_elsewhere)
     struct rig *r = rig_start();
     char longest[NAME_MAX + 2];
     static const char *const names[] = {
-        "a b", "it's", "\"quoted\"", "new\nline", "tab\t", "$(touch x)", "`id`", "-rf", "--", "*", "?", "~",
-        "h\xc3\xa9llo", "\xff\xfe", "a;b|c&d", "%s%n", "...", ".hidden", " ", "\\", "\x01", "a\rb", "#", "{a,b}",
+        "a b",     "it's", "\"quoted\"", "new\nline", "tab\t", "$(touch x)",   "`id`",
+        "-rf",     "--",   "*",          "?",         "~",     "h\xc3\xa9llo", "\xff\xfe",
+        "a;b|c&d", "%s%n", "...",        ".hidden",   " ",     "\\",           "\x01",
+        "a\rb",    "#",    "{a,b}",
     };
     for (size_t i = 0; i < SILT_COUNT(names); i++)
         check_name(r, names[i]);
@@ -341,16 +347,18 @@ static void read_events(int inotify, char *out, size_t size)
                            : (v->mask & IN_MODIFY) != 0   ? "modify"
                            : (v->mask & IN_MOVED_TO) != 0 ? "to"
                                                           : "from";
-        used += (size_t)snprintf(out + used, size - used, " %s:%s", what, v->name[0] == '.' ? "." : v->name);
+        used += (size_t)snprintf(out + used, size - used, " %s:%s", what,
+                                 v->name[0] == '.' ? "." : v->name);
     }
 }
 
-TEST(write_is_told_to_whoever_watches_the_folder)
+TEST(write_is_told_to_whoever_watches_the_directory)
 {
     struct rig *r = rig_start();
     char seen[512];
     silt_auto_fd inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    assert_true(inotify_add_watch(inotify, ".", IN_CREATE | IN_MODIFY | IN_MOVE | IN_EXCL_UNLINK) >= 0);
+    assert_true(inotify_add_watch(inotify, ".", IN_CREATE | IN_MODIFY | IN_MOVE | IN_EXCL_UNLINK)
+                >= 0);
     RIG_MUST(WRITE("f", "one"));
     read_events(inotify, seen, sizeof(seen));
     assert_string_equal(seen, " create:f modify:f");

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command: the validated body of an execute request and the common parts of its response. Runs in
+ * siltd; shared by execute and its streaming variant. An invalid body is answered with 400. */
+#pragma once
+
+#include "api/core/session_choice.h"
+
+struct silt_command {
+    struct silt_exec_request request; /* slices live as long as the HTTP request */
+    struct silt_session_choice choice;
+    bool background;
+    bool bytes; /* streaming only: also send non-text output as base64 */
+    bool blank; /* nothing but white space */
+};
+
+/* False: already answered with an error. */
+bool silt_command_read(struct silt_call *c, struct silt_command *ret);
+/* For commands that run outside the session's shell: checks that neither the command nor its
+ * session name is blank. */
+bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m);
+/* Picks where such a command runs and sets its mode; *ret is NULL for a command without a session.
+ * False: already answered with an error. */
+bool silt_command_place(struct silt_call *c, struct silt_command *m, struct silt_session **ret);
+/* Writes {"command":…,"stderr":…} and more, as the context of an error. */
+void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text);
+/* Writes cause, limit and peak if the command was ended from outside (a signal, a limit, a
+ * timeout); nothing otherwise. */
+void silt_command_cause(struct silt_buf *b, const struct silt_sandbox *s,
+                        const struct silt_agent_end *end);
+/* Writes "notice" in the first response of a shell that was restarted because its sandbox crashed;
+ * nothing otherwise. */
+void silt_command_notice(struct silt_buf *b, struct silt_sandbox *s, const struct silt_command *m);
+/* 410: the shell has ended; includes the cause. */
+void silt_command_refuse_shell(struct silt_http_request *r, const struct silt_command *m,
+                               const struct silt_sandbox *s, const struct silt_agent_end *end);
+/* Answers with the reason why a command could not be started. */
+void silt_command_refuse_failed(struct silt_http_request *r, const struct silt_command *m,
+                                enum silt_api_code code, const struct silt_error *e);
+
+/* execute with background: true: starts the command, answers with its pid and leaves it running. */
+void silt_api_start_background(struct silt_call *c, struct silt_command *m);

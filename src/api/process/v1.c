@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The /v1 routes of processes, with features the compatible routes lack. */
+#include "api/process/process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    FOUND_JSON_MAX = SILT_FOUND_MAX * (SILT_FOUND_TEXT_MAX * 6 + 2048),
+    LIST_MAX = (96 << 20) + FOUND_JSON_MAX,
+    GRACE_MAX_MS = 600000,
+    ARGUMENTS_MAX = 65536,
+    USER_MAX = 256
+};
+
+bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret)
+{
+    struct silt_error e;
+    char why[64];
+    silt_slice text = silt_query(c->request, silt_slice_of(name));
+    if (text.data == NULL || silt_slice_to_u64(text, 0, max, ret, &e) == 0)
+        return true;
+    (void)snprintf(why, sizeof(why), "must be a number, at most %llu", (unsigned long long)max);
+    silt_api_refuse_field(c->request, name, why);
+    return false;
+}
+
+/* List, show. */
+
+struct listing {
+    struct silt_call *call;
+    struct silt_sandbox *sandbox; /* borrowed, held */
+    struct silt_sweep sweep;
+    struct silt_timer deadline;
+    struct silt_buf found;
+};
+
+static void free_listing(struct listing *l)
+{
+    silt_sweep_leave(&l->sweep);
+    silt_loop_cancel(l->sandbox->registry->loop, &l->deadline);
+    silt_sandbox_release(l->sandbox);
+    silt_buf_fini(&l->found);
+    free(l);
+}
+
+static void on_lister_gone(struct silt_http_request *r)
+{
+    free_listing(r->owner);
+}
+
+static void answer_list(struct listing *l)
+{
+    struct silt_http_request *r = l->call->request;
+    silt_auto_buf b;
+    silt_buf_init(&b, LIST_MAX);
+    silt_json_open(&b, '{');
+    silt_process_list_json(&b, l->sandbox, silt_query(r, SILT_LIT("status")), SILT_PROCESS_NATIVE,
+                           silt_buf_slice(&l->found));
+    silt_json_close(&b, '}');
+    r->on_gone = NULL;
+    free_listing(l);
+    silt_api_answer(r, 200, &b);
+}
+
+static void on_list_late(struct silt_timer *t)
+{
+    answer_list(silt_outer(t, struct listing,
+                           deadline)); /* processes with a record are known without the sweep */
+}
+
+static void on_found(struct silt_sweep *w, const struct silt_found *f)
+{
+    if (f->pid > 0)
+        silt_found_json(&silt_outer(w, struct listing, sweep)->found, f);
+}
+
+static void on_found_all(struct silt_sweep *w, const struct silt_agent_swept *swept,
+                         const struct silt_error *e)
+{
+    (void)swept;
+    (void)e;
+    answer_list(silt_outer(w, struct listing, sweep));
+}
+
+static void list(struct silt_call *c)
+{
+    enum { LATE_MS = 5000 };
+    const struct silt_agent_sweep look = {0};
+    if (!silt_process_all_known(c, list))
+        return;
+    struct listing *l = calloc(1, sizeof(*l));
+    if (l == NULL)
+        abort();
+    *l = (struct listing){.call = c,
+                          .sandbox = c->sandbox,
+                          .sweep = {.on_found = on_found, .on_done = on_found_all},
+                          .deadline = {.on_time = on_list_late}};
+    silt_buf_init(&l->found, FOUND_JSON_MAX);
+    silt_sandbox_hold(l->sandbox);
+    c->request->owner = l;
+    c->request->on_gone = on_lister_gone;
+    silt_slice status = silt_query(c->request, SILT_LIT("status"));
+    bool running = status.len == 0 || silt_slice_eq(status, SILT_LIT("running"));
+    if (running && silt_sweep_start(l->sandbox, &look, &l->sweep))
+        silt_loop_after(c->api->loop, &l->deadline, LATE_MS);
+    else
+        answer_list(l);
+}
+
+SILT_HANDLER(silt_api_v1_process_list)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c != NULL)
+        silt_call_look_known(c, list);
+}
+
+static void answer(struct silt_call *c, const struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, LIST_MAX);
+    silt_process_json(&b, p, SILT_PROCESS_NATIVE);
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void get(struct silt_call *c)
+{
+    struct silt_process *p;
+    if (silt_process_is_known(c, get, &p))
+        answer(c, p);
+}
+
+SILT_HANDLER(silt_api_v1_process_get)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, get);
+}
+
+/* Start. */
+
+/* Arguments, each NUL-terminated; false: already answered with an error. */
+static bool read_argv(struct silt_call *c, struct silt_process_wish *w)
+{
+    const struct silt_json *v = silt_json_get(c->body, SILT_LIT("argv"));
+    if (v == NULL || v->type == SILT_JSON_NULL)
+        return true;
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_COMMAND_MAX);
+    bool good = v->type == SILT_JSON_ARRAY && v->items.count > 0 && v->items.count <= ARGUMENTS_MAX
+                && w->command.request.command.data == NULL;
+    for (const struct silt_json *a = good ? v->items.first : NULL; a != NULL; a = a->next) {
+        good = good && a->type == SILT_JSON_STRING && !silt_slice_has_byte(a->string, 0);
+        silt_buf_add(&b, good ? a->string : SILT_LIT(""));
+        silt_buf_add_byte(&b, 0);
+    }
+    char *copy = good && !b.broken && b.data[0] != 0
+                     ? silt_arena_dup(c->request->arena, silt_buf_slice(&b))
+                     : NULL;
+    if (copy == NULL) {
+        silt_api_refuse_field(
+            c->request, "argv",
+            "must be a list of strings that begins with a program, instead of command");
+        return false;
+    }
+    w->command.request.command = (silt_slice){copy, b.len};
+    w->command.request.flags |= SILT_START_ARGV;
+    return true;
+}
+
+static bool read_session(struct silt_call *c, struct silt_process_wish *w)
+{
+    silt_slice name = {NULL, 0};
+    if (!silt_body_string(c, "session", &name))
+        return false;
+    bool bad = name.len > SILT_SESSION_NAME_MAX || (name.data != NULL && silt_is_blank(name));
+    if (bad || (name.data != NULL && (w->command.request.flags & SILT_START_ARGV))) {
+        silt_api_refuse_field(c->request, "session",
+                              bad ? "is blank or longer than 256 bytes"
+                                  : "is a shell, and argv wants none");
+        return false;
+    }
+    w->command.choice = (struct silt_session_choice){
+        .name = name, .given = name.data != NULL, .plain = name.data == NULL};
+    return true;
+}
+
+static bool is_id(silt_slice text)
+{
+    enum { ID_MAX = 65535 }; /* ids 0 to 65535 exist in a sandbox */
+    struct silt_error e;
+    uint64_t n;
+    return silt_slice_to_u64(text, 0, ID_MAX, &n, &e) == 0;
+}
+
+/* A number, two numbers with a colon, or a name; rejects lookalikes. */
+static bool is_user(silt_slice user)
+{
+    silt_slice gid = user, uid;
+    if (user.len > 0 && user.data[0] >= '0' && user.data[0] <= '9')
+        return silt_slice_split(&gid, ':', &uid) && is_id(uid)
+               && (uid.len == user.len || is_id(gid));
+    for (size_t i = 0; i < user.len; i++) {
+        char c = user.data[i];
+        bool letter =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        if (!letter && (i == 0 || !silt_is_any(c, ".-$")))
+            return false;
+    }
+    return true;
+}
+
+static bool read_wish(struct silt_call *c, struct silt_process_wish *w)
+{
+    struct silt_exec_request *q = &w->command.request;
+    bool input = false;
+    if (!silt_body_string(c, "command", &q->command) || !read_argv(c, w)
+        || !silt_body_string(c, "cwd", &q->cwd) || !silt_body_env(c, "env", SILT_ENV_MAX, &q->env)
+        || !silt_body_string(c, "user", &q->user) || !silt_body_ms(c, "timeoutMs", &q->timeout_ms)
+        || !silt_body_bool(c, "stdin", &input)
+        || !silt_body_bool(c, "autoCleanup", &w->request.auto_cleanup)
+        || !silt_process_read_id(c, &w->request.id) || !read_session(c, w))
+        return false;
+    if (q->cwd.len >= PATH_MAX || q->user.len > USER_MAX || q->command.len > SILT_COMMAND_MAX) {
+        silt_api_refuse_field(c->request,
+                              q->cwd.len >= PATH_MAX   ? "cwd"
+                              : q->user.len > USER_MAX ? "user"
+                                                       : "command",
+                              "is too long");
+        return false;
+    }
+    if (!is_user(q->user)) {
+        silt_api_refuse_field(c->request, "user",
+                              "must be a name, a number, or two numbers with a colon");
+        return false;
+    }
+    q->flags |= input ? SILT_START_STDIN : 0U;
+    w->command.blank = silt_is_blank(q->command);
+    return true;
+}
+
+static void parse(struct silt_call *c)
+{
+    struct silt_process_wish *w = silt_arena_alloc(c->request->arena, sizeof(*w));
+    if (w == NULL)
+        abort();
+    *w = (struct silt_process_wish){.native = true};
+    if (read_wish(c, w))
+        silt_process_begin(c, w);
+}
+
+SILT_HANDLER(silt_api_v1_process_start)
+{
+    struct silt_call *c = silt_call_new(r, args[0]);
+    if (c == NULL)
+        return;
+    c->parsed = parse;
+    silt_call_read(c, false);
+}
+
+/* End, signal. */
+
+static void remove_record(struct silt_call *c, struct silt_process *p)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("id"));
+    silt_json_string(&b, silt_slice_of(p->row.id));
+    silt_json_key(&b, SILT_LIT("removed"));
+    silt_json_bool(&b, true);
+    silt_json_close(&b, '}');
+    silt_process_remove(p);
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void end(struct silt_call *c)
+{
+    struct silt_process *p;
+    uint64_t grace_ms = SILT_PROCESS_GRACE_MS;
+    int signal = SIGTERM;
+    int32_t pid;
+    bool found = silt_process_find(c->sandbox, c->arg) == NULL && silt_found_read_id(c->arg, &pid);
+    if ((!found && !silt_process_is_known(c, end, &p)) || !silt_signal_read(c, &signal)
+        || !silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms))
+        return;
+    if (found)
+        silt_found_end(c, pid, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms);
+    else if (silt_process_is_over(p))
+        remove_record(c, p);
+    else
+        silt_process_end(c, p, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms, true);
+}
+
+SILT_HANDLER(silt_api_v1_process_kill)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, end);
+}
+
+static void send_signal(struct silt_call *c)
+{
+    struct silt_process *p;
+    int signal = 0;
+    int32_t pid;
+    bool found = silt_process_find(c->sandbox, c->arg) == NULL && silt_found_read_id(c->arg, &pid);
+    if ((!found && !silt_process_is_known(c, send_signal, &p)) || !silt_signal_read(c, &signal))
+        return;
+    if (signal == 0) {
+        silt_api_refuse_field(c->request, "signal", "is required");
+        return;
+    }
+    if (found) {
+        silt_found_signal(c, pid, signal);
+        return;
+    }
+    if (silt_process_is_over(p)) {
+        silt_process_refuse_finished(c, p);
+        return;
+    }
+    silt_process_kill(p, signal, 0);
+    silt_auto_buf b;
+    silt_buf_init(&b, 8192);
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("id"));
+    silt_json_string(&b, silt_slice_of(p->row.id));
+    silt_json_key(&b, SILT_LIT("signal"));
+    silt_json_i64(&b, signal);
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+static void parse_signal(struct silt_call *c)
+{
+    silt_call_look_known(c, send_signal);
+}
+
+SILT_HANDLER(silt_api_v1_process_signal)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c == NULL)
+        return;
+    c->parsed = parse_signal;
+    silt_call_read(c, true);
+}
+
+/* Output. */
+
+static void logs(struct silt_call *c)
+{
+    struct silt_process *p;
+    if (silt_process_is_known(c, logs, &p))
+        silt_process_raw_logs(c, p);
+}
+
+SILT_HANDLER(silt_api_v1_process_logs)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, logs);
+}
+
+static void stream(struct silt_call *c)
+{
+    struct silt_process *p;
+    if (silt_process_is_known(c, stream, &p))
+        silt_process_stream(c, p, true);
+}
+
+SILT_HANDLER(silt_api_v1_process_stream)
+{
+    struct silt_call *c = silt_process_call(r, args);
+    if (c != NULL)
+        silt_call_look_known(c, stream);
+}

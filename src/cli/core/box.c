@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/core/box.h"
+#include "cli/core/cli.h"
+#include "cli/core/command.h"
+
+bool silt_box_is_missing(const struct silt_client *c)
+{
+    return strcmp(c->code, "SANDBOX_NOT_FOUND") == 0;
+}
+
+int silt_box_make(struct silt_client *c, const char *id, struct silt_error *e)
+{
+    silt_auto_arena a;
+    silt_auto_buf body;
+    const struct silt_json *answer;
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    silt_buf_init(&body, 1024);
+    silt_json_open(&body, '{');
+    silt_command_add_text(&body, "id", id);
+    silt_json_close(&body, '}');
+    struct silt_client_request q = silt_client_post("/v1/sandboxes", silt_buf_slice(&body));
+    c->code[0] = 0;
+    if (silt_client_call(c, &q, &a, &answer, e) < 0 && c->head.status != 409)
+        return -1; /* 409 means that somebody else has just created it */
+    return 0;
+}

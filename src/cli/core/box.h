@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* box: creates a sandbox on first use of its id. The daemon's routes below /v1 answer 404 for an
+ * unknown id; at the command line every command creates it. */
+#pragma once
+
+#include "cli/core/client.h"
+
+/* Whether the last request failed because the sandbox does not exist yet. */
+bool silt_box_is_missing(const struct silt_client *c);
+int silt_box_make(struct silt_client *c, const char *id, struct silt_error *e);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox: one isolated computer and its state in siltd; owned by the registry. Its processes come
+ * and go with starts, idle stops and crashes; only destroy ends the sandbox itself.
+ *
+ *   STOPPED --use--> STARTING --running--> RUNNING --idle--> STOPPING --empty--> STOPPED
+ *                        \---failed---> STOPPED    \--crash--/
+ *   any --destroy--> DESTROYING --empty--> (gone)
+ *
+ * Phases within a state:
+ *
+ *   STARTING    CREATING --silt-priv has created it--------------------------------> RUNNING
+ *               CLAIMED --silt-priv has named it-----------------------------------> RUNNING
+ *               ADOPTED --the agent reports--> GREETED --silt-super has finished---> RUNNING
+ *   DESTROYING  EMPTYING --files are gone--> EMPTIED --no connection, no seal--> GONE --> (freed)
+ *                  \--failure--> STOPPED */
+#pragma once
+
+#include "base/buf.h"
+#include "sandbox/core/network_state.h"
+#include "sandbox/core/registry.h"
+#include "wire/agent.h"
+#include "wire/super.h"
+
+enum silt_sandbox_state {
+    SILT_SANDBOX_STOPPED,
+    SILT_SANDBOX_STARTING,
+    SILT_SANDBOX_RUNNING,
+    SILT_SANDBOX_STOPPING,
+    SILT_SANDBOX_DESTROYING,
+};
+
+/* Each belongs to one state. */
+enum silt_sandbox_phase {
+    SILT_SANDBOX_IS_STOPPED,
+    SILT_SANDBOX_IS_CREATING, /* STARTING: silt-priv is creating its processes */
+    SILT_SANDBOX_IS_CLAIMED,  /* STARTING: taken from the ready pool, being named */
+    SILT_SANDBOX_IS_ADOPTED,  /* STARTING: from a previous siltd; its agent has not reported */
+    SILT_SANDBOX_IS_GREETED,  /* STARTING: its agent has reported; silt-super has not finished */
+    SILT_SANDBOX_IS_RUNNING,
+    SILT_SANDBOX_IS_STOPPING,
+    SILT_SANDBOX_IS_EMPTYING, /* DESTROYING: its processes and files are being removed */
+    SILT_SANDBOX_IS_EMPTIED,  /* DESTROYING: only `drops` and `seals` are left */
+    SILT_SANDBOX_IS_GONE,     /* DESTROYING: freed with the last request */
+    SILT_SANDBOX_PHASE_MAX,
+};
+
+struct silt_channel { /* sandbox/core/channel.c */
+    struct silt_watch watch;
+    struct silt_watch pidfd;
+    struct silt_timer ending; /* the channel is closed, silt-init has not exited yet */
+    struct silt_timer pulse;  /* liveness check; runs only while a caller waits */
+    bool pulsing;             /* pulse is armed */
+    bool pinged;              /* nothing received since the PING */
+    int64_t heard_ms;         /* time of the last frame received */
+    struct silt_link unsent;  /* frames the socket had no room for */
+    size_t unsent_bytes;
+    bool welcome; /* frames before the agent's WELCOME are stale */
+    bool stuck;   /* the agent stopped reading: it is being ended */
+};
+
+struct silt_works {              /* sandbox/file/worker_pool.c */
+    struct silt_link idle, busy; /* worker processes */
+    struct silt_link waiting[2]; /* operations without a worker: SILT_WORK_SHORT, SILT_WORK_PACED */
+    struct silt_timer timer;
+    uint32_t count; /* worker processes */
+    uint32_t longs; /* of these, with a watch or a port wait */
+    uint32_t paced; /* of these, paced by a client */
+    uint32_t waiting_count;
+    bool serving; /* workers are being assigned: do not recurse */
+};
+
+struct silt_prestarted_set { /* sandbox/context/prestarted.c */
+    struct silt_link all;
+    struct silt_timer timer;
+    int64_t wanted_ms;                 /* when a context could last have used one */
+    bool node_wanted;                  /* that context ran Node */
+    enum silt_language language;       /* its language */
+    bool python_wanted;                /* a Python context could not be forked from a zygote */
+    uint32_t python_failures;          /* useless prestarted Pythons in a row */
+    bool given_up;                     /* one exited by itself: none until the next context */
+    struct silt_prestarted_look *look; /* silt-priv is reporting memory; NULL: not asked */
+};
+
+struct silt_exposed_port {        /* sandbox/preview/exposed_port.h */
+    struct silt_link link;        /* in sandbox->entrances; exposed ones sorted by port */
+    struct silt_sandbox *sandbox; /* borrowed */
+    struct silt_port_row row;     /* a direct port has no token */
+    bool told;                /* silt-proxy may know the number, perhaps from a previous siltd */
+    bool found;               /* silt-proxy learned it from us: it may request sockets */
+    bool used;                /* requests are in flight: the sandbox is held */
+    struct silt_link refused; /* dials that wait for the port to open */
+    struct silt_timer retry;
+    int64_t pause_ms; /* retry delay */
+    struct silt_grave grave;
+};
+
+enum silt_handles { SILT_HANDLES_SOME, SILT_HANDLES_ASKED, SILT_HANDLES_ALL };
+
+enum { SILT_EXPORTED_MAX = 128 << 10 };
+
+struct silt_sandbox {
+    struct silt_registry *registry; /* borrowed */
+    struct silt_sandbox_row row;
+    enum silt_sandbox_state state; /* follows from the phase */
+    enum silt_sandbox_phase phase; /* sandbox.c assigns both in one function */
+    bool fresh;                    /* has no files yet */
+    bool unrecorded;               /* silt-priv has no recovery record of it yet */
+    bool record_stale;             /* changed since its first record was written */
+    bool keep_limits;              /* claimed from the ready pool with the right limits */
+    bool indexed;                  /* in registry->by_id */
+    bool coming;                   /* the ready pool waits for it */
+    bool unsaved;                  /* a full disk refused its row or one of its processes' */
+    struct silt_link ready_link;
+    struct silt_channel channel;
+    struct silt_link sessions; /* in creation order */
+    size_t session_count;
+    /* NAME=value\0…: added to row.env in new sessions; dropped when the processes end. */
+    struct silt_buf exported;
+    /* Sessions whose shells a crash ended, until their next shells have reported it. */
+    struct silt_link lost_sessions;
+    size_t lost_count;
+    struct silt_link execs;
+    uint32_t exec_count;
+    struct silt_link processes; /* struct silt_process, sorted by number */
+    uint32_t process_count;
+    struct silt_link contexts; /* struct silt_context, in creation order */
+    uint32_t context_count;
+    struct silt_fair_queue_user lanes;
+    size_t unsent_bytes, answer_bytes; /* as in the registry, for this sandbox */
+    struct silt_prestarted_set spares;
+    struct silt_works work;
+    struct silt_network network;
+    struct silt_link entrances; /* struct silt_exposed_port */
+    uint32_t visits;            /* dials waiting for a socket */
+    uint32_t seals;             /* images being made from it: its slot is not reused */
+    uint32_t drops; /* exposed ports of a destroyed sandbox whose connections are being closed */
+    struct silt_link lookouts; /* sandbox/file/watch.c */
+    struct silt_link sweeps;   /* struct silt_sweep */
+    struct silt_link waiters;
+    struct silt_link destroyers; /* struct silt_waiter */
+    uint32_t requests;           /* in flight; not idle while non-zero */
+    uint32_t asks;               /* modifying requests to silt-priv in flight: at most one */
+    enum silt_handles handles;
+    uint32_t handles_wanted; /* requested by its agent while another request was in flight */
+    struct silt_timer idle;
+    struct silt_timer hello; /* deadline for the agent's WELCOME */
+    struct silt_grave grave;
+};
+
+struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot);
+void silt_sandbox_start(struct silt_sandbox *s);
+void silt_sandbox_claim(struct silt_sandbox *s); /* a running one of the ready pool, now named */
+void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd); /* takes both */
+/* siltd is exiting: frees its memory without callbacks. */
+void silt_sandbox_forget(struct silt_sandbox *s);
+/* Ends the processes and keeps the files. `cause`: see struct silt_death. */
+void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message);
+/* Calls `w` (may be NULL) with a NULL sandbox once nothing is left. Callers waiting for the sandbox
+ * to run get an error; later callers get a new sandbox of that name. */
+void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w);
+void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w);
+/* It comes from a previous siltd, and what it still runs is not reconciled yet. */
+static inline bool silt_sandbox_is_adopted(const struct silt_sandbox *s)
+{
+    return s->phase == SILT_SANDBOX_IS_ADOPTED || s->phase == SILT_SANDBOX_IS_GREETED;
+}
+/* Brackets a request, during which the sandbox does not go idle. */
+void silt_sandbox_hold(struct silt_sandbox *s);
+void silt_sandbox_release(struct silt_sandbox *s);
+/* Records why its processes ended, also in the store. */
+void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d);
+/* Writes its row. On a full disk upkeep tries again. */
+void silt_sandbox_save(struct silt_sandbox *s);
+/* The same, for a caller that cannot go on without it. */
+int silt_sandbox_store(struct silt_sandbox *s, struct silt_error *e);
+void silt_sandbox_on_sealed(struct silt_sandbox *s);   /* decrements `seals` */
+void silt_sandbox_on_dropped(struct silt_sandbox *s);  /* decrements `drops` */
+void silt_sandbox_on_recorded(struct silt_sandbox *s); /* sandbox/core/recovery.h */
+
+/* Current usage. The callback is called exactly once; stat is NULL on failure. */
+typedef void silt_sandbox_stated(void *context, const struct silt_priv_stat *stat);
+void silt_sandbox_stat(struct silt_sandbox *s, silt_sandbox_stated *on_stat, void *context);
+
+/* Sets `note.key`; descriptors are borrowed. */
+void silt_sandbox_tell_super(struct silt_sandbox *s, struct silt_super_note note, const int *fds,
+                             int nfds);
+
+/* channel: frames to and from silt-init. */
+void silt_channel_open(struct silt_sandbox *s, int channel, int pidfd); /* takes both */
+void silt_channel_close(struct silt_sandbox *s);
+struct silt_frame_out {
+    uint32_t type, flags;
+    uint64_t id;
+    silt_slice head, body; /* concatenated */
+    const int *fds;        /* borrowed; duplicated if the frame is queued */
+    int nfds;
+};
+void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f);
+void silt_channel_hello(struct silt_sandbox *s);
+
+/* Notifications from the channel and the facets. */
+void silt_sandbox_on_network(struct silt_sandbox *s); /* commands no longer wait for the network */
+void silt_sandbox_on_hello_done(struct silt_sandbox *s);
+void silt_sandbox_settle(struct silt_sandbox *s); /* silt-super has sent all it kept */
+/* The agent died or violated the protocol. */
+void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why);
+void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count);
