@@ -284,52 +284,42 @@ static void run(struct silt_call *c)
         on_failed(&k->sink, &e); /* otherwise it may have ended already */
 }
 
-static void parse(struct silt_call *c, enum silt_backup_kind kind)
+static bool parse(struct silt_call *c)
 {
     struct silt_backup_request *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
         abort();
-    ask->kind = kind;
+    ask->kind = (enum silt_backup_kind)c->kind->variant;
     c->own = ask;
-    if (silt_backup_request_read(c, ask))
-        silt_call_use(c, run);
+    return silt_backup_request_read(c, ask);
 }
 
-static void parse_create(struct silt_call *c)
-{
-    parse(c, SILT_BACKUP_CREATE);
-}
-
-static void parse_restore(struct silt_call *c)
-{
-    parse(c, SILT_BACKUP_RESTORE);
-}
-
-static void parse_upload(struct silt_call *c)
-{
-    parse(c, SILT_BACKUP_UPLOAD);
-}
-
-static void handle(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c))
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, false);
-}
+static const struct silt_call_kind calls[] = {
+    [SILT_BACKUP_CREATE] = {.body = SILT_BODY_REQUIRED,
+                            .variant = SILT_BACKUP_CREATE,
+                            .parse = parse,
+                            .run = run},
+    [SILT_BACKUP_RESTORE] = {.body = SILT_BODY_REQUIRED,
+                             .variant = SILT_BACKUP_RESTORE,
+                             .parse = parse,
+                             .run = run},
+    [SILT_BACKUP_UPLOAD] = {.body = SILT_BODY_REQUIRED,
+                            .variant = SILT_BACKUP_UPLOAD,
+                            .parse = parse,
+                            .run = run},
+};
 
 SILT_HANDLER(silt_api_backup_create)
 {
-    handle(r, args[0], parse_create);
+    silt_call_begin(r, args, &calls[SILT_BACKUP_CREATE]);
 }
 
 SILT_HANDLER(silt_api_backup_restore)
 {
-    handle(r, args[0], parse_restore);
+    silt_call_begin(r, args, &calls[SILT_BACKUP_RESTORE]);
 }
 
 SILT_HANDLER(silt_api_backup_upload)
 {
-    handle(r, args[0], parse_upload);
+    silt_call_begin(r, args, &calls[SILT_BACKUP_UPLOAD]);
 }

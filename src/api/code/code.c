@@ -556,15 +556,14 @@ static struct request *make_request(struct silt_call *c)
     return q;
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_call *c)
 {
     struct request *q = make_request(c);
-    if (read_code(c, q) && silt_body_string(c, "context_id", &q->context)
-        && silt_body_ms(c, "timeout_ms", &q->timeout_ms))
-        silt_call_use(c, run);
+    return read_code(c, q) && silt_body_string(c, "context_id", &q->context)
+           && silt_body_ms(c, "timeout_ms", &q->timeout_ms);
 }
 
-static void parse_v1(struct silt_call *c)
+static bool parse_v1(struct silt_call *c)
 {
     struct request *q = make_request(c);
     silt_slice accept = silt_http_field(c->request->head, SILT_LIT("accept"));
@@ -573,30 +572,27 @@ static void parse_v1(struct silt_call *c)
     q->context = c->arg;
     if (!read_code(c, q) || !silt_body_ms(c, "timeoutMs", &q->timeout_ms)
         || !silt_body_bool(c, "stdin", &q->wants_input))
-        return;
+        return false;
     if (q->wants_input && !q->streamed) {
         silt_api_refuse_field(c->request, "stdin",
                               "needs a stream of events: send Accept: text/event-stream");
-        return;
+        return false;
     }
-    silt_call_use_known(c, run);
+    return true;
 }
+
+static const struct silt_call_kind code_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .run = run};
 
 SILT_HANDLER(silt_api_code)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &code_call);
 }
+
+static const struct silt_call_kind v1_code_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse_v1, .run = run};
 
 SILT_HANDLER(silt_api_v1_code)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->arg = args[1];
-    c->parsed = parse_v1;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &v1_code_call);
 }

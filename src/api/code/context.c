@@ -218,46 +218,29 @@ static bool read_options(struct silt_call *c, struct silt_context_options *o)
     return false;
 }
 
-static struct creation *read_creation(struct silt_call *c, int status)
+static bool parse_create(struct silt_call *c)
 {
     struct creation *q = silt_arena_alloc(c->request->arena, sizeof(*q));
     if (q == NULL)
         abort();
-    *q = (struct creation){.status = status};
+    *q = (struct creation){.status = c->kind->native ? 201 : 200};
     c->own = q;
-    return read_options(c, &q->options) ? q : NULL;
+    return read_options(c, &q->options);
 }
 
-static void parse_create(struct silt_call *c)
-{
-    if (read_creation(c, 200) != NULL)
-        silt_call_use(c, create);
-}
-
-static void parse_v1_create(struct silt_call *c)
-{
-    if (read_creation(c, 201) != NULL)
-        silt_call_use_known(c, create);
-}
-
-static void begin_create(struct silt_http_request *r, silt_slice id,
-                         void (*parsed)(struct silt_call *c))
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, true);
-}
+static const struct silt_call_kind create_call = {
+    .body = SILT_BODY_OPTIONAL, .parse = parse_create, .run = create};
+static const struct silt_call_kind v1_create_call = {
+    .body = SILT_BODY_OPTIONAL, .native = true, .parse = parse_create, .run = create};
 
 SILT_HANDLER(silt_api_context_create)
 {
-    begin_create(r, args[0], parse_create);
+    silt_call_begin(r, args, &create_call);
 }
 
 SILT_HANDLER(silt_api_v1_context_create)
 {
-    begin_create(r, args[0], parse_v1_create);
+    silt_call_begin(r, args, &v1_create_call);
 }
 
 static void restart(struct silt_call *c)
@@ -297,18 +280,19 @@ static void answer_list(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
+static const struct silt_call_kind list_call = {.run = answer_list};
+
 SILT_HANDLER(silt_api_context_list)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_use(c, answer_list);
+    silt_call_begin(r, args, &list_call);
 }
+
+static const struct silt_call_kind v1_list_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = answer_list};
 
 SILT_HANDLER(silt_api_v1_context_list)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look_known(c, answer_list);
+    silt_call_begin(r, args, &v1_list_call);
 }
 
 static void look(struct silt_call *c)
@@ -425,80 +409,74 @@ static void input(struct silt_call *c)
                         "No code in context %s waits for input", x->row.id);
 }
 
-static void parse_input(struct silt_call *c)
+static bool parse_input(struct silt_call *c)
 {
     struct answer *q = silt_arena_alloc(c->request->arena, sizeof(*q));
     if (q == NULL)
         abort();
     *q = (struct answer){.text = SILT_LIT("")};
     if (!silt_body_string(c, "text", &q->text) || !silt_body_bool(c, "eof", &q->eof))
-        return;
+        return false;
     if (q->text.len > SILT_CODE_BYTES_MAX) {
         silt_api_refuse_field(c->request, "text", "is longer than 16 MiB");
-        return;
+        return false;
     }
     c->own = q;
-    silt_call_look_known(c, input);
+    return true;
 }
 
-static void call(struct silt_http_request *r, const silt_slice *args,
-                 void (*run)(struct silt_call *c), bool known)
-{
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->arg = args[1];
-    if (known)
-        silt_call_look_known(c, run);
-    else
-        silt_call_look(c, run);
-}
+static const struct silt_call_kind delete_call = {.sandbox = SILT_CALL_LOOKS, .run = delete};
 
 SILT_HANDLER(silt_api_context_delete)
 {
-    call(r, args, delete, false);
+    silt_call_begin(r, args, &delete_call);
 }
+
+static const struct silt_call_kind v1_delete_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = delete};
 
 SILT_HANDLER(silt_api_v1_context_delete)
 {
-    call(r, args, delete, true);
+    silt_call_begin(r, args, &v1_delete_call);
 }
+
+static const struct silt_call_kind v1_get_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = look};
 
 SILT_HANDLER(silt_api_v1_context_get)
 {
-    call(r, args, look, true);
+    silt_call_begin(r, args, &v1_get_call);
 }
+
+static const struct silt_call_kind v1_interrupt_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = interrupt};
 
 SILT_HANDLER(silt_api_v1_context_interrupt)
 {
-    call(r, args, interrupt, true);
+    silt_call_begin(r, args, &v1_interrupt_call);
 }
+
+static const struct silt_call_kind v1_restart_call = {.native = true, .run = restart};
 
 SILT_HANDLER(silt_api_v1_context_restart)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->arg = args[1];
-    silt_call_use_known(c, restart);
+    silt_call_begin(r, args, &v1_restart_call);
 }
+
+static const struct silt_call_kind v1_input_call = {.body = SILT_BODY_REQUIRED,
+                                                    .sandbox = SILT_CALL_LOOKS,
+                                                    .native = true,
+                                                    .parse = parse_input,
+                                                    .run = input};
 
 SILT_HANDLER(silt_api_v1_context_input)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->arg = args[1];
-    c->parsed = parse_input;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &v1_input_call);
 }
 
-SILT_HANDLER(silt_api_interpreter_health)
+static void answer_healthy(struct silt_call *c)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    silt_auto_buf b = {0};
-    if (c == NULL)
-        return;
+    silt_auto_buf b;
     silt_buf_init(&b, 4096);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
@@ -507,5 +485,13 @@ SILT_HANDLER(silt_api_interpreter_health)
     silt_json_string(&b, SILT_LIT("healthy"));
     silt_api_timestamp(&b);
     silt_json_close(&b, '}');
-    silt_api_answer(r, 200, &b);
+    silt_api_answer(c->request, 200, &b);
+}
+
+static const struct silt_call_kind health_call = {.sandbox = SILT_CALL_NO_SANDBOX,
+                                                  .run = answer_healthy};
+
+SILT_HANDLER(silt_api_interpreter_health)
+{
+    silt_call_begin(r, args, &health_call);
 }

@@ -4,8 +4,8 @@
  * envelope of core/reply.h. */
 #pragma once
 
+#include "api/core/call.h"
 #include "api/core/reply.h"
-#include "http/router.h"
 #include "sandbox/core/exec.h"
 #include "sandbox/core/registry.h"
 
@@ -65,34 +65,6 @@ static inline bool silt_api_is_head(const struct silt_http_request *r)
 {
     return silt_slice_eq(r->head->method, SILT_LIT("HEAD"));
 }
-
-/* A call on one sandbox: lives in the request's arena, from the head to the answer (or until the
- * client leaves). The sandbox is created or woken by it. */
-struct silt_call {
-    struct silt_http_request *request;
-    struct silt_api *api;
-    silt_slice id;
-    silt_slice arg;               /* a further part of the path; the handler's */
-    const struct silt_json *body; /* an object, or NULL */
-    struct silt_waiter waiter;
-    struct silt_sandbox *sandbox;        /* set when run is called */
-    void (*parsed)(struct silt_call *c); /* the body is there; may refuse; ends in silt_call_use */
-    void (*run)(struct silt_call *c);    /* the sandbox runs */
-    void *own;                           /* the handler's */
-};
-
-/* Checks the id; NULL when it was refused. */
-struct silt_call *silt_call_new(struct silt_http_request *r, silt_slice id);
-/* Reads a JSON object (`optional`: an empty body is fine), then c->parsed. */
-void silt_call_read(struct silt_call *c, bool optional);
-void silt_call_use(struct silt_call *c, void (*run)(struct silt_call *c));
-/* The same for routes below /v1: wakes a sandbox, but an id that nobody made is refused with 404.
- */
-void silt_call_use_known(struct silt_call *c, void (*run)(struct silt_call *c));
-/* Neither creates nor wakes it: c->sandbox is NULL when there is none. */
-void silt_call_look(struct silt_call *c, void (*run)(struct silt_call *c));
-/* The same for routes below /v1: 404 when there is none. */
-void silt_call_look_known(struct silt_call *c, void (*run)(struct silt_call *c));
 
 /* Fields of a body. Absent (or null) is fine: the result keeps its value. On a wrong type the
  * request is refused with 400 and false comes back. */

@@ -58,16 +58,9 @@ static const struct silt_file_kind exists_kind = {
     .dead = exists_dead,
 };
 
-static void parse_exists(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &exists_kind, sizeof(*f));
-    if (f != NULL)
-        silt_file_go(f);
-}
-
 SILT_HANDLER(silt_api_file_exists)
 {
-    silt_file_read_body(r, args[0], parse_exists);
+    silt_file_begin(r, args, &exists_kind);
 }
 
 /* delete, rename, move */
@@ -130,41 +123,19 @@ static const struct silt_file_kind move_kind = {
     .context = move_context,
 };
 
-static void parse_plain(struct silt_call *c, const struct silt_file_kind *kind)
-{
-    struct silt_file *f = silt_file_new(c, kind, sizeof(*f));
-    if (f != NULL)
-        silt_file_go(f);
-}
-
-static void parse_delete(struct silt_call *c)
-{
-    parse_plain(c, &delete_kind);
-}
-
-static void parse_rename(struct silt_call *c)
-{
-    parse_plain(c, &rename_kind);
-}
-
-static void parse_move(struct silt_call *c)
-{
-    parse_plain(c, &move_kind);
-}
-
 SILT_HANDLER(silt_api_file_delete)
 {
-    silt_file_read_body(r, args[0], parse_delete);
+    silt_file_begin(r, args, &delete_kind);
 }
 
 SILT_HANDLER(silt_api_file_rename)
 {
-    silt_file_read_body(r, args[0], parse_rename);
+    silt_file_begin(r, args, &rename_kind);
 }
 
 SILT_HANDLER(silt_api_file_move)
 {
-    silt_file_read_body(r, args[0], parse_move);
+    silt_file_begin(r, args, &move_kind);
 }
 
 /* mkdir */
@@ -202,26 +173,26 @@ static void mkdir_context(const struct silt_file *f, struct silt_buf *b, const s
     add_tool(b, e);
 }
 
+static bool parse_mkdir(struct silt_file *f)
+{
+    bool recursive = false;
+    if (!silt_body_bool(f->call, "recursive", &recursive))
+        return false;
+    f->ask.ask.flags = recursive ? SILT_WORKER_RECURSIVE : 0;
+    f->ask.ask.mode = 0777;
+    return true;
+}
+
 static const struct silt_file_kind mkdir_kind = {
     .op = SILT_WORKER_MKDIR,
     .operation = "directory.create",
     .path_field = "path",
+    .parse = parse_mkdir,
     .said = mkdir_said,
     .context = mkdir_context,
 };
 
-static void parse_mkdir(struct silt_call *c)
-{
-    bool recursive = false;
-    struct silt_file *f = silt_file_new(c, &mkdir_kind, sizeof(*f));
-    if (f == NULL || !silt_body_bool(c, "recursive", &recursive))
-        return;
-    f->ask.ask.flags = recursive ? SILT_WORKER_RECURSIVE : 0;
-    f->ask.ask.mode = 0777;
-    silt_file_go(f);
-}
-
 SILT_HANDLER(silt_api_file_mkdir)
 {
-    silt_file_read_body(r, args[0], parse_mkdir);
+    silt_file_begin(r, args, &mkdir_kind);
 }

@@ -3,16 +3,6 @@
 
 #include <assert.h>
 
-void silt_file_read_body(struct silt_http_request *r, silt_slice id,
-                         void (*parsed)(struct silt_call *c))
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, false);
-}
-
 const char *silt_file_check_path(silt_slice path)
 {
     if (path.len == 0)
@@ -158,23 +148,15 @@ static void on_turn(struct silt_turn *t, struct silt_session *s, const struct si
         silt_file_refuse_dead(f, s);
 }
 
-void *silt_file_new(struct silt_call *c, const struct silt_file_kind *kind, size_t size)
+static bool parse(struct silt_call *c)
 {
-    struct silt_file *f = silt_arena_alloc(c->request->arena, size);
-    assert(f != NULL && size >= sizeof(*f));
-    memset((void *)f, 0, size);
-    f->kind = kind;
-    f->call = c;
-    f->request = c->request;
-    f->sink = (struct silt_work_sink){.said = on_said, .failed = on_failed, .room = on_room};
-    f->turn.go = on_turn;
-    silt_list_init(&f->turn.link);
-    if (c->body == NULL) /* the route reads the path itself */
-        return f;
-    return (kind->is_native || read_session(f)) && read_path(f, kind->path_field, &f->path)
-                   && read_path(f, kind->to_field, &f->to)
-               ? f
-               : NULL;
+    struct silt_file *f = c->own;
+    const struct silt_file_kind *kind = f->kind;
+    if (c->body != NULL /* otherwise the route reads the path itself */
+        && ((!kind->is_native && !read_session(f)) || !read_path(f, kind->path_field, &f->path)
+            || !read_path(f, kind->to_field, &f->to)))
+        return false;
+    return kind->parse == NULL || kind->parse(f);
 }
 
 void silt_file_leave_turn(struct silt_file *f)
@@ -241,13 +223,34 @@ static void run(struct silt_call *c)
         start(f);
 }
 
-void silt_file_go(struct silt_file *f)
+static struct silt_file *new_file(struct silt_call *c, const struct silt_file_kind *kind)
 {
-    f->call->own = f;
-    if (f->kind->is_native)
-        silt_call_use_known(f->call, run);
-    else
-        silt_call_use(f->call, run);
+    size_t size = kind->size > 0 ? kind->size : sizeof(struct silt_file);
+    struct silt_file *f = silt_arena_alloc(c->request->arena, size);
+    assert(f != NULL);
+    memset((void *)f, 0, size);
+    f->kind = kind;
+    f->call = c;
+    f->request = c->request;
+    f->sink = (struct silt_work_sink){.said = on_said, .failed = on_failed, .room = on_room};
+    f->turn.go = on_turn;
+    silt_list_init(&f->turn.link);
+    return f;
+}
+
+void silt_file_begin(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX],
+                     const struct silt_file_kind *kind)
+{
+    static const struct silt_call_kind calls[2][2] = {
+        {{.parse = parse, .run = run}, {.body = SILT_BODY_REQUIRED, .parse = parse, .run = run}},
+        {{.native = true, .parse = parse, .run = run},
+         {.native = true, .body = SILT_BODY_REQUIRED, .parse = parse, .run = run}},
+    };
+    struct silt_call *c = silt_call_new(r, args, &calls[kind->is_native][kind->path_field != NULL]);
+    if (c == NULL)
+        return;
+    c->own = new_file(c, kind);
+    silt_call_go(c);
 }
 
 void silt_file_answer(struct silt_file *f, struct silt_buf *b)

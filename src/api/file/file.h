@@ -15,12 +15,14 @@ enum { SILT_FILE_TEXT_MAX = 40 << 10 }; /* responses that hold little more than 
 
 /* A route's properties and callbacks. */
 struct silt_file_kind {
-    uint32_t op;                       /* enum silt_worker_op */
-    const char *operation;             /* in errors: "file.read" */
-    const char *path_field, *to_field; /* names of body members; NULL: none */
-    bool is_native;                    /* below /v1: no session; finer error codes */
-    bool is_paced;                     /* no timeout: the client sets the pace */
-    bool is_in_band;                   /* an invalid path is also reported through `failed` */
+    uint32_t op;                        /* enum silt_worker_op */
+    const char *operation;              /* in errors: "file.read" */
+    const char *path_field, *to_field;  /* names of body members; NULL: none */
+    bool is_native;                     /* below /v1: no session; finer error codes */
+    bool is_paced;                      /* no timeout: the client sets the pace */
+    bool is_in_band;                    /* an invalid path is also reported through `failed` */
+    size_t size;                        /* of the route's own state; 0: only a struct silt_file */
+    bool (*parse)(struct silt_file *f); /* false: already answered with an error; NULL: no more */
     void (*said)(struct silt_file *f, enum silt_worker_say type, silt_slice body, bool last);
     void (*failed)(struct silt_file *f, const struct silt_error *e); /* NULL: silt_file_refuse */
     void (*room)(struct silt_file *f);
@@ -51,19 +53,15 @@ struct silt_file {
     bool holds;                   /* holds a reference to the sandbox */
 };
 
-/* Reads the JSON body and calls `parsed`. */
-void silt_file_read_body(struct silt_http_request *r, silt_slice id,
-                         void (*parsed)(struct silt_call *c));
-/* Reads the paths and the session; allocates `size` zeroed bytes. NULL: already answered with an
- * error. */
-void *silt_file_new(struct silt_call *c, const struct silt_file_kind *kind, size_t size);
-/* The same for a request without a JSON body: an absent session means `default`. False: already
- * answered with an error. */
+/* In a handler: takes the request to the worker's answer. If the kind has a path_field, the paths
+ * and the session are members of the JSON body; otherwise its parse reads the path. */
+void silt_file_begin(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX],
+                     const struct silt_file_kind *kind);
+/* Sets path and session of a request without a JSON body; an absent session means `default`. False:
+ * already answered with an error. */
 bool silt_file_place(struct silt_file *f, silt_slice path, silt_slice session);
 /* NULL, or why the path is invalid. */
 const char *silt_file_check_path(silt_slice path);
-/* Waits for the sandbox and the session's turn, then sends the request to the worker. */
-void silt_file_go(struct silt_file *f);
 /* Releases everything but the HTTP request, which the caller must answer at once. */
 struct silt_http_request *silt_file_end(struct silt_file *f);
 /* Gives up the session's turn; other requests may run. */

@@ -201,15 +201,6 @@ static const struct silt_file_kind look_kind = {
     .failed = failed,
     .codes = {{ENXIO, SILT_API_PERMISSION_DENIED}},
 };
-static const struct silt_file_kind read_kind = {
-    .op = SILT_WORKER_READ,
-    .operation = "file.read",
-    .is_paced = true,
-    .is_native = true,
-    .said = said,
-    .failed = failed,
-    .codes = {{ENXIO, SILT_API_PERMISSION_DENIED}},
-};
 
 /* For a range without conditions the worker can send at once. */
 static bool must_look(const struct getting *g)
@@ -220,30 +211,58 @@ static bool must_look(const struct getting *g)
            || field(f, "if-range").len > 0;
 }
 
-static void get_file(struct silt_http_request *r, silt_slice id)
+static bool parse_get(struct silt_file *f)
 {
-    struct getting *g = silt_native_new(r, id, &read_kind, sizeof(*g));
-    if (g == NULL)
-        return;
-    g->is_head = silt_api_is_head(r);
-    g->part =
-        g->is_head ? SILT_HTTP_WHOLE : silt_http_range_read(field(&g->file, "range"), &g->range);
-    g->file.ask.ask.flags = SILT_WORKER_MIME;
+    struct getting *g = silt_outer(f, struct getting, file);
+    if (!silt_native_path(f))
+        return false;
+    g->is_head = silt_api_is_head(f->request);
+    g->part = g->is_head ? SILT_HTTP_WHOLE : silt_http_range_read(field(f, "range"), &g->range);
+    f->ask.ask.flags = SILT_WORKER_MIME;
     g->state = READING;
     if (must_look(g)) {
-        g->file.kind = &look_kind;
+        f->kind = &look_kind;
         g->state = LOOKING;
     } else if (g->part == SILT_HTTP_PART) {
-        g->file.ask.ask.offset = g->range.from;
-        g->file.ask.ask.length = g->range.length;
+        f->ask.ask.offset = g->range.from;
+        f->ask.ask.length = g->range.length;
     }
-    silt_file_go(&g->file);
+    return true;
+}
+
+static const struct silt_file_kind read_kind = {
+    .op = SILT_WORKER_READ,
+    .operation = "file.read",
+    .is_paced = true,
+    .is_native = true,
+    .size = sizeof(struct getting),
+    .parse = parse_get,
+    .said = said,
+    .failed = failed,
+    .codes = {{ENXIO, SILT_API_PERMISSION_DENIED}},
+};
+
+/* The bytes as they are: c->arg is the path, c->arg2 the session, whose directory matters for
+ * relative paths only. */
+static bool parse_raw(struct silt_file *f)
+{
+    struct getting *g = silt_outer(f, struct getting, file);
+    if (!silt_file_place(f, f->call->arg, f->call->arg2))
+        return false;
+    if (f->path.data[0] == '/')
+        f->session_name = SILT_LIT("");
+    g->part = SILT_HTTP_WHOLE;
+    f->ask.ask.flags = SILT_WORKER_MIME;
+    g->state = READING;
+    return true;
 }
 
 static const struct silt_file_kind raw_kind = {
     .op = SILT_WORKER_READ,
     .operation = "file.read",
     .is_paced = true,
+    .size = sizeof(struct getting),
+    .parse = parse_raw,
     .said = said,
     .failed = failed,
     .codes = {{ENOENT, SILT_API_FILE_NOT_FOUND},
@@ -252,21 +271,9 @@ static const struct silt_file_kind raw_kind = {
               {ENXIO, SILT_API_FILE_NOT_FOUND}},
 };
 
-/* The session's directory matters for relative paths only. */
 SILT_HANDLER(silt_api_file_raw)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    struct getting *g = silt_file_new(c, &raw_kind, sizeof(*g));
-    if (g == NULL || !silt_file_place(&g->file, args[1], args[2]))
-        return;
-    if (args[1].data[0] == '/')
-        g->file.session_name = SILT_LIT("");
-    g->part = SILT_HTTP_WHOLE;
-    g->file.ask.ask.flags = SILT_WORKER_MIME;
-    g->state = READING;
-    silt_file_go(&g->file);
+    silt_file_begin(r, args, &raw_kind);
 }
 
 /* A directory or any other object, as a tar. */
@@ -305,38 +312,48 @@ static void tar_failed(struct silt_file *f, const struct silt_error *e)
         silt_file_refuse(f, e);
 }
 
+/* From ?format=, else from Accept: a tar, compressed or not, or neither. */
+static bool wants(const struct silt_http_request *r, const char *format, const char *type)
+{
+    silt_slice given = silt_query(r, SILT_LIT("format"));
+    silt_slice accept = silt_http_field(r->head, SILT_LIT("accept"));
+    return silt_slice_eq(given, silt_slice_of(format))
+           || (given.len == 0 && silt_http_accepts(accept, silt_slice_of(type)));
+}
+
+static bool wants_zstd(const struct silt_http_request *r)
+{
+    return wants(r, "tar.zst", "application/zstd");
+}
+
+static bool parse_tar(struct silt_file *f)
+{
+    bool wrap = false;
+    if (!silt_native_path(f) || !silt_native_flag(f->request, "wrap", &wrap))
+        return false;
+    f->ask.ask.flags =
+        (wants_zstd(f->request) ? SILT_WORKER_ZSTD : 0U) | (wrap ? SILT_WORKER_WRAP : 0U);
+    return true;
+}
+
 static const struct silt_file_kind tar_kind = {
     .op = SILT_WORKER_TAR,
     .operation = "directory.read",
     .is_paced = true,
     .is_native = true,
+    .size = sizeof(struct packing),
+    .parse = parse_tar,
     .said = tar_said,
     .failed = tar_failed,
 };
 
-static void get_tar(struct silt_http_request *r, silt_slice id, bool zstd)
-{
-    bool wrap = false;
-    if (!silt_native_flag(r, "wrap", &wrap))
-        return;
-    struct packing *g = silt_native_new(r, id, &tar_kind, sizeof(*g));
-    if (g == NULL)
-        return;
-    g->file.ask.ask.flags = (zstd ? SILT_WORKER_ZSTD : 0U) | (wrap ? SILT_WORKER_WRAP : 0U);
-    silt_file_go(&g->file);
-}
-
 SILT_HANDLER(silt_api_native_get)
 {
-    silt_slice format = silt_query(r, SILT_LIT("format")),
-               accept = silt_http_field(r->head, SILT_LIT("accept"));
-    bool zstd = silt_slice_eq(format, SILT_LIT("tar.zst"))
-                || (format.len == 0 && silt_http_accepts(accept, SILT_LIT("application/zstd")));
-    if (zstd || silt_slice_eq(format, SILT_LIT("tar"))
-        || (format.len == 0 && silt_http_accepts(accept, SILT_LIT("application/x-tar"))))
-        get_tar(r, args[0], zstd);
+    silt_slice format = silt_query(r, SILT_LIT("format"));
+    if (wants_zstd(r) || wants(r, "tar", "application/x-tar"))
+        silt_file_begin(r, args, &tar_kind);
     else if (format.len == 0 || silt_slice_eq(format, SILT_LIT("raw")))
-        get_file(r, args[0]);
+        silt_file_begin(r, args, &read_kind);
     else
         silt_api_refuse_field(r, "format", "must be raw, tar or tar.zst");
 }

@@ -159,34 +159,33 @@ static void failed(struct silt_file *f, const struct silt_error *e)
         silt_file_refuse(f, e);
 }
 
-static const struct silt_file_kind kind = {
-    .op = SILT_WORKER_LIST,
-    .operation = "directory.list",
-    .path_field = "path",
-    .said = said,
-    .failed = failed,
-    .ended = ended,
-    .codes = {{ENOENT, SILT_API_FILE_NOT_FOUND}, {ENOTDIR, SILT_API_NOT_DIRECTORY}},
-};
-
 static bool option(const struct silt_json *options, const char *name)
 {
     const struct silt_json *v = silt_json_get(options, silt_slice_of(name));
     return v != NULL && v->type == SILT_JSON_BOOL && v->boolean;
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_file *f)
 {
-    const struct silt_json *options = silt_json_get(c->body, SILT_LIT("options"));
-    struct listing *g = silt_file_new(c, &kind, sizeof(*g));
-    if (g == NULL)
-        return;
-    g->file.ask.ask.flags = (option(options, "recursive") ? SILT_WORKER_RECURSIVE : 0u)
-                            | (option(options, "includeHidden") ? SILT_WORKER_HIDDEN : 0u);
-    silt_file_go(&g->file);
+    const struct silt_json *options = silt_json_get(f->call->body, SILT_LIT("options"));
+    f->ask.ask.flags = (option(options, "recursive") ? SILT_WORKER_RECURSIVE : 0u)
+                       | (option(options, "includeHidden") ? SILT_WORKER_HIDDEN : 0u);
+    return true;
 }
+
+static const struct silt_file_kind kind = {
+    .op = SILT_WORKER_LIST,
+    .operation = "directory.list",
+    .path_field = "path",
+    .size = sizeof(struct listing),
+    .parse = parse,
+    .said = said,
+    .failed = failed,
+    .ended = ended,
+    .codes = {{ENOENT, SILT_API_FILE_NOT_FOUND}, {ENOTDIR, SILT_API_NOT_DIRECTORY}},
+};
 
 SILT_HANDLER(silt_api_file_list)
 {
-    silt_file_read_body(r, args[0], parse);
+    silt_file_begin(r, args, &kind);
 }

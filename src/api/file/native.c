@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static bool read_path(struct silt_file *f)
+bool silt_native_path(struct silt_file *f)
 {
     silt_slice raw = silt_query(f->request, SILT_LIT("path"));
     const char *wrong = NULL;
@@ -14,16 +14,6 @@ static bool read_path(struct silt_file *f)
     if (wrong != NULL)
         silt_api_refuse_value(f->request, "path", wrong, "INVALID_PATH");
     return wrong == NULL;
-}
-
-void *silt_native_new(struct silt_http_request *r, silt_slice id, const struct silt_file_kind *kind,
-                      size_t size)
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return NULL;
-    struct silt_file *f = silt_file_new(c, kind, size);
-    return f != NULL && read_path(f) ? f : NULL;
 }
 
 bool silt_native_flag(struct silt_http_request *r, const char *name, bool *ret)

@@ -4,10 +4,8 @@
 
 #include "api/file/file.h"
 
-/* Creates a file request whose path is in the query; allocates `size` zeroed bytes. NULL: already
- * answered with an error. */
-void *silt_native_new(struct silt_http_request *r, silt_slice id, const struct silt_file_kind *kind,
-                      size_t size);
+/* Reads the path from the query. False: already answered with an error. */
+bool silt_native_path(struct silt_file *f);
 /* Reads true, 1, false or 0; *ret is unchanged if absent. False: already answered with an error. */
 bool silt_native_flag(struct silt_http_request *r, const char *name, bool *ret);
 /* Reads an octal mode such as 0644; *ret is unchanged if absent. */

@@ -79,17 +79,24 @@ static bool body_number(struct silt_file *f, const char *name, uint64_t max, uin
 
 /* DELETE */
 
-static const struct silt_file_kind delete_kind = {
-    .op = SILT_WORKER_DELETE, .operation = "file.delete", .is_native = true, .said = done_said};
+static bool parse_delete(struct silt_file *f)
+{
+    bool recursive = false;
+    if (!silt_native_path(f) || !silt_native_flag(f->request, "recursive", &recursive))
+        return false;
+    f->ask.ask.flags = recursive ? SILT_WORKER_RECURSIVE : 0;
+    return true;
+}
+
+static const struct silt_file_kind delete_kind = {.op = SILT_WORKER_DELETE,
+                                                  .operation = "file.delete",
+                                                  .is_native = true,
+                                                  .parse = parse_delete,
+                                                  .said = done_said};
 
 SILT_HANDLER(silt_api_native_delete)
 {
-    bool recursive = false;
-    struct silt_file *f = silt_native_new(r, args[0], &delete_kind, sizeof(*f));
-    if (f == NULL || !silt_native_flag(r, "recursive", &recursive))
-        return;
-    f->ask.ask.flags = recursive ? SILT_WORKER_RECURSIVE : 0;
-    silt_file_go(f);
+    silt_file_begin(r, args, &delete_kind);
 }
 
 /* stat */
@@ -110,48 +117,47 @@ static void stat_said(struct silt_file *f, enum silt_worker_say type, silt_slice
     send_answer(f, &b);
 }
 
+static bool parse_stat(struct silt_file *f)
+{
+    if (!body_flag(f, "followLinks", SILT_WORKER_NOFOLLOW, false))
+        return false;
+    f->ask.ask.flags |= SILT_WORKER_MIME;
+    return true;
+}
+
 static const struct silt_file_kind stat_kind = {.op = SILT_WORKER_STAT,
                                                 .operation = "file.stat",
                                                 .path_field = "path",
                                                 .is_native = true,
+                                                .parse = parse_stat,
                                                 .said = stat_said};
-
-static void parse_stat(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &stat_kind, sizeof(*f));
-    if (f == NULL || !body_flag(f, "followLinks", SILT_WORKER_NOFOLLOW, false))
-        return;
-    f->ask.ask.flags |= SILT_WORKER_MIME;
-    silt_file_go(f);
-}
 
 SILT_HANDLER(silt_api_native_stat)
 {
-    silt_file_read_body(r, args[0], parse_stat);
+    silt_file_begin(r, args, &stat_kind);
 }
 
 /* mkdir */
+
+static bool parse_mkdir(struct silt_file *f)
+{
+    uint32_t mode = 0777;
+    if (!body_flag(f, "recursive", SILT_WORKER_RECURSIVE, true) || !body_mode(f, false, &mode))
+        return false;
+    f->ask.ask.mode = mode;
+    return true;
+}
 
 static const struct silt_file_kind mkdir_kind = {.op = SILT_WORKER_MKDIR,
                                                  .operation = "directory.create",
                                                  .path_field = "path",
                                                  .is_native = true,
+                                                 .parse = parse_mkdir,
                                                  .said = done_said};
-
-static void parse_mkdir(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &mkdir_kind, sizeof(*f));
-    uint32_t mode = 0777;
-    if (f == NULL || !body_flag(f, "recursive", SILT_WORKER_RECURSIVE, true)
-        || !body_mode(f, false, &mode))
-        return;
-    f->ask.ask.mode = mode;
-    silt_file_go(f);
-}
 
 SILT_HANDLER(silt_api_native_mkdir)
 {
-    silt_file_read_body(r, args[0], parse_mkdir);
+    silt_file_begin(r, args, &mkdir_kind);
 }
 
 /* move */
@@ -163,65 +169,56 @@ static const struct silt_file_kind move_kind = {.op = SILT_WORKER_MOVE,
                                                 .is_native = true,
                                                 .said = done_said};
 
-static void parse_move(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &move_kind, sizeof(*f));
-    if (f != NULL)
-        silt_file_go(f);
-}
-
 SILT_HANDLER(silt_api_native_move)
 {
-    silt_file_read_body(r, args[0], parse_move);
+    silt_file_begin(r, args, &move_kind);
 }
 
 /* chmod */
+
+static bool parse_chmod(struct silt_file *f)
+{
+    return body_flag(f, "recursive", SILT_WORKER_RECURSIVE, true)
+           && body_mode(f, true, &f->ask.ask.mode);
+}
 
 static const struct silt_file_kind chmod_kind = {.op = SILT_WORKER_CHMOD,
                                                  .operation = "file.chmod",
                                                  .path_field = "path",
                                                  .is_native = true,
+                                                 .parse = parse_chmod,
                                                  .said = done_said};
-
-static void parse_chmod(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &chmod_kind, sizeof(*f));
-    if (f == NULL || !body_flag(f, "recursive", SILT_WORKER_RECURSIVE, true)
-        || !body_mode(f, true, &f->ask.ask.mode))
-        return;
-    silt_file_go(f);
-}
 
 SILT_HANDLER(silt_api_native_chmod)
 {
-    silt_file_read_body(r, args[0], parse_chmod);
+    silt_file_begin(r, args, &chmod_kind);
 }
 
 /* chown */
+
+static bool parse_chown(struct silt_file *f)
+{
+    enum { ID_MAX = 65535 }; /* ids 0 to 65535 exist in a sandbox */
+    uint64_t uid = UINT32_MAX, gid = UINT32_MAX;
+    if (!body_flag(f, "recursive", SILT_WORKER_RECURSIVE, true)
+        || !body_flag(f, "followLinks", SILT_WORKER_NOFOLLOW, false)
+        || !body_number(f, "uid", ID_MAX, &uid) || !body_number(f, "gid", ID_MAX, &gid))
+        return false;
+    f->ask.ask.uid = (uint32_t)uid;
+    f->ask.ask.gid = (uint32_t)gid;
+    return true;
+}
 
 static const struct silt_file_kind chown_kind = {.op = SILT_WORKER_CHOWN,
                                                  .operation = "file.chown",
                                                  .path_field = "path",
                                                  .is_native = true,
+                                                 .parse = parse_chown,
                                                  .said = done_said};
-
-static void parse_chown(struct silt_call *c)
-{
-    enum { ID_MAX = 65535 }; /* ids 0 to 65535 exist in a sandbox */
-    struct silt_file *f = silt_file_new(c, &chown_kind, sizeof(*f));
-    uint64_t uid = UINT32_MAX, gid = UINT32_MAX;
-    if (f == NULL || !body_flag(f, "recursive", SILT_WORKER_RECURSIVE, true)
-        || !body_flag(f, "followLinks", SILT_WORKER_NOFOLLOW, false)
-        || !body_number(f, "uid", ID_MAX, &uid) || !body_number(f, "gid", ID_MAX, &gid))
-        return;
-    f->ask.ask.uid = (uint32_t)uid;
-    f->ask.ask.gid = (uint32_t)gid;
-    silt_file_go(f);
-}
 
 SILT_HANDLER(silt_api_native_chown)
 {
-    silt_file_read_body(r, args[0], parse_chown);
+    silt_file_begin(r, args, &chown_kind);
 }
 
 /* symlink: `to` in the worker's request is the link. */
@@ -258,16 +255,9 @@ static const struct silt_file_kind symlink_kind = {
     .failed = symlink_failed,
 };
 
-static void parse_symlink(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &symlink_kind, sizeof(*f));
-    if (f != NULL)
-        silt_file_go(f);
-}
-
 SILT_HANDLER(silt_api_native_symlink)
 {
-    silt_file_read_body(r, args[0], parse_symlink);
+    silt_file_begin(r, args, &symlink_kind);
 }
 
 /* readlink */
@@ -293,38 +283,29 @@ static const struct silt_file_kind readlink_kind = {
     .codes = {{EINVAL, SILT_API_NOT_A_LINK}},
 };
 
-static void parse_readlink(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &readlink_kind, sizeof(*f));
-    if (f != NULL)
-        silt_file_go(f);
-}
-
 SILT_HANDLER(silt_api_native_readlink)
 {
-    silt_file_read_body(r, args[0], parse_readlink);
+    silt_file_begin(r, args, &readlink_kind);
 }
 
 /* truncate */
+
+static bool parse_truncate(struct silt_file *f)
+{
+    return body_number(f, "size", INT64_MAX, &f->ask.ask.length);
+}
 
 static const struct silt_file_kind truncate_kind = {
     .op = SILT_WORKER_TRUNCATE,
     .operation = "file.truncate",
     .path_field = "path",
     .is_native = true,
+    .parse = parse_truncate,
     .said = done_said,
     .codes = {{ENXIO, SILT_API_PERMISSION_DENIED}},
 };
 
-static void parse_truncate(struct silt_call *c)
-{
-    struct silt_file *f = silt_file_new(c, &truncate_kind, sizeof(*f));
-    if (f == NULL || !body_number(f, "size", INT64_MAX, &f->ask.ask.length))
-        return;
-    silt_file_go(f);
-}
-
 SILT_HANDLER(silt_api_native_truncate)
 {
-    silt_file_read_body(r, args[0], parse_truncate);
+    silt_file_begin(r, args, &truncate_kind);
 }

@@ -211,25 +211,6 @@ static const struct silt_file_kind look_kind = {
     .room = room,
     .ended = ended,
 };
-static const struct silt_file_kind write_kind = {
-    .op = SILT_WORKER_WRITE,
-    .operation = "file.write",
-    .is_paced = true,
-    .is_native = true,
-    .said = said,
-    .room = room,
-    .ended = ended,
-    .codes = {{ENXIO, SILT_API_PERMISSION_DENIED}},
-};
-static const struct silt_file_kind untar_kind = {
-    .op = SILT_WORKER_UNTAR,
-    .operation = "directory.write",
-    .is_paced = true,
-    .is_native = true,
-    .said = said,
-    .room = room,
-    .ended = ended,
-};
 
 /* The request. */
 
@@ -270,7 +251,8 @@ static void read_conditions(struct putting *g)
     silt_slice if_none = silt_slice_trim(silt_http_field(head, SILT_LIT("if-none-match")));
     if (silt_slice_eq(if_none, SILT_LIT("*")))
         g->file.ask.ask.flags |= SILT_WORKER_NEW;
-    if (silt_http_field(head, SILT_LIT("if-match")).len == 0 || g->file.kind == &untar_kind)
+    if (silt_http_field(head, SILT_LIT("if-match")).len == 0
+        || g->file.kind->op == SILT_WORKER_UNTAR)
         return;
     g->state = LOOKING;
     g->file.kind = &look_kind;
@@ -286,17 +268,81 @@ static bool read_mode(struct putting *g)
     return false;
 }
 
-static void take_body(struct putting *g, struct silt_http_request *r)
+static void hold_body(struct putting *g)
 {
-    silt_http_consume(r, (uint64_t)UPLOAD_GIB << 30, on_piece);
-    silt_http_pause(r, true);
-    silt_file_go(&g->file);
+    g->state = TAKING;
+    silt_http_consume(g->file.request, (uint64_t)UPLOAD_GIB << 30, on_piece);
+    silt_http_pause(g->file.request, true);
+}
+
+static bool parse_put(struct silt_file *f)
+{
+    struct putting *g = silt_outer(f, struct putting, file);
+    enum format format;
+    bool owners = false;
+    if (!read_format(f->request, &format) || !silt_native_path(f)
+        || !silt_native_flag(f->request, "owners", &owners) || !read_mode(g))
+        return false;
+    f->ask.ask.mode = g->mode != NO_MODE ? g->mode : 0666;
+    f->ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC
+                       | (format == TAR_ZSTD ? SILT_WORKER_ZSTD : 0u)
+                       | (owners ? SILT_WORKER_OWNERS : 0u);
+    hold_body(g);
+    read_conditions(g);
+    return true;
+}
+
+static const struct silt_file_kind write_kind = {
+    .op = SILT_WORKER_WRITE,
+    .operation = "file.write",
+    .is_paced = true,
+    .is_native = true,
+    .size = sizeof(struct putting),
+    .parse = parse_put,
+    .said = said,
+    .room = room,
+    .ended = ended,
+    .codes = {{ENXIO, SILT_API_PERMISSION_DENIED}},
+};
+static const struct silt_file_kind untar_kind = {
+    .op = SILT_WORKER_UNTAR,
+    .operation = "directory.write",
+    .is_paced = true,
+    .is_native = true,
+    .size = sizeof(struct putting),
+    .parse = parse_put,
+    .said = said,
+    .room = room,
+    .ended = ended,
+};
+
+SILT_HANDLER(silt_api_native_put)
+{
+    enum format format;
+    if (read_format(r, &format))
+        silt_file_begin(r, args, format == RAW ? &write_kind : &untar_kind);
+}
+
+/* The body as the file of another request: c->arg is its path, c->arg2 its session. */
+
+static bool parse_feed(struct silt_file *f)
+{
+    struct putting *g = silt_outer(f, struct putting, file);
+    if (!silt_file_place(f, f->call->arg, f->call->arg2))
+        return false;
+    g->mode = NO_MODE;
+    f->ask.ask.mode = 0666;
+    f->ask.ask.flags = SILT_WORKER_PARENTS;
+    hold_body(g);
+    return true;
 }
 
 static const struct silt_file_kind feed_kind = {
     .op = SILT_WORKER_WRITE,
     .operation = "file.write",
     .is_paced = true,
+    .size = sizeof(struct putting),
+    .parse = parse_feed,
     .said = said,
     .room = room,
     .ended = ended,
@@ -304,34 +350,5 @@ static const struct silt_file_kind feed_kind = {
 
 SILT_HANDLER(silt_api_file_feed)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    struct putting *g = silt_file_new(c, &feed_kind, sizeof(*g));
-    if (g == NULL || !silt_file_place(&g->file, args[1], args[2]))
-        return;
-    g->mode = NO_MODE;
-    g->state = TAKING;
-    g->file.ask.ask.mode = 0666;
-    g->file.ask.ask.flags = SILT_WORKER_PARENTS;
-    take_body(g, r);
-}
-
-SILT_HANDLER(silt_api_native_put)
-{
-    enum format format;
-    bool owners = false;
-    if (!read_format(r, &format) || !silt_native_flag(r, "owners", &owners))
-        return;
-    struct putting *g =
-        silt_native_new(r, args[0], format == RAW ? &write_kind : &untar_kind, sizeof(*g));
-    if (g == NULL || !read_mode(g))
-        return;
-    g->state = TAKING;
-    g->file.ask.ask.mode = g->mode != NO_MODE ? g->mode : 0666;
-    g->file.ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC
-                            | (format == TAR_ZSTD ? SILT_WORKER_ZSTD : 0u)
-                            | (owners ? SILT_WORKER_OWNERS : 0u);
-    read_conditions(g);
-    take_body(g, r);
+    silt_file_begin(r, args, &feed_kind);
 }

@@ -143,10 +143,28 @@ static void failed(struct silt_file *f, const struct silt_error *e)
         silt_file_refuse(f, e);
 }
 
+static bool parse(struct silt_file *f)
+{
+    silt_slice encoding = {NULL, 0};
+    struct reading *g = silt_outer(f, struct reading, file);
+    if (!silt_body_string(f->call, "encoding", &encoding))
+        return false;
+    g->wish =
+        silt_slice_eq(encoding, SILT_LIT("base64")) ? BINARY
+        : silt_slice_eq(encoding, SILT_LIT("utf-8")) || silt_slice_eq(encoding, SILT_LIT("utf8"))
+            ? TEXT
+            : BY_TYPE;
+    g->file.ask.ask.flags = SILT_WORKER_MIME;
+    g->file.ask.ask.length = READ_MAX;
+    return true;
+}
+
 static const struct silt_file_kind kind = {
     .op = SILT_WORKER_READ,
     .operation = "file.read",
     .path_field = "path",
+    .size = sizeof(struct reading),
+    .parse = parse,
     .said = said,
     .failed = failed,
     .codes = {{ENOENT, SILT_API_FILE_NOT_FOUND},
@@ -155,23 +173,7 @@ static const struct silt_file_kind kind = {
               {ENXIO, SILT_API_FILE_NOT_FOUND}}, /* neither file nor directory */
 };
 
-static void parse(struct silt_call *c)
-{
-    silt_slice encoding = {NULL, 0};
-    struct reading *g = silt_file_new(c, &kind, sizeof(*g));
-    if (g == NULL || !silt_body_string(c, "encoding", &encoding))
-        return;
-    g->wish =
-        silt_slice_eq(encoding, SILT_LIT("base64")) ? BINARY
-        : silt_slice_eq(encoding, SILT_LIT("utf-8")) || silt_slice_eq(encoding, SILT_LIT("utf8"))
-            ? TEXT
-            : BY_TYPE;
-    g->file.ask.ask.flags = SILT_WORKER_MIME;
-    g->file.ask.ask.length = READ_MAX;
-    silt_file_go(&g->file);
-}
-
 SILT_HANDLER(silt_api_file_read)
 {
-    silt_file_read_body(r, args[0], parse);
+    silt_file_begin(r, args, &kind);
 }

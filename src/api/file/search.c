@@ -130,42 +130,35 @@ static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body
     send_piece(g, last);
 }
 
+static bool parse_list(struct silt_file *f)
+{
+    bool recursive = false, hidden = true;
+    struct finding *g = silt_outer(f, struct finding, file);
+    if (!silt_body_bool(f->call, "recursive", &recursive)
+        || !silt_body_bool(f->call, "includeHidden", &hidden))
+        return false;
+    g->list = "entries";
+    g->add = add_entry;
+    g->file.ask.ask.flags =
+        (recursive ? SILT_WORKER_RECURSIVE : 0u) | (hidden ? SILT_WORKER_HIDDEN : 0u);
+    return true;
+}
+
 static const struct silt_file_kind list_kind = {
     .op = SILT_WORKER_LIST,
     .operation = "directory.list",
     .path_field = "path",
     .is_native = true,
+    .size = sizeof(struct finding),
+    .parse = parse_list,
     .said = said,
     .failed = failed,
     .ended = ended,
 };
-static const struct silt_file_kind search_kind = {
-    .op = SILT_WORKER_SEARCH,
-    .operation = "file.search",
-    .path_field = "path",
-    .is_native = true,
-    .said = said,
-    .failed = failed,
-    .ended = ended,
-};
-
-static void parse_list(struct silt_call *c)
-{
-    bool recursive = false, hidden = true;
-    struct finding *g = silt_file_new(c, &list_kind, sizeof(*g));
-    if (g == NULL || !silt_body_bool(c, "recursive", &recursive)
-        || !silt_body_bool(c, "includeHidden", &hidden))
-        return;
-    g->list = "entries";
-    g->add = add_entry;
-    g->file.ask.ask.flags =
-        (recursive ? SILT_WORKER_RECURSIVE : 0u) | (hidden ? SILT_WORKER_HIDDEN : 0u);
-    silt_file_go(&g->file);
-}
 
 SILT_HANDLER(silt_api_native_list)
 {
-    silt_file_read_body(r, args[0], parse_list);
+    silt_file_begin(r, args, &list_kind);
 }
 
 static bool read_limit(struct silt_call *c, uint32_t *ret)
@@ -182,29 +175,41 @@ static bool read_limit(struct silt_call *c, uint32_t *ret)
     return true;
 }
 
-static void parse_search(struct silt_call *c)
+static bool parse_search(struct silt_file *f)
 {
+    struct silt_call *c = f->call;
     bool fold = false;
-    struct finding *g = silt_file_new(c, &search_kind, sizeof(*g));
-    if (g == NULL || !silt_body_string(c, "text", &g->file.ask.text)
-        || !silt_body_string(c, "glob", &g->file.to) || !silt_body_bool(c, "ignoreCase", &fold)
-        || !read_limit(c, &g->file.ask.ask.limit))
-        return;
+    struct finding *g = silt_outer(f, struct finding, file);
+    if (!silt_body_string(c, "text", &g->file.ask.text) || !silt_body_string(c, "glob", &g->file.to)
+        || !silt_body_bool(c, "ignoreCase", &fold) || !read_limit(c, &g->file.ask.ask.limit))
+        return false;
     if (g->file.ask.text.len == 0 || g->file.ask.text.len > TEXT_MAX) {
         silt_api_refuse_field(c->request, "text", "must have 1 to 1024 bytes");
-        return;
+        return false;
     }
     if (g->file.to.len > SILT_WORKER_PATH_MAX) {
         silt_api_refuse_field(c->request, "glob", "is longer than 4096 bytes");
-        return;
+        return false;
     }
     g->list = "matches";
     g->add = add_match;
     g->file.ask.ask.flags = SILT_WORKER_RECURSIVE | (fold ? SILT_WORKER_FOLDED : 0u);
-    silt_file_go(&g->file);
+    return true;
 }
+
+static const struct silt_file_kind search_kind = {
+    .op = SILT_WORKER_SEARCH,
+    .operation = "file.search",
+    .path_field = "path",
+    .is_native = true,
+    .size = sizeof(struct finding),
+    .parse = parse_search,
+    .said = said,
+    .failed = failed,
+    .ended = ended,
+};
 
 SILT_HANDLER(silt_api_native_search)
 {
-    silt_file_read_body(r, args[0], parse_search);
+    silt_file_begin(r, args, &search_kind);
 }

@@ -136,12 +136,20 @@ static void dead(struct silt_file *f, struct silt_session *s)
     end_with(silt_outer(f, struct streaming, file), silt_buf_slice(&text));
 }
 
+static bool parse(struct silt_file *f)
+{
+    f->ask.ask.flags = SILT_WORKER_MIME;
+    return true;
+}
+
 static const struct silt_file_kind kind = {
     .op = SILT_WORKER_READ,
     .operation = "file.read",
     .is_paced = true,
     .path_field = "path",
     .is_in_band = true,
+    .size = sizeof(struct streaming),
+    .parse = parse,
     .said = said,
     .failed = failed,
     .dead = dead,
@@ -151,16 +159,7 @@ static const struct silt_file_kind kind = {
               {ENXIO, SILT_API_FILE_NOT_FOUND}},
 };
 
-static void parse(struct silt_call *c)
-{
-    struct streaming *g = silt_file_new(c, &kind, sizeof(*g));
-    if (g == NULL)
-        return;
-    g->file.ask.ask.flags = SILT_WORKER_MIME;
-    silt_file_go(&g->file);
-}
-
 SILT_HANDLER(silt_api_file_read_stream)
 {
-    silt_file_read_body(r, args[0], parse);
+    silt_file_begin(r, args, &kind);
 }

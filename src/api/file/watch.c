@@ -323,22 +323,6 @@ static void run(struct silt_call *c)
         silt_loop_after(w->sse.loop, &w->establish, SILENT_MS);
 }
 
-static void begin(struct silt_call *c, bool native, bool anywhere)
-{
-    struct silt_watch_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
-    if (ask == NULL)
-        abort();
-    ask->native = native;
-    ask->anywhere = anywhere;
-    if (!silt_watch_ask_read(c, ask))
-        return;
-    c->own = ask;
-    if (native)
-        silt_call_use_known(c, run);
-    else
-        silt_call_use(c, run);
-}
-
 /* A client that mounts a bucket syncs it by watching its directory, wherever that is: recursive,
  * without filters. It would only log an error, and files written there would never reach the
  * bucket. */
@@ -351,41 +335,37 @@ static bool is_mount(const struct silt_call *c)
            && silt_json_get(c->body, SILT_LIT("events")) == NULL;
 }
 
-static void parse(struct silt_call *c)
+enum { ANYWHERE = 1 }; /* variant */
+
+static bool parse(struct silt_call *c)
 {
-    begin(c, false, is_mount(c));
+    struct silt_watch_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
+    if (ask == NULL)
+        abort();
+    ask->native = c->kind->native;
+    ask->anywhere = c->kind->variant == ANYWHERE || (!ask->native && is_mount(c));
+    c->own = ask;
+    return silt_watch_ask_read(c, ask);
 }
 
-static void parse_anywhere(struct silt_call *c)
-{
-    begin(c, false, true);
-}
-
-static void parse_native(struct silt_call *c)
-{
-    begin(c, true, false);
-}
-
-static void handle(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c))
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, false);
-}
+static const struct silt_call_kind watch_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .run = run};
+static const struct silt_call_kind anywhere_call = {
+    .body = SILT_BODY_REQUIRED, .variant = ANYWHERE, .parse = parse, .run = run};
+static const struct silt_call_kind native_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse, .run = run};
 
 SILT_HANDLER(silt_api_watch)
 {
-    handle(r, args[0], parse);
+    silt_call_begin(r, args, &watch_call);
 }
 
 SILT_HANDLER(silt_api_watch_anywhere)
 {
-    handle(r, args[0], parse_anywhere);
+    silt_call_begin(r, args, &anywhere_call);
 }
 
 SILT_HANDLER(silt_api_watch_native)
 {
-    handle(r, args[0], parse_native);
+    silt_call_begin(r, args, &native_call);
 }

@@ -195,43 +195,29 @@ static bool read_since(struct silt_call *c, struct check *k)
     return false;
 }
 
-static void begin(struct silt_call *c, bool anywhere)
+enum { ANYWHERE = 1 }; /* variant */
+
+static bool parse(struct silt_call *c)
 {
     struct check *k = silt_arena_alloc(c->request->arena, sizeof(*k));
     if (k == NULL)
         abort();
-    *k = (struct check){.ask = {.anywhere = anywhere}};
-    if (!silt_watch_ask_read(c, &k->ask) || !read_since(c, k))
-        return;
+    *k = (struct check){.ask = {.anywhere = c->kind->variant == ANYWHERE}};
     c->own = k;
-    silt_call_use(c, run);
+    return silt_watch_ask_read(c, &k->ask) && read_since(c, k);
 }
 
-static void parse(struct silt_call *c)
-{
-    begin(c, false);
-}
-
-static void parse_anywhere(struct silt_call *c)
-{
-    begin(c, true);
-}
-
-static void handle(struct silt_http_request *r, silt_slice id, void (*parsed)(struct silt_call *c))
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, false);
-}
+static const struct silt_call_kind check_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .run = run};
+static const struct silt_call_kind anywhere_call = {
+    .body = SILT_BODY_REQUIRED, .variant = ANYWHERE, .parse = parse, .run = run};
 
 SILT_HANDLER(silt_api_watch_check)
 {
-    handle(r, args[0], parse);
+    silt_call_begin(r, args, &check_call);
 }
 
 SILT_HANDLER(silt_api_watch_check_anywhere)
 {
-    handle(r, args[0], parse_anywhere);
+    silt_call_begin(r, args, &anywhere_call);
 }

@@ -56,14 +56,6 @@ static void said(struct silt_file *f, enum silt_worker_say type, silt_slice body
     silt_file_finish(f, &b);
 }
 
-static const struct silt_file_kind kind = {
-    .op = SILT_WORKER_WRITE,
-    .operation = "file.write",
-    .path_field = "path",
-    .said = said,
-    .room = feed,
-};
-
 static bool read_content(struct writing *g)
 {
     struct silt_call *c = g->file.call;
@@ -101,18 +93,28 @@ static void let_ride(struct writing *g)
     g->content = (silt_slice){NULL, 0};
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_file *f)
 {
-    struct writing *g = silt_file_new(c, &kind, sizeof(*g));
-    if (g == NULL || !read_content(g))
-        return;
+    struct writing *g = silt_outer(f, struct writing, file);
+    if (!read_content(g))
+        return false;
     g->file.ask.ask.flags = SILT_WORKER_PARENTS;
     g->file.ask.ask.mode = 0666;
     let_ride(g);
-    silt_file_go(&g->file);
+    return true;
 }
+
+static const struct silt_file_kind kind = {
+    .op = SILT_WORKER_WRITE,
+    .operation = "file.write",
+    .path_field = "path",
+    .size = sizeof(struct writing),
+    .parse = parse,
+    .said = said,
+    .room = feed,
+};
 
 SILT_HANDLER(silt_api_file_write)
 {
-    silt_file_read_body(r, args[0], parse);
+    silt_file_begin(r, args, &kind);
 }

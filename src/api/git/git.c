@@ -360,7 +360,7 @@ static struct clone *new_clone(struct silt_call *c)
         .sandbox = c->sandbox,
         .loop = c->api->loop,
         .deadline = {.on_time = on_deadline},
-        .native = c->own != NULL,
+        .native = c->kind->native,
     };
     silt_git_report_init(&k->report);
     k->report.progress = k->native ? on_progress : NULL;
@@ -388,7 +388,8 @@ static void run(struct silt_call *c)
     } /* otherwise it may have ended already */
 }
 
-static bool is_good(struct silt_call *c)
+/* Only checks: what it reads holds memory, which run gives to an owner. */
+static bool parse(struct silt_call *c)
 {
     struct silt_git_request ask;
     if (!silt_git_request_read(c, &ask))
@@ -397,33 +398,17 @@ static bool is_good(struct silt_call *c)
     return true;
 }
 
-static void parse(struct silt_call *c)
-{
-    if (is_good(c))
-        silt_call_use(c, run);
-}
-
-static void parse_native(struct silt_call *c)
-{
-    c->own = c; /* not NULL: the /v1 route */
-    if (is_good(c))
-        silt_call_use_known(c, run);
-}
+static const struct silt_call_kind checkout_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .run = run};
+static const struct silt_call_kind clone_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse, .run = run};
 
 SILT_HANDLER(silt_api_git_checkout)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &checkout_call);
 }
 
 SILT_HANDLER(silt_api_git_clone)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse_native;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &clone_call);
 }

@@ -25,7 +25,7 @@ static bool refuse_number(struct silt_call *c, const struct number *n, const str
 {
     char why[256];
     silt_auto_buf b;
-    if (c->own != NULL)
+    if (c->kind->native)
         return refuse(c, n->name, "must be a positive whole number", n->code);
     silt_buf_init(&b, 64);
     silt_json_value(&b, v);

@@ -144,7 +144,7 @@ static void start(struct silt_call *c, const struct silt_pull_options *o)
     silt_sse_begin(&g->sse);
 }
 
-static void parsed(struct silt_call *c)
+static void pull(struct silt_call *c)
 {
     struct silt_pull_source source;
     struct silt_pull_options o = {.source = &source, .name = source.name};
@@ -174,11 +174,10 @@ static void parsed(struct silt_call *c)
     start(c, &o);
 }
 
+static const struct silt_call_kind pull_call = {
+    .body = SILT_BODY_REQUIRED, .sandbox = SILT_CALL_NO_SANDBOX, .run = pull};
+
 SILT_HANDLER(silt_api_image_pull)
 {
-    (void)args;
-    struct silt_call *c =
-        silt_call_new(r, SILT_LIT("pull")); /* a placeholder id: no sandbox is involved */
-    c->parsed = parsed;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &pull_call);
 }

@@ -85,16 +85,10 @@ static void seal(struct silt_call *c)
     r->on_gone = on_gone;
 }
 
-static void parsed(struct silt_call *c)
-{
-    silt_call_look_known(c, seal);
-}
+static const struct silt_call_kind seal_call = {
+    .body = SILT_BODY_REQUIRED, .sandbox = SILT_CALL_LOOKS, .native = true, .run = seal};
 
 SILT_HANDLER(silt_api_image_seal)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &seal_call);
 }

@@ -73,31 +73,29 @@ static void reply_commands(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
-static void use(struct silt_http_request *r, silt_slice id, void (*run)(struct silt_call *))
-{
-    struct silt_call *c = silt_call_new(r, id);
-    if (c != NULL)
-        silt_call_use(c, run);
-}
+static const struct silt_call_kind root_call = {.run = reply_text};
+static const struct silt_call_kind ping_call = {.run = reply_ping};
+static const struct silt_call_kind version_call = {.run = reply_version};
+static const struct silt_call_kind commands_call = {.run = reply_commands};
 
 SILT_HANDLER(silt_api_root)
 {
-    use(r, args[0], reply_text);
+    silt_call_begin(r, args, &root_call);
 }
 
 SILT_HANDLER(silt_api_ping)
 {
-    use(r, args[0], reply_ping);
+    silt_call_begin(r, args, &ping_call);
 }
 
 SILT_HANDLER(silt_api_version)
 {
-    use(r, args[0], reply_version);
+    silt_call_begin(r, args, &version_call);
 }
 
 SILT_HANDLER(silt_api_commands)
 {
-    use(r, args[0], reply_commands);
+    silt_call_begin(r, args, &commands_call);
 }
 
 /* 503 if nothing can be written, so that a load balancer goes elsewhere. A full pool is no reason:

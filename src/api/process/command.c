@@ -39,16 +39,20 @@ bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m)
     return false;
 }
 
-bool silt_command_place(struct silt_call *c, struct silt_command *m, struct silt_session **ret)
+bool silt_command_choose(struct silt_call *c)
 {
+    struct silt_command *m = c->own;
     struct silt_error e;
-    *ret = NULL;
-    m->request.mode = m->choice.plain ? SILT_EXEC_PLAIN : SILT_EXEC_BACKGROUND;
-    if (m->choice.plain
-        || (*ret = silt_session_choice_session(c, &m->choice, m->request.cwd, &e)) != NULL)
+    m->request.mode = m->choice.plain ? SILT_EXEC_PLAIN
+                      : m->foreground ? SILT_EXEC_FOREGROUND
+                                      : SILT_EXEC_BACKGROUND;
+    if (m->choice.plain)
         return true;
-    silt_command_refuse_failed(c->request, m, SILT_API_STREAM_START, &e);
-    return false;
+    c->session = silt_session_choice_session(c, &m->choice, m->request.cwd, &e);
+    if (c->session == NULL)
+        silt_command_refuse_failed(
+            c->request, m, m->foreground ? SILT_API_COMMAND_FAILED : SILT_API_STREAM_START, &e);
+    return c->session != NULL;
 }
 
 void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text)

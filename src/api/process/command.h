@@ -8,9 +8,10 @@
 struct silt_command {
     struct silt_exec_request request; /* slices live as long as the HTTP request */
     struct silt_session_choice choice;
-    bool background;
-    bool bytes; /* streaming only: also send non-text output as base64 */
-    bool blank; /* nothing but white space */
+    bool background; /* execute only: a process that is left running */
+    bool foreground; /* runs in the session's shell, not beside it */
+    bool bytes;      /* streaming only: also send non-text output as base64 */
+    bool blank;      /* nothing but white space */
 };
 
 /* False: already answered with an error. */
@@ -18,9 +19,8 @@ bool silt_command_read(struct silt_call *c, struct silt_command *ret);
 /* For commands that run outside the session's shell: checks that neither the command nor its
  * session name is blank. */
 bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m);
-/* Picks where such a command runs and sets its mode; *ret is NULL for a command without a session.
- * False: already answered with an error. */
-bool silt_command_place(struct silt_call *c, struct silt_command *m, struct silt_session **ret);
+/* The step of calls whose c->own is a command: its session, unless it runs without one. */
+bool silt_command_choose(struct silt_call *c);
 /* Writes {"command":…,"stderr":…} and more, as the context of an error. */
 void silt_command_context(struct silt_buf *b, const struct silt_command *m, silt_slice text);
 /* Writes cause, limit and peak if the command was ended from outside (a signal, a limit, a
@@ -37,5 +37,6 @@ void silt_command_refuse_shell(struct silt_http_request *r, const struct silt_co
 void silt_command_refuse_failed(struct silt_http_request *r, const struct silt_command *m,
                                 enum silt_api_code code, const struct silt_error *e);
 
-/* execute with background: true: starts the command, answers with its pid and leaves it running. */
-void silt_api_start_background(struct silt_call *c, struct silt_command *m);
+/* The rest of execute with background: true; the call becomes that of starting a process. False:
+ * already answered with an error. */
+bool silt_process_parse_background(struct silt_call *c, const struct silt_command *m);

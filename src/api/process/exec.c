@@ -356,7 +356,7 @@ static uint32_t usual_timeout(const struct silt_sandbox *s, const struct silt_se
                : 0;
 }
 
-static void start(struct silt_call *c, const struct silt_command *m, struct silt_session *session)
+static void start(struct silt_call *c, const struct silt_command *m)
 {
     struct silt_error e;
     struct collect *k = calloc(1, sizeof(*k));
@@ -375,68 +375,63 @@ static void start(struct silt_call *c, const struct silt_command *m, struct silt
     k->spool = silt_spool_new(k->sandbox, &k->spool_sink);
     c->request->owner = k;
     c->request->on_gone = on_gone;
-    if (session != NULL && k->command.request.timeout_ms == 0)
-        k->command.request.timeout_ms = usual_timeout(c->sandbox, session);
-    if (silt_exec_start(k->sandbox, session, &k->command.request, &k->exec_sink, &k->exec, &e) < 0)
+    if (c->session != NULL && k->command.request.timeout_ms == 0)
+        k->command.request.timeout_ms = usual_timeout(c->sandbox, c->session);
+    if (silt_exec_start(k->sandbox, c->session, &k->command.request, &k->exec_sink, &k->exec, &e)
+        < 0)
         on_failed(&k->exec_sink, &e);
 }
 
 static void run(struct silt_call *c)
 {
-    struct silt_command *m = c->own;
-    struct silt_session *session = NULL;
-    struct silt_error e;
-    m->request.mode = SILT_EXEC_PLAIN;
-    if (!m->choice.plain) {
-        silt_export_note(c, m->request.command);
-        m->request.mode = SILT_EXEC_FOREGROUND;
-        session = silt_session_choice_session(c, &m->choice, m->request.cwd, &e);
-        if (session == NULL) {
-            silt_command_refuse_failed(c->request, m, SILT_API_COMMAND_FAILED, &e);
-            return;
-        }
-        if (m->blank && session->state != SILT_SESSION_DEAD) {
-            answer_blank(c, m);
-            return;
-        }
-    }
-    start(c, m, session);
+    const struct silt_command *m = c->own;
+    if (m->blank && c->session != NULL && c->session->state != SILT_SESSION_DEAD)
+        answer_blank(c, m);
+    else
+        start(c, m);
 }
 
-static void parse(struct silt_call *c)
+static bool choose(struct silt_call *c)
+{
+    const struct silt_command *m = c->own;
+    if (!m->choice.plain)
+        silt_export_note(c, m->request.command);
+    return silt_command_choose(c);
+}
+
+static bool parse(struct silt_call *c)
 {
     struct silt_command *m = silt_arena_alloc(c->request->arena, sizeof(*m));
     if (m == NULL)
         abort();
     if (!silt_command_read(c, m))
-        return;
+        return false;
     if (m->request.command.data == NULL) {
         silt_api_refuse_field(c->request, "command", "is required");
-        return;
+        return false;
     }
     if (m->choice.blank) {
         struct silt_error e;
         (void)silt_fail(&e, SILT_INVALID, "a session id cannot be blank");
         silt_command_refuse_failed(c->request, m, SILT_API_COMMAND_FAILED, &e);
-        return;
+        return false;
     }
     if (m->background && m->blank) {
         silt_api_refuse(c->request, SILT_API_INVALID_COMMAND, (silt_slice){NULL, 0},
                         "command: must not be blank");
-        return;
+        return false;
     }
-    c->own = m;
     if (m->background)
-        silt_api_start_background(c, m);
-    else
-        silt_call_use(c, run);
+        return silt_process_parse_background(c, m);
+    m->foreground = true;
+    c->own = m;
+    return true;
 }
+
+static const struct silt_call_kind execute_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .choose = choose, .run = run};
 
 SILT_HANDLER(silt_api_execute)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &execute_call);
 }

@@ -212,8 +212,9 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p,
     }
 }
 
-static void start(struct silt_call *c, const struct silt_command *m, struct silt_session *session)
+static void run(struct silt_call *c)
 {
+    const struct silt_command *m = c->own;
     bool text = !m->bytes;
     struct silt_error e;
     struct stream *t = calloc(1, sizeof(*t));
@@ -233,34 +234,24 @@ static void start(struct silt_call *c, const struct silt_command *m, struct silt
     c->request->owner = t;
     c->request->on_gone = on_gone;
     c->request->on_drain = on_drain;
-    if (silt_process_start(t->sandbox, session, &q, &t->watch, &t->process, &e) < 0)
+    if (silt_process_start(t->sandbox, c->session, &q, &t->watch, &t->process, &e) < 0)
         silt_command_refuse_failed(let_go(t), m, SILT_API_STREAM_START, &e);
 }
 
-static void run(struct silt_call *c)
-{
-    struct silt_session *session;
-    if (silt_command_place(c, c->own, &session))
-        start(c, c->own, session);
-}
-
-static void parse(struct silt_call *c)
+static bool parse(struct silt_call *c)
 {
     struct silt_command *m = silt_arena_alloc(c->request->arena, sizeof(*m));
     if (m == NULL)
         abort();
-    if (!silt_command_read(c, m) || !silt_body_bool(c, "bytes", &m->bytes)
-        || !silt_command_is_whole(c, m))
-        return;
     c->own = m;
-    silt_call_use(c, run);
+    return silt_command_read(c, m) && silt_body_bool(c, "bytes", &m->bytes)
+           && silt_command_is_whole(c, m);
 }
+
+static const struct silt_call_kind stream_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .choose = silt_command_choose, .run = run};
 
 SILT_HANDLER(silt_api_execute_stream)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &stream_call);
 }

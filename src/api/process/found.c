@@ -97,8 +97,9 @@ static void on_done(struct silt_sweep *w, const struct silt_agent_swept *swept,
     answer(x, swept == NULL || swept->left == 0);
 }
 
-static void begin(struct silt_call *c, const struct silt_agent_sweep *how, bool only_signal)
+static void begin(struct silt_call *c, struct silt_agent_sweep *how, bool only_signal)
 {
+    (void)silt_found_read_id(c->arg, &how->pid); /* it was chosen by that */
     struct ending *x = calloc(1, sizeof(*x));
     if (x == NULL)
         abort();
@@ -116,15 +117,14 @@ static void begin(struct silt_call *c, const struct silt_agent_sweep *how, bool 
         answer(x, true);
 }
 
-void silt_found_signal(struct silt_call *c, int32_t pid, int signal)
+void silt_found_signal(struct silt_call *c, int signal)
 {
-    const struct silt_agent_sweep how = {.pid = pid, .signal = (uint32_t)signal};
+    struct silt_agent_sweep how = {.signal = (uint32_t)signal};
     begin(c, &how, true);
 }
 
-void silt_found_end(struct silt_call *c, int32_t pid, int signal, uint32_t grace_ms)
+void silt_found_end(struct silt_call *c, int signal, uint32_t grace_ms)
 {
-    const struct silt_agent_sweep how = {
-        .pid = pid, .signal = (uint32_t)signal, .grace_ms = grace_ms};
+    struct silt_agent_sweep how = {.signal = (uint32_t)signal, .grace_ms = grace_ms};
     begin(c, &how, false);
 }

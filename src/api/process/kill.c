@@ -163,14 +163,14 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p,
         answer(k);
 }
 
-static struct kill *new_kill(struct silt_call *c, size_t most, bool native)
+static struct kill *new_kill(struct silt_call *c, size_t most)
 {
     struct kill *k = calloc(1, sizeof(*k) + most * sizeof(k->victims[0]));
     if (k == NULL)
         abort();
     k->request = c->request;
     k->sandbox = c->sandbox;
-    k->native = native;
+    k->native = c->kind->native;
     k->deadline.on_time = on_deadline;
     silt_buf_init(&k->ended, ENDED_JSON_MAX);
     silt_sandbox_hold(k->sandbox);
@@ -187,10 +187,10 @@ static void add_victim(struct kill *k, struct silt_process *p)
     silt_process_watch(p, &v->watch);
 }
 
-void silt_process_end(struct silt_call *c, struct silt_process *p, int signal, uint32_t grace_ms,
-                      bool native)
+void silt_process_end(struct silt_call *c, int signal, uint32_t grace_ms)
 {
-    struct kill *k = new_kill(c, 1, native);
+    struct silt_process *p = c->process;
+    struct kill *k = new_kill(c, 1);
     k->process = p;
     add_victim(k, p);
     silt_loop_after(c->api->loop, &k->deadline, (int64_t)grace_ms + LATE_MS);
@@ -258,32 +258,28 @@ void silt_process_refuse_finished(struct silt_call *c, const struct silt_process
 
 static void kill_one(struct silt_call *c)
 {
-    struct silt_process *p;
+    struct silt_process *p = c->process;
     int signal = SIGTERM;
-    if (!silt_process_is_known(c, kill_one, &p) || !silt_signal_read(c, &signal))
+    if (!silt_signal_read(c, &signal))
         return;
     if (silt_process_is_over(p)) {
         silt_process_refuse_finished(c, p);
     } else if (wants_an_end(signal)) {
-        silt_process_end(c, p, signal, SILT_PROCESS_GRACE_MS, false);
+        silt_process_end(c, signal, SILT_PROCESS_GRACE_MS);
     } else {
         silt_process_kill(p, signal, 0);
         answer_killed(c->request, p);
     }
 }
 
-static void parsed(struct silt_call *c)
-{
-    silt_call_look(c, kill_one);
-}
+static const struct silt_call_kind kill_call = {.body = SILT_BODY_OPTIONAL,
+                                                .sandbox = SILT_CALL_LOOKS,
+                                                .choose = silt_process_choose,
+                                                .run = kill_one};
 
 SILT_HANDLER(silt_api_process_kill)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c == NULL)
-        return;
-    c->parsed = parsed;
-    silt_call_read(c, true);
+    silt_process_call(r, args, &kill_call);
 }
 
 /* Terminals are in no list and end with their sessions. */
@@ -322,11 +318,11 @@ static void on_swept(struct silt_sweep *w, const struct silt_agent_swept *swept,
 }
 
 /* Both kinds of kill-all; the /v1 one also ends processes without a record. */
-static void end_all(struct silt_call *c, uint32_t grace_ms, bool native)
+static void end_all(struct silt_call *c, uint32_t grace_ms)
 {
     struct silt_sandbox *s = c->sandbox;
     const struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = grace_ms};
-    struct kill *k = new_kill(c, count_running(s), native);
+    struct kill *k = new_kill(c, count_running(s));
     k->left = 1; /* our own count: no callback may answer before all are signalled */
     silt_list_each(it, &s->processes)
     {
@@ -337,17 +333,11 @@ static void end_all(struct silt_call *c, uint32_t grace_ms, bool native)
     for (size_t i = 0; i < k->count; i++) /* not by list order: the end of one may unlink others */
         silt_process_kill(k->victims[i].process, grace_ms > 0 ? SIGTERM : SIGKILL, grace_ms);
     k->sweep = (struct silt_sweep){.on_found = on_swept_one, .on_done = on_swept};
-    if (native && silt_sweep_start(s, &all, &k->sweep))
+    if (k->native && silt_sweep_start(s, &all, &k->sweep))
         k->left++;
     silt_loop_after(s->registry->loop, &k->deadline, (int64_t)grace_ms + LATE_MS);
     if (--k->left == 0)
         answer(k);
-}
-
-static void kill_all(struct silt_call *c)
-{
-    if (silt_process_all_known(c, kill_all))
-        end_all(c, SILT_PROCESS_GRACE_MS, false);
 }
 
 static void remove_ended(struct silt_call *c)
@@ -368,35 +358,38 @@ static void v1_kill_all(struct silt_call *c)
 {
     silt_slice state = silt_query(c->request, SILT_LIT("state"));
     uint64_t grace_ms = GRACE_ALL_MS;
-    if (!silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms)
-        || !silt_process_all_known(c, v1_kill_all))
+    if (!silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms))
         return;
     if (silt_slice_eq(state, SILT_LIT("ended")))
         remove_ended(c);
     else if (state.len == 0 || silt_slice_eq(state, SILT_LIT("running")))
-        end_all(c, (uint32_t)grace_ms, true);
+        end_all(c, (uint32_t)grace_ms);
     else
         silt_api_refuse_field(c->request, "state", "must be running or ended");
 }
 
+static const struct silt_call_kind v1_kill_all_call = {.sandbox = SILT_CALL_LOOKS,
+                                                       .native = true,
+                                                       .choose = silt_process_choose_all,
+                                                       .run = v1_kill_all};
+
 SILT_HANDLER(silt_api_v1_process_kill_all)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look_known(c, v1_kill_all);
+    silt_call_begin(r, args, &v1_kill_all_call);
 }
 
-static void look_at_all(struct silt_call *c)
+static void kill_all(struct silt_call *c)
 {
     if (c->sandbox == NULL)
         answer_count(c->request, 0);
     else
-        kill_all(c);
+        end_all(c, SILT_PROCESS_GRACE_MS);
 }
+
+static const struct silt_call_kind kill_all_call = {
+    .sandbox = SILT_CALL_LOOKS, .choose = silt_process_choose_all, .run = kill_all};
 
 SILT_HANDLER(silt_api_process_kill_all)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look(c, look_at_all);
+    silt_call_begin(r, args, &kill_all_call);
 }

@@ -200,7 +200,7 @@ static void on_failed(struct silt_log_follower_sink *sink, const struct silt_err
         silt_api_refuse_error(r, e);
 }
 
-static struct logs *new_logs(struct silt_call *c, struct silt_process *p, bool native)
+static struct logs *new_logs(struct silt_call *c)
 {
     struct logs *t = calloc(1, sizeof(*t));
     if (t == NULL)
@@ -212,9 +212,9 @@ static struct logs *new_logs(struct silt_call *c, struct silt_process *p, bool n
                                               .over = on_over,
                                               .failed = on_failed};
     t->request = c->request;
-    t->process = p;
-    silt_process_hold(p);
-    t->native = native;
+    t->process = c->process;
+    silt_process_hold(t->process);
+    t->native = c->kind->native;
     c->request->owner = t;
     c->request->on_gone = on_gone;
     c->request->on_drain = on_drain;
@@ -223,17 +223,16 @@ static struct logs *new_logs(struct silt_call *c, struct silt_process *p, bool n
 
 static void logs(struct silt_call *c)
 {
-    struct silt_process *p;
     struct silt_log_follower_options o = {.from_tail = true, .snapshot = true};
-    if (silt_process_is_known(c, logs, &p))
-        read_stream(new_logs(c, p, false), &o, OUT);
+    read_stream(new_logs(c), &o, OUT);
 }
+
+static const struct silt_call_kind logs_call = {
+    .sandbox = SILT_CALL_LOOKS, .choose = silt_process_choose, .run = logs};
 
 SILT_HANDLER(silt_api_process_logs)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look(c, logs);
+    silt_process_call(r, args, &logs_call);
 }
 
 /* The /v1 route. */
@@ -250,10 +249,18 @@ static bool read_streams(struct silt_call *c, unsigned *ret)
     return *ret != 0;
 }
 
-void silt_process_raw_logs(struct silt_call *c, struct silt_process *p)
+static void raw_logs(struct silt_call *c)
 {
     struct silt_log_follower_options o = {.snapshot = true};
     unsigned streams = 0;
     if (silt_cursor_read(c, &o) && read_streams(c, &streams))
-        read_stream(new_logs(c, p, true), &o, streams);
+        read_stream(new_logs(c), &o, streams);
+}
+
+static const struct silt_call_kind v1_logs_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .choose = silt_process_choose, .run = raw_logs};
+
+SILT_HANDLER(silt_api_v1_process_logs)
+{
+    silt_process_call(r, args, &v1_logs_call);
 }

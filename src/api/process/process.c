@@ -121,12 +121,11 @@ void silt_process_refuse_unknown(struct silt_http_request *r, silt_slice id)
                     (int)(id.len < 256 ? id.len : 256), id.data);
 }
 
-/* A request that waits for the recovery of an exit. */
+/* A call that waits for the recovery of an exit. */
 
 struct settled {
     struct silt_process_watch watch;
     struct silt_call *call;
-    void (*run)(struct silt_call *c);
 };
 
 static void on_waiter_gone(struct silt_http_request *r)
@@ -144,62 +143,63 @@ static void on_settled(struct silt_process_watch *watch, struct silt_process *p,
     (void)what;
     (void)e;
     w->call->request->on_gone = NULL;
-    w->run(w->call);
+    silt_call_go(w->call);
 }
 
-static void wait_for(struct silt_call *c, struct silt_process *p, void (*run)(struct silt_call *c))
+static bool is_settled(struct silt_call *c, struct silt_process *p)
 {
+    if (!p->settling)
+        return true;
     struct settled *w = silt_arena_alloc(c->request->arena, sizeof(*w));
     assert(w != NULL);
-    *w = (struct settled){.watch = {.on_event = on_settled}, .call = c, .run = run};
+    *w = (struct settled){.watch = {.on_event = on_settled}, .call = c};
     c->own = w;
     c->request->on_gone = on_waiter_gone;
     silt_process_watch(p, &w->watch);
+    return false;
 }
 
-bool silt_process_all_known(struct silt_call *c, void (*run)(struct silt_call *c))
+bool silt_process_choose_all(struct silt_call *c)
 {
     if (c->sandbox == NULL)
         return true;
     silt_list_each(it, &c->sandbox->processes)
     {
-        struct silt_process *p = silt_outer(it, struct silt_process, link);
-        if (!p->settling)
-            continue;
-        wait_for(c, p, run);
-        return false;
+        if (!is_settled(c, silt_outer(it, struct silt_process, link)))
+            return false;
     }
     return true;
 }
 
-bool silt_process_is_known(struct silt_call *c, void (*run)(struct silt_call *c),
-                           struct silt_process **ret)
+bool silt_process_choose(struct silt_call *c)
 {
-    struct silt_process *p = c->sandbox != NULL ? silt_process_find(c->sandbox, c->arg) : NULL;
-    if (p == NULL) {
-        silt_process_refuse_unknown(c->request, c->arg);
-        return false;
-    }
-    if (p->settling) {
-        wait_for(c, p, run);
-        return false;
-    }
-    *ret = p;
-    return true;
+    c->process = c->sandbox != NULL ? silt_process_find(c->sandbox, c->arg) : NULL;
+    if (c->process != NULL)
+        return is_settled(c, c->process);
+    silt_process_refuse_unknown(c->request, c->arg);
+    return false;
 }
 
-struct silt_call *silt_process_call(struct silt_http_request *r,
-                                    const silt_slice args[SILT_ROUTE_ARGS_MAX])
+bool silt_process_choose_any(struct silt_call *c)
+{
+    int32_t pid;
+    c->process = silt_process_find(c->sandbox, c->arg);
+    return (c->process == NULL && silt_found_read_id(c->arg, &pid)) || silt_process_choose(c);
+}
+
+void silt_process_call(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX],
+                       const struct silt_call_kind *kind)
 {
     silt_slice id;
     if (!silt_query_decode(r, args[1], &id)) {
         silt_api_refuse_field(r, "processId", "is badly escaped");
-        return NULL;
+        return;
     }
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        c->arg = id;
-    return c;
+    struct silt_call *c = silt_call_new(r, args, kind);
+    if (c == NULL)
+        return;
+    c->arg = id;
+    silt_call_go(c);
 }
 
 /* Compatible routes. */
@@ -207,8 +207,6 @@ struct silt_call *silt_process_call(struct silt_http_request *r,
 static void list(struct silt_call *c)
 {
     silt_slice status = {NULL, 0};
-    if (!silt_process_all_known(c, list))
-        return;
     silt_slice raw = silt_query(c->request, SILT_LIT("status"));
     if (raw.len > 0 && !silt_query_decode(c->request, raw, &status)) {
         silt_api_refuse_field(c->request, "status", "is badly escaped");
@@ -225,33 +223,32 @@ static void list(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
+static const struct silt_call_kind list_call = {
+    .sandbox = SILT_CALL_LOOKS, .choose = silt_process_choose_all, .run = list};
+
 SILT_HANDLER(silt_api_process_list)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look(c, list);
+    silt_call_begin(r, args, &list_call);
 }
 
 static void get(struct silt_call *c)
 {
-    struct silt_process *p;
-    if (!silt_process_is_known(c, get, &p))
-        return;
     silt_auto_buf b;
     silt_buf_init(&b, LIST_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("success"));
     silt_json_bool(&b, true);
     silt_json_key(&b, SILT_LIT("process"));
-    silt_process_json(&b, p, SILT_PROCESS_SHOWN);
+    silt_process_json(&b, c->process, SILT_PROCESS_SHOWN);
     silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(c->request, 200, &b);
 }
 
+static const struct silt_call_kind get_call = {
+    .sandbox = SILT_CALL_LOOKS, .choose = silt_process_choose, .run = get};
+
 SILT_HANDLER(silt_api_process_get)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look(c, get);
+    silt_process_call(r, args, &get_call);
 }

@@ -23,25 +23,23 @@ bool silt_found_read_id(silt_slice id, int32_t *ret_pid); /* false: not such an 
 void silt_process_list_json(struct silt_buf *b, struct silt_sandbox *s, silt_slice status,
                             enum silt_process_detail detail, silt_slice found);
 
-/* Creates a call on the process whose id is in the path; the id is in c->arg. NULL: already
- * answered with an error. */
-struct silt_call *silt_process_call(struct silt_http_request *r,
-                                    const silt_slice args[SILT_ROUTE_ARGS_MAX]);
-/* Finds that process. False: there is none and the request was refused, or its exit is still being
- * recovered and `run` will be called again. */
-bool silt_process_is_known(struct silt_call *c, void (*run)(struct silt_call *c),
-                           struct silt_process **ret);
-/* True if no exit is being recovered; otherwise `run` is called again when that is done. */
-bool silt_process_all_known(struct silt_call *c, void (*run)(struct silt_call *c));
+/* silt_call_begin for a route with the id of a process in its path, which is then in c->arg. */
+void silt_process_call(struct silt_http_request *r, const silt_slice args[SILT_ROUTE_ARGS_MAX],
+                       const struct silt_call_kind *kind);
+/* Steps of such calls: find c->process, or refuse. They wait while its exit is being recovered. */
+bool silt_process_choose(struct silt_call *c);
+bool silt_process_choose_any(struct silt_call *c); /* NULL: it has no record, the id is `pid:` … */
+bool silt_process_choose_all(struct silt_call *c); /* only waits, for all of the sandbox */
 void silt_process_refuse_unknown(struct silt_http_request *r, silt_slice id);
 
-/* Starts the requested process and answers, in the /v1 format if `native`. */
+/* A process to start; c->own points to its command. */
 struct silt_process_wish {
     struct silt_command command;
     struct silt_process_request request; /* except for what the command already holds */
-    bool native;
 };
-void silt_process_begin(struct silt_call *c, struct silt_process_wish *w);
+struct silt_process_wish *silt_process_wish_new(struct silt_call *c);
+/* The last step: starts it and answers. */
+void silt_process_begin(struct silt_call *c);
 /* Answers with the reason why a process could not be started. */
 void silt_process_refuse_start(struct silt_http_request *r, const struct silt_command *m,
                                silt_slice id, const struct silt_error *e);
@@ -55,16 +53,13 @@ void silt_process_refuse_finished(struct silt_call *c, const struct silt_process
 /* From the query, else the body; false: already answered with an error. */
 bool silt_signal_read(struct silt_call *c, int *ret);
 /* For a process without a record: ends it as silt_process_end does, or only sends the signal. */
-void silt_found_signal(struct silt_call *c, int32_t pid, int signal);
-void silt_found_end(struct silt_call *c, int32_t pid, int signal, uint32_t grace_ms);
-/* Answers once no process of it is left. */
-void silt_process_end(struct silt_call *c, struct silt_process *p, int signal, uint32_t grace_ms,
-                      bool native);
+void silt_found_signal(struct silt_call *c, int signal);
+void silt_found_end(struct silt_call *c, int signal, uint32_t grace_ms);
+/* Ends c->process; answers once no process of it is left. */
+void silt_process_end(struct silt_call *c, int signal, uint32_t grace_ms);
 
 /* Reads ?cursor=; the default is the oldest entry kept. False: already answered with an error. */
 bool silt_cursor_read(struct silt_call *c, struct silt_log_follower_options *o);
-void silt_process_stream(struct silt_call *c, struct silt_process *p, bool native);
-void silt_process_raw_logs(struct silt_call *c, struct silt_process *p);
 /* Reads ?name= as a number of at most `max`; unchanged if absent. False: already answered with an
  * error. */
 bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret);

@@ -93,8 +93,9 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p,
     free_starting(t);
 }
 
-static void start(struct silt_call *c, struct silt_process_wish *w, struct silt_session *session)
+void silt_process_begin(struct silt_call *c)
 {
+    struct silt_process_wish *w = silt_outer(c->own, struct silt_process_wish, command);
     struct silt_error e;
     struct starting *t = calloc(1, sizeof(*t));
     if (t == NULL)
@@ -103,57 +104,28 @@ static void start(struct silt_call *c, struct silt_process_wish *w, struct silt_
                            .request = c->request,
                            .command = w->command,
                            .sandbox = c->sandbox,
-                           .native = w->native};
+                           .native = c->kind->native};
+    if (c->session != NULL)
+        w->request.session = w->command.choice.name;
+    w->request.exec = w->command.request;
     silt_sandbox_hold(t->sandbox);
     c->request->owner = t;
     c->request->on_gone = on_gone;
-    if (silt_process_start(t->sandbox, session, &w->request, &t->watch, &t->process, &e) == 0)
+    if (silt_process_start(t->sandbox, c->session, &w->request, &t->watch, &t->process, &e) == 0)
         return;
     c->request->on_gone = NULL;
     silt_process_refuse_start(c->request, &w->command, w->request.id, &e);
     free_starting(t);
 }
 
-static void run(struct silt_call *c)
-{
-    struct silt_process_wish *w = c->own;
-    struct silt_command *m = &w->command;
-    struct silt_session *session;
-    if (!silt_command_place(c, m, &session))
-        return;
-    if (session != NULL)
-        w->request.session = m->choice.name;
-    w->request.exec = m->request;
-    start(c, w, session);
-}
-
-void silt_process_begin(struct silt_call *c, struct silt_process_wish *w)
-{
-    if (!silt_command_is_whole(c, &w->command))
-        return;
-    c->own = w;
-    if (w->native)
-        silt_call_use_known(c, run);
-    else
-        silt_call_use(c, run);
-}
-
-static struct silt_process_wish *new_wish(struct silt_call *c)
+struct silt_process_wish *silt_process_wish_new(struct silt_call *c)
 {
     struct silt_process_wish *w = silt_arena_alloc(c->request->arena, sizeof(*w));
     if (w == NULL)
         abort();
     *w = (struct silt_process_wish){0};
+    c->own = &w->command;
     return w;
-}
-
-void silt_api_start_background(struct silt_call *c, struct silt_command *m)
-{
-    struct silt_process_wish *w = new_wish(c);
-    w->command = *m;
-    if (silt_process_read_id(c, &w->request.id)
-        && silt_body_bool(c, "autoCleanup", &w->request.auto_cleanup))
-        silt_process_begin(c, w);
 }
 
 bool silt_process_read_id(struct silt_call *c, silt_slice *ret)
@@ -171,23 +143,34 @@ bool silt_process_read_id(struct silt_call *c, silt_slice *ret)
     return true;
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_call *c)
 {
-    struct silt_process_wish *w = new_wish(c);
+    struct silt_process_wish *w = silt_process_wish_new(c);
     const struct silt_json *session = silt_json_get(c->body, SILT_LIT("sessionId"));
     if (!silt_command_read(c, &w->command) || !silt_process_read_id(c, &w->request.id)
         || !silt_body_bool(c, "autoCleanup", &w->request.auto_cleanup))
-        return;
+        return false;
     if (session != NULL && session->type == SILT_JSON_STRING && session->string.len == 0)
         w->command.choice.blank = true; /* here an empty session name differs from an absent one */
-    silt_process_begin(c, w);
+    return silt_command_is_whole(c, &w->command);
 }
+
+static const struct silt_call_kind start_call = {.body = SILT_BODY_REQUIRED,
+                                                 .parse = parse,
+                                                 .choose = silt_command_choose,
+                                                 .run = silt_process_begin};
 
 SILT_HANDLER(silt_api_process_start)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &start_call);
+}
+
+bool silt_process_parse_background(struct silt_call *c, const struct silt_command *m)
+{
+    struct silt_process_wish *w = silt_process_wish_new(c);
+    w->command = *m;
+    c->kind = &start_call;
+    return silt_process_read_id(c, &w->request.id)
+           && silt_body_bool(c, "autoCleanup", &w->request.auto_cleanup)
+           && silt_command_is_whole(c, &w->command);
 }

@@ -140,9 +140,7 @@ static void on_silence(struct silt_timer *t)
 
 static void put(struct silt_call *c)
 {
-    struct silt_process *p;
-    if (!silt_process_is_known(c, put, &p))
-        return;
+    struct silt_process *p = c->process;
     if (p->row.status != SILT_PROCESS_RUNNING) {
         silt_process_refuse_finished(c, p);
         return;
@@ -171,12 +169,20 @@ static void put(struct silt_call *c)
     silt_http_pause(c->request, false);
 }
 
+static bool hold_body(struct silt_call *c)
+{
+    silt_http_consume(c->request, UINT64_MAX, on_piece);
+    silt_http_pause(c->request, true); /* until the process is found */
+    return true;
+}
+
+static const struct silt_call_kind stdin_call = {.sandbox = SILT_CALL_LOOKS,
+                                                 .native = true,
+                                                 .parse = hold_body,
+                                                 .choose = silt_process_choose,
+                                                 .run = put};
+
 SILT_HANDLER(silt_api_v1_process_stdin)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c == NULL)
-        return;
-    silt_http_consume(r, UINT64_MAX, on_piece);
-    silt_http_pause(r, true); /* until the process is found */
-    silt_call_look_known(c, put);
+    silt_process_call(r, args, &stdin_call);
 }

@@ -222,7 +222,7 @@ bool silt_cursor_read(struct silt_call *c, struct silt_log_follower_options *o)
     return false;
 }
 
-void silt_process_stream(struct silt_call *c, struct silt_process *p, bool native)
+static void stream(struct silt_call *c)
 {
     struct silt_log_follower_options o = {0};
     if (!silt_cursor_read(c, &o))
@@ -236,28 +236,29 @@ void silt_process_stream(struct silt_call *c, struct silt_process *p, bool nativ
                                               .full = is_full,
                                               .over = on_over,
                                               .failed = on_failed};
-    t->process = p;
+    t->process = c->process;
     t->cursor = o.cursor;
     t->from_tail = o.from_tail;
-    t->native = native;
-    t->escape[0].drop_nul = t->escape[1].drop_nul = !native;
+    t->native = c->kind->native;
+    t->escape[0].drop_nul = t->escape[1].drop_nul = !t->native;
     silt_sse_init(&t->sse, c->api->loop, c->request);
     c->request->owner = t;
     c->request->on_gone = on_gone;
     c->request->on_drain = on_drain;
-    t->follow = silt_log_follower_start(p, &o, &t->sink);
+    t->follow = silt_log_follower_start(t->process, &o, &t->sink);
 }
 
-static void stream(struct silt_call *c)
-{
-    struct silt_process *p;
-    if (silt_process_is_known(c, stream, &p))
-        silt_process_stream(c, p, false);
-}
+static const struct silt_call_kind stream_call = {
+    .sandbox = SILT_CALL_LOOKS, .choose = silt_process_choose, .run = stream};
+static const struct silt_call_kind v1_stream_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .choose = silt_process_choose, .run = stream};
 
 SILT_HANDLER(silt_api_process_stream)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look(c, stream);
+    silt_process_call(r, args, &stream_call);
+}
+
+SILT_HANDLER(silt_api_v1_process_stream)
+{
+    silt_process_call(r, args, &v1_stream_call);
 }

@@ -88,8 +88,6 @@ static void list(struct silt_call *c)
 {
     enum { LATE_MS = 5000 };
     const struct silt_agent_sweep look = {0};
-    if (!silt_process_all_known(c, list))
-        return;
     struct listing *l = calloc(1, sizeof(*l));
     if (l == NULL)
         abort();
@@ -109,33 +107,28 @@ static void list(struct silt_call *c)
         answer_list(l);
 }
 
+static const struct silt_call_kind list_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .choose = silt_process_choose_all, .run = list};
+
 SILT_HANDLER(silt_api_v1_process_list)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look_known(c, list);
-}
-
-static void answer(struct silt_call *c, const struct silt_process *p)
-{
-    silt_auto_buf b;
-    silt_buf_init(&b, LIST_MAX);
-    silt_process_json(&b, p, SILT_PROCESS_NATIVE);
-    silt_api_answer(c->request, 200, &b);
+    silt_call_begin(r, args, &list_call);
 }
 
 static void get(struct silt_call *c)
 {
-    struct silt_process *p;
-    if (silt_process_is_known(c, get, &p))
-        answer(c, p);
+    silt_auto_buf b;
+    silt_buf_init(&b, LIST_MAX);
+    silt_process_json(&b, c->process, SILT_PROCESS_NATIVE);
+    silt_api_answer(c->request, 200, &b);
 }
+
+static const struct silt_call_kind get_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .choose = silt_process_choose, .run = get};
 
 SILT_HANDLER(silt_api_v1_process_get)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look_known(c, get);
+    silt_process_call(r, args, &get_call);
 }
 
 /* Start. */
@@ -240,23 +233,21 @@ static bool read_wish(struct silt_call *c, struct silt_process_wish *w)
     return true;
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_call *c)
 {
-    struct silt_process_wish *w = silt_arena_alloc(c->request->arena, sizeof(*w));
-    if (w == NULL)
-        abort();
-    *w = (struct silt_process_wish){.native = true};
-    if (read_wish(c, w))
-        silt_process_begin(c, w);
+    struct silt_process_wish *w = silt_process_wish_new(c);
+    return read_wish(c, w) && silt_command_is_whole(c, &w->command);
 }
+
+static const struct silt_call_kind start_call = {.body = SILT_BODY_REQUIRED,
+                                                 .native = true,
+                                                 .parse = parse,
+                                                 .choose = silt_command_choose,
+                                                 .run = silt_process_begin};
 
 SILT_HANDLER(silt_api_v1_process_start)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &start_call);
 }
 
 /* End, signal. */
@@ -277,43 +268,40 @@ static void remove_record(struct silt_call *c, struct silt_process *p)
 
 static void end(struct silt_call *c)
 {
-    struct silt_process *p;
     uint64_t grace_ms = SILT_PROCESS_GRACE_MS;
     int signal = SIGTERM;
-    int32_t pid;
-    bool found = silt_process_find(c->sandbox, c->arg) == NULL && silt_found_read_id(c->arg, &pid);
-    if ((!found && !silt_process_is_known(c, end, &p)) || !silt_signal_read(c, &signal)
-        || !silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms))
+    if (!silt_signal_read(c, &signal) || !silt_query_number(c, "graceMs", GRACE_MAX_MS, &grace_ms))
         return;
-    if (found)
-        silt_found_end(c, pid, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms);
-    else if (silt_process_is_over(p))
-        remove_record(c, p);
+    if (grace_ms == 0)
+        signal = SIGKILL;
+    if (c->process == NULL)
+        silt_found_end(c, signal, (uint32_t)grace_ms);
+    else if (silt_process_is_over(c->process))
+        remove_record(c, c->process);
     else
-        silt_process_end(c, p, grace_ms > 0 ? signal : SIGKILL, (uint32_t)grace_ms, true);
+        silt_process_end(c, signal, (uint32_t)grace_ms);
 }
+
+static const struct silt_call_kind end_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .choose = silt_process_choose_any, .run = end};
 
 SILT_HANDLER(silt_api_v1_process_kill)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look_known(c, end);
+    silt_process_call(r, args, &end_call);
 }
 
 static void send_signal(struct silt_call *c)
 {
-    struct silt_process *p;
+    struct silt_process *p = c->process;
     int signal = 0;
-    int32_t pid;
-    bool found = silt_process_find(c->sandbox, c->arg) == NULL && silt_found_read_id(c->arg, &pid);
-    if ((!found && !silt_process_is_known(c, send_signal, &p)) || !silt_signal_read(c, &signal))
+    if (!silt_signal_read(c, &signal))
         return;
     if (signal == 0) {
         silt_api_refuse_field(c->request, "signal", "is required");
         return;
     }
-    if (found) {
-        silt_found_signal(c, pid, signal);
+    if (p == NULL) {
+        silt_found_signal(c, signal);
         return;
     }
     if (silt_process_is_over(p)) {
@@ -332,46 +320,13 @@ static void send_signal(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
-static void parse_signal(struct silt_call *c)
-{
-    silt_call_look_known(c, send_signal);
-}
+static const struct silt_call_kind signal_call = {.body = SILT_BODY_OPTIONAL,
+                                                  .sandbox = SILT_CALL_LOOKS,
+                                                  .native = true,
+                                                  .choose = silt_process_choose_any,
+                                                  .run = send_signal};
 
 SILT_HANDLER(silt_api_v1_process_signal)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c == NULL)
-        return;
-    c->parsed = parse_signal;
-    silt_call_read(c, true);
-}
-
-/* Output. */
-
-static void logs(struct silt_call *c)
-{
-    struct silt_process *p;
-    if (silt_process_is_known(c, logs, &p))
-        silt_process_raw_logs(c, p);
-}
-
-SILT_HANDLER(silt_api_v1_process_logs)
-{
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look_known(c, logs);
-}
-
-static void stream(struct silt_call *c)
-{
-    struct silt_process *p;
-    if (silt_process_is_known(c, stream, &p))
-        silt_process_stream(c, p, true);
-}
-
-SILT_HANDLER(silt_api_v1_process_stream)
-{
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look_known(c, stream);
+    silt_process_call(r, args, &signal_call);
 }

@@ -361,11 +361,10 @@ static void wait_for_port(struct silt_call *c, struct silt_process *p, uint64_t 
 
 static void wait_for(struct silt_call *c)
 {
-    struct silt_process *p;
+    struct silt_process *p = c->process;
     uint64_t timeout_ms = TIMEOUT_MS;
     silt_slice what = silt_query(c->request, SILT_LIT("for"));
-    if (!silt_process_is_known(c, wait_for, &p)
-        || !silt_query_number(c, "timeoutMs", TIMEOUT_MAX_MS, &timeout_ms))
+    if (!silt_query_number(c, "timeoutMs", TIMEOUT_MAX_MS, &timeout_ms))
         return;
     if (what.data == NULL || silt_slice_eq(what, SILT_LIT("exit")))
         wait_for_exit(c, p, timeout_ms);
@@ -377,9 +376,10 @@ static void wait_for(struct silt_call *c)
         silt_api_refuse_field(c->request, "for", "must be exit, line or port");
 }
 
+static const struct silt_call_kind wait_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .choose = silt_process_choose, .run = wait_for};
+
 SILT_HANDLER(silt_api_v1_process_wait)
 {
-    struct silt_call *c = silt_process_call(r, args);
-    if (c != NULL)
-        silt_call_look_known(c, wait_for);
+    silt_process_call(r, args, &wait_call);
 }

@@ -241,27 +241,29 @@ static struct wish *new_wish(struct silt_call *c)
     return w;
 }
 
-static void parse_expose(struct silt_call *c)
+static bool parse_expose(struct silt_call *c)
 {
     struct wish *w = new_wish(c);
     const struct silt_json *locked = silt_json_get(c->body, SILT_LIT("private"));
     if (!read_port(c, &w->options.port) || !silt_body_string(c, "name", &w->options.name)
         || !check_name(c, w->options.name) || !silt_body_string(c, "token", &w->options.token)
         || !silt_body_bool(c, "private", &w->locked))
-        return;
+        return false;
     if (locked != NULL && locked->type == SILT_JSON_BOOL)
         w->options.locked = &w->locked;
     c->own = w;
-    silt_call_look_known(c, expose);
+    return true;
 }
+
+static const struct silt_call_kind expose_call = {.body = SILT_BODY_REQUIRED,
+                                                  .sandbox = SILT_CALL_LOOKS,
+                                                  .native = true,
+                                                  .parse = parse_expose,
+                                                  .run = expose};
 
 SILT_HANDLER(silt_api_port_expose)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse_expose;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &expose_call);
 }
 
 /* List */
@@ -289,11 +291,12 @@ static void list(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
+static const struct silt_call_kind list_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = list};
+
 SILT_HANDLER(silt_api_port_list)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look_known(c, list);
+    silt_call_begin(r, args, &list_call);
 }
 
 /* Unexpose */
@@ -314,13 +317,12 @@ static void unexpose(struct silt_call *c)
         answer_unexposed(c->request, port);
 }
 
+static const struct silt_call_kind unexpose_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = unexpose};
+
 SILT_HANDLER(silt_api_port_unexpose)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->arg = args[1];
-    silt_call_look_known(c, unexpose);
+    silt_call_begin(r, args, &unexpose_call);
 }
 
 /* Signed URLs */
@@ -346,7 +348,7 @@ static void sign(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
-static void parse_sign(struct silt_call *c)
+static bool parse_sign(struct silt_call *c)
 {
     struct wish *w = new_wish(c);
     const struct silt_json *v = silt_json_get(c->body, SILT_LIT("expiresIn"));
@@ -356,20 +358,21 @@ static void parse_sign(struct silt_call *c)
             || v->integer > SILT_SIGNED_URL_SECONDS_MAX)) {
         silt_api_refuse_field(c->request, "expiresIn",
                               "must be a whole number of seconds, 1 to 2592000");
-        return;
+        return false;
     }
     if (given)
         w->seconds = v->integer;
     c->own = w;
-    silt_call_look_known(c, sign);
+    return true;
 }
+
+static const struct silt_call_kind sign_call = {.body = SILT_BODY_OPTIONAL,
+                                                .sandbox = SILT_CALL_LOOKS,
+                                                .native = true,
+                                                .parse = parse_sign,
+                                                .run = sign};
 
 SILT_HANDLER(silt_api_port_sign)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->arg = args[1];
-    c->parsed = parse_sign;
-    silt_call_read(c, true);
+    silt_call_begin(r, args, &sign_call);
 }

@@ -197,11 +197,12 @@ static void look(struct silt_call *c)
     silt_network_count(c->sandbox, on_counted, visit(c));
 }
 
+static const struct silt_call_kind get_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = look};
+
 SILT_HANDLER(silt_api_network_get)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_look_known(c, look);
+    silt_call_begin(r, args, &get_call);
 }
 
 static void on_changed(struct silt_network_change *change, const struct silt_error *e)
@@ -231,23 +232,25 @@ static void change(struct silt_call *c)
     silt_network_change(c->sandbox, &v->change);
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_call *c)
 {
     struct silt_api_network *wanted = silt_arena_alloc(c->request->arena, sizeof(*wanted));
     if (wanted == NULL)
         abort();
     *wanted = (struct silt_api_network){.mode = SILT_NET_DEFAULT};
     if (!silt_api_network_read(c, c->body, "allow", wanted))
-        return;
+        return false;
     c->own = wanted;
-    silt_call_look_known(c, change);
+    return true;
 }
+
+static const struct silt_call_kind put_call = {.body = SILT_BODY_REQUIRED,
+                                               .sandbox = SILT_CALL_LOOKS,
+                                               .native = true,
+                                               .parse = parse,
+                                               .run = change};
 
 SILT_HANDLER(silt_api_network_put)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &put_call);
 }

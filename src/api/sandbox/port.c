@@ -203,24 +203,23 @@ static void run(struct silt_call *c)
     begin(t);
 }
 
-static void parse(struct silt_call *c)
+static bool parse(struct silt_call *c)
 {
     struct silt_port_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
         abort();
     if (!silt_port_ask_read(c, "processId", ask))
-        return;
+        return false;
     c->own = ask;
-    silt_call_use(c, run);
+    return true;
 }
+
+static const struct silt_call_kind watch_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse, .run = run};
 
 SILT_HANDLER(silt_api_port_watch)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &watch_call);
 }
 
 /* ---- single response ---- */
@@ -336,7 +335,7 @@ static void run_wait(struct silt_call *c)
         silt_loop_after(a->loop, &a->deadline, ask->timeout_ms);
 }
 
-static void parse_wait(struct silt_call *c)
+static bool parse_wait(struct silt_call *c)
 {
     struct wait_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
@@ -344,18 +343,17 @@ static void parse_wait(struct silt_call *c)
     ask->timeout_ms = WAIT_MS;
     if (!silt_port_ask_read(c, "process", &ask->port)
         || !silt_body_ms(c, "timeoutMs", &ask->timeout_ms))
-        return;
+        return false;
     if (ask->timeout_ms > WAIT_MAX_MS)
         ask->timeout_ms = WAIT_MAX_MS;
     c->own = ask;
-    silt_call_use_known(c, run_wait);
+    return true;
 }
+
+static const struct silt_call_kind wait_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse_wait, .run = run_wait};
 
 SILT_HANDLER(silt_api_port_wait)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse_wait;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &wait_call);
 }

@@ -507,7 +507,7 @@ static void on_created(struct silt_waiter *w, struct silt_sandbox *s, const stru
         look_at(c->api, c->request, s, 201);
 }
 
-static void parse_create(struct silt_call *c)
+static bool parse_create(struct silt_call *c)
 {
     struct creation *q = silt_arena_alloc(c->request->arena, sizeof(*q));
     struct silt_api_network network = {.mode = SILT_NET_DEFAULT};
@@ -523,28 +523,34 @@ static void parse_create(struct silt_call *c)
         || !silt_body_bool(c, "ephemeral", &q->options.ephemeral)
         || !silt_api_network_read(c, silt_json_get(c->body, SILT_LIT("network")), "network.allow",
                                   &network))
-        return;
+        return false;
     q->options.network = network.mode;
     q->options.allow = network.allow;
     char spelled[SILT_REFERENCE_SIZE];
-    if (q->options.image.data != NULL && silt_reference_read(q->options.image, spelled, &e) < 0) {
-        silt_api_refuse_field(c->request, "image", e.text);
-        return;
-    }
-    silt_list_init(&c->waiter.link);
+    if (q->options.image.data == NULL || silt_reference_read(q->options.image, spelled, &e) == 0)
+        return true;
+    silt_api_refuse_field(c->request, "image", e.text);
+    return false;
+}
+
+static void create(struct silt_call *c)
+{
+    const struct creation *q = c->own;
+    struct silt_error e;
     c->waiter.on_ready = on_created;
     if (silt_registry_create(c->api->registry, silt_slice_of(q->id), &q->options, &c->waiter, &e)
         < 0)
         refuse_creation(c, &e);
 }
 
+static const struct silt_call_kind create_call = {.body = SILT_BODY_REQUIRED,
+                                                  .sandbox = SILT_CALL_NO_SANDBOX,
+                                                  .parse = parse_create,
+                                                  .run = create};
+
 SILT_HANDLER(silt_api_sandbox_create)
 {
-    (void)args;
-    struct silt_call *c =
-        silt_call_new(r, SILT_LIT("new")); /* a placeholder: the id is in the body */
-    c->parsed = parse_create;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &create_call);
 }
 
 /* Destroy. */

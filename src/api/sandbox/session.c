@@ -106,7 +106,7 @@ static void create(struct silt_call *c)
     silt_session_enter(q->session, &q->turn);
 }
 
-static void parse_create(struct silt_call *c)
+static bool parse_create(struct silt_call *c)
 {
     struct create *q = silt_arena_alloc(c->request->arena, sizeof(*q));
     if (q == NULL)
@@ -116,18 +116,18 @@ static void parse_create(struct silt_call *c)
         || !silt_body_env(c, "env", SILT_ENV_MAX, &q->options.env)
         || !silt_body_string(c, "cwd", &q->options.cwd)
         || !silt_body_ms(c, "commandTimeoutMs", &q->options.timeout_ms))
-        return;
+        return false;
     if (q->name.len > SILT_SESSION_NAME_MAX || (q->name.len > 0 && silt_is_blank(q->name))) {
         silt_api_refuse_field(c->request, "id", "is longer than 256 bytes, or blank");
-        return;
+        return false;
     }
     if (q->options.cwd.len >= PATH_MAX) {
         silt_api_refuse_field(c->request, "cwd", "is longer than 4095 bytes");
-        return;
+        return false;
     }
     if (silt_slice_eq(q->name, SILT_LIT("__DISABLE_SESSION__"))) {
         silt_api_refuse_field(c->request, "id", "is reserved for running without a session");
-        return;
+        return false;
     }
     if (q->name.len == 0) {
         uint64_t random = 0;
@@ -138,16 +138,15 @@ static void parse_create(struct silt_call *c)
         q->name = (silt_slice){q->generated, (size_t)n};
     }
     c->own = q;
-    silt_call_use(c, create);
+    return true;
 }
+
+static const struct silt_call_kind create_call = {
+    .body = SILT_BODY_OPTIONAL, .parse = parse_create, .run = create};
 
 SILT_HANDLER(silt_api_session_create)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse_create;
-    silt_call_read(c, true);
+    silt_call_begin(r, args, &create_call);
 }
 
 static void list(struct silt_call *c)
@@ -171,11 +170,11 @@ static void list(struct silt_call *c)
     silt_api_answer(c->request, 200, &b);
 }
 
+static const struct silt_call_kind list_call = {.run = list};
+
 SILT_HANDLER(silt_api_session_list)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c != NULL)
-        silt_call_use(c, list);
+    silt_call_begin(r, args, &list_call);
 }
 
 /* Delete waits for its turn, then for the end of the shell. It completes even if the client
@@ -248,28 +247,27 @@ static void delete (struct silt_call *c)
     silt_session_enter(s, &d->turn);
 }
 
-static void parse_delete(struct silt_call *c)
+static bool parse_delete(struct silt_call *c)
 {
     silt_slice *name = silt_arena_alloc(c->request->arena, sizeof(*name));
     if (name == NULL)
         abort();
     *name = (silt_slice){NULL, 0};
     if (!silt_body_string(c, "sessionId", name))
-        return;
+        return false;
     if (name->len == 0 || name->len > SILT_SESSION_NAME_MAX) {
         silt_api_refuse(c->request, SILT_API_VALIDATION_FAILED, (silt_slice){NULL, 0},
                         "sessionId is required");
-        return;
+        return false;
     }
     c->own = name;
-    silt_call_use(c, delete);
+    return true;
 }
+
+static const struct silt_call_kind delete_call = {
+    .body = SILT_BODY_REQUIRED, .parse = parse_delete, .run = delete};
 
 SILT_HANDLER(silt_api_session_delete)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse_delete;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &delete_call);
 }
