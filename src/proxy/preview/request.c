@@ -308,6 +308,13 @@ static bool is_borrowed(const struct silt_proxied_request *x, const struct silt_
            && !silt_without("preview_origin");
 }
 
+/* Navigation with a signed URL leads to the same one without the proof. */
+static bool is_moved(const struct silt_proxied_request *x, const struct silt_parsed_head *p)
+{
+    bool navigates = x->repeatable && x->html && !x->upgrade && p->host.signed_url;
+    return navigates || p->host.unfinished;
+}
+
 static void on_parsed_route(struct silt_proxied_request *x, const struct silt_parsed_head *p,
                             struct silt_route *route, uint32_t lasts_s)
 {
@@ -322,8 +329,7 @@ static void on_parsed_route(struct silt_proxied_request *x, const struct silt_pa
         silt_proxied_request_page(x, SILT_ERROR_PAGE_LOCKED, NULL);
         return;
     }
-    bool navigates = x->repeatable && x->html && !x->upgrade && p->host.signed_url;
-    if (navigates || p->host.unfinished)
+    if (is_moved(x, p))
         move(x, p);
     else
         go(x, p, route);
@@ -378,9 +384,9 @@ static void ask_for_route(struct silt_proxied_request *x, const struct silt_pars
     struct silt_client_conn *v = x->visitor;
     silt_client_conn_deadline(v, v->all->settings.wait_ms + GRACE_MS);
     x->parsed = p;
-    /* Not if silt-proxy may answer itself (redirect, refused upgrade): that must not wake the
-     * sandbox. */
-    x->wait.dial = !x->upgrade && !p->host.signed_url && !p->host.unfinished ? &x->dial : NULL;
+    /* A socket as well, unless silt-proxy answers by itself: that must not wake the sandbox.
+     * Whether the port is private, and a borrowed cookie refused, only the route tells. */
+    x->wait.dial = !is_moved(x, p) && !is_borrowed(x, p) ? &x->dial : NULL;
     x->wait.wait_ms = v->all->settings.wait_ms;
     silt_routes_find(v->all->routes, &p->host, &x->wait);
     x->parsed = NULL;

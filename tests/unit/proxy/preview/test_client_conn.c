@@ -436,28 +436,60 @@ TEST(a_route_is_found_again_by_its_number_only)
     tear_down();
 }
 
+#define UPGRADE "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+
 TEST(a_first_visit_asks_once)
 {
+    const char *asks[] = {
+        "GET /1 HTTP/1.1\r\nHost: a.d:1\r\n\r\n",
+        "GET /1?silt-proof=p HTTP/1.1\r\nHost: b.d:1\r\n\r\n",
+        "POST /1?silt-proof=p HTTP/1.1\r\nHost: c.d:1\r\nAccept: text/html\r\n\r\n",
+        "GET /1 HTTP/1.1\r\nHost: e.d:1\r\n" UPGRADE "\r\n",
+        "GET /1 HTTP/1.1\r\nHost: f.d:1\r\nOrigin: http://f.d:1\r\n" UPGRADE "\r\n",
+        "GET /1?silt-proof=p HTTP/1.1\r\nHost: g.d:1\r\nOrigin: http://h.d:1\r\n" UPGRADE "\r\n",
+    };
     set_up(1000);
-    int fd = visit();
-    say(fd, "GET /1 HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
-    answer_find(SILT_PREVIEW_ROUTE, 1);
-    assert_true(rig.wish != 0);
-    assert_int_equal(next_ask().type, 0);
-    int service = answer_dial();
-    assert_true(starts(hear(service), "GET /1 "));
-    assert_int_equal(next_ask().type, 0);
-    (void)close(fd);
-    (void)close(service);
+    for (size_t i = 0; i < SILT_COUNT(asks); i++) {
+        int fd = visit();
+        say(fd, asks[i]);
+        answer_find(SILT_PREVIEW_ROUTE, i + 1);
+        assert_true(rig.wish != 0);
+        assert_int_equal(next_ask().type, 0);
+        int service = answer_dial();
+        assert_non_null(strstr(hear(service), " /1 HTTP/1.1\r\n"));
+        assert_int_equal(next_ask().type, 0);
+        (void)close(fd);
+        (void)close(service);
+    }
+    tear_down();
+}
+
+TEST(a_locked_port_leaves_no_ask_for_a_socket)
+{
+    const char *asks[] = {
+        "GET /?silt-proof=p HTTP/1.1\r\nHost: a.d:1\r\n\r\n",
+        "GET /?silt-proof=p HTTP/1.1\r\nHost: b.d:1\r\n" UPGRADE "\r\n",
+    };
+    set_up(1000);
+    for (size_t i = 0; i < SILT_COUNT(asks); i++) {
+        int fd = visit();
+        say(fd, asks[i]);
+        answer_find(SILT_PREVIEW_LOCKED, 0);
+        assert_true(starts(hear(fd), "HTTP/1.1 403 "));
+        assert_int_equal(rig.talk.count, 0);
+        assert_true(silt_list_empty(&rig.talk.waiting));
+        assert_int_equal(next_ask().type, 0);
+        (void)close(fd);
+    }
     tear_down();
 }
 
 TEST(a_visit_that_may_need_no_socket_does_not_ask_for_one_with_its_name)
 {
-    const char *asks[] = {
-        "GET /?silt-proof=p HTTP/1.1\r\nHost: a.d:1\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: b.d:1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-        "GET /preview/a/8000/t HTTP/1.1\r\nHost: d:1\r\n\r\n"};
+    const char *asks[] = {"GET /?silt-proof=p HTTP/1.1\r\nHost: a.d:1\r\nAccept: text/html\r\n\r\n",
+                          "GET / HTTP/1.1\r\nHost: b.d:1\r\nOrigin: http://a.d:1\r\n" UPGRADE
+                          "\r\n",
+                          "GET /preview/a/8000/t HTTP/1.1\r\nHost: d:1\r\n\r\n"};
     set_up(1000);
     for (size_t i = 0; i < SILT_COUNT(asks); i++) {
         int fd = visit();
