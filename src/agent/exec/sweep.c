@@ -280,6 +280,7 @@ void silt_sweep_start(struct silt_agent *a, uint64_t id, const struct silt_agent
     } else {
         w->number = ++a->sweep;
         kill_commands(w);
+        (void)sessions_are_done(w); /* before the next frame: its command must not be ended, too */
         silt_group_each(a, add_part, w);
         silt_loop_after(&a->loop, &w->timer, 0);
     }

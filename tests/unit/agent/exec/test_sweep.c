@@ -224,7 +224,8 @@ TEST(sweep_does_not_signal_again_what_was_told_to_end)
 /* A new siltd does not know of the one that waits. */
 TEST(second_command_that_comes_while_a_session_is_swept_is_refused)
 {
-    struct silt_agent_sweep all = {.signal = SIGTERM, .grace_ms = 5000};
+    struct silt_agent_sweep slow = {.signal = SIGTERM, .grace_ms = 10 * RIG_PATIENCE_MS};
+    struct silt_agent_sweep hard = {.signal = SIGKILL};
     RIG();
     uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
     (void)rig_check(r, session, "(trap '' TERM; setsid sleep 1000 >/dev/null 2>&1 &)", "", "");
@@ -233,16 +234,35 @@ TEST(second_command_that_comes_while_a_session_is_swept_is_refused)
         .command = "echo first", .mode = SILT_EXEC_FOREGROUND, .session = session};
     struct rig_exec second = {
         .command = "echo second", .mode = SILT_EXEC_FOREGROUND, .session = session};
-    struct rig_frame f;
-    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &all, sizeof(all));
-    rig_expect(r, SILT_AGENT_FOUND, SWEEP, &f);
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &slow, sizeof(slow));
     rig_send(r, &first);
     rig_send(r, &second);
     rig_until_ended(r, &second);
     assert_true(second.failed && second.error.code == SILT_CONFLICT);
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP + 1, &hard, sizeof(hard));
     rig_until_ended(r, &first);
     assert_string_equal(first.out, "first\n");
     rig_free(&first);
     rig_free(&second);
+    rig_stop(r);
+}
+
+/* silt-init reads both frames in one turn of its loop. */
+TEST(sweep_leaves_the_command_that_follows_it_at_once)
+{
+    struct silt_agent_sweep all = {.signal = SIGKILL};
+    RIG();
+    uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
+    (void)rig_check(r, session, "sleep 1000 & X=1", "", "");
+    struct rig_exec x = {.command = "echo $X", .mode = SILT_EXEC_FOREGROUND, .session = session};
+    assert_int_equal(kill(rig_pid(r), SIGSTOP), 0);
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &all, sizeof(all));
+    rig_send(r, &x);
+    assert_int_equal(kill(rig_pid(r), SIGCONT), 0);
+    rig_until_ended(r, &x);
+    assert_string_equal(x.out, "1\n");
+    assert_int_equal(x.end.flags, 0);
+    rig_until_count(r, 1);
+    rig_free(&x);
     rig_stop(r);
 }
