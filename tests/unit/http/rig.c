@@ -240,10 +240,10 @@ void rig_limits(void)
                        .taken = {.max = MIB},
                        .limits = {.connections = 1100,
                                   .body_max = 4 * MIB,
-                                  .head_timeout_ms = 5000,
-                                  .body_timeout_ms = 5000,
-                                  .idle_timeout_ms = 60000,
-                                  .write_timeout_ms = 5000}};
+                                  .head_timeout_ms = RIG_PATIENCE_MS,
+                                  .body_timeout_ms = RIG_PATIENCE_MS,
+                                  .idle_timeout_ms = RIG_PATIENCE_MS,
+                                  .write_timeout_ms = RIG_PATIENCE_MS}};
 }
 
 void rig_start(void)
@@ -308,7 +308,7 @@ void rig_connect(struct rig_client *c)
 
 void rig_say_bytes(struct rig_client *c, silt_slice bytes)
 {
-    for (int64_t until = rig_clock() + 5000; bytes.len > 0 && rig_clock() < until;) {
+    for (int64_t until = rig_clock() + RIG_PATIENCE_MS; bytes.len > 0 && rig_clock() < until;) {
         ssize_t n = send(c->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
         if (n < 0 && errno != EAGAIN)
             return; /* the server has heard enough */
@@ -352,7 +352,7 @@ bool rig_heard(struct rig_client *c, const char *text)
 
 void rig_expect(struct rig_client *c, const char *text)
 {
-    for (int64_t until = rig_clock() + 5000; find(c, text) == NULL; listen_once(c)) {
+    for (int64_t until = rig_clock() + RIG_PATIENCE_MS; find(c, text) == NULL; listen_once(c)) {
         if (rig_clock() > until || c->closed || c->reset)
             fail_msg("no \"%s\" in \"%.*s\"%s", text, (int)c->heard.len, c->heard.data,
                      c->closed  ? ", closed"
@@ -365,7 +365,7 @@ void rig_expect(struct rig_client *c, const char *text)
 
 void rig_expect_end(struct rig_client *c)
 {
-    for (int64_t until = rig_clock() + 5000; !c->closed; listen_once(c)) {
+    for (int64_t until = rig_clock() + RIG_PATIENCE_MS; !c->closed; listen_once(c)) {
         if (rig_clock() > until || c->reset)
             fail_msg("%s", c->reset ? "was reset" : "was not closed");
         rig_turn();

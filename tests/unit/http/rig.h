@@ -7,6 +7,8 @@
 #include "http/server.h"
 #include "unit/base/unit.h"
 
+enum { RIG_PATIENCE_MS = 60000 }; /* of every wait */
+
 struct rig_client {
     int fd;
     bool closed, reset;
@@ -44,7 +46,7 @@ void rig_turn(void);
 /* Turns until `condition` holds; fails after five seconds. */
 #define rig_until(condition)                                                                       \
     do {                                                                                           \
-        for (int64_t until = rig_clock() + 5000; !(condition);) {                                  \
+        for (int64_t until = rig_clock() + RIG_PATIENCE_MS; !(condition);) {                       \
             if (rig_clock() > until)                                                               \
                 fail_msg("waited in vain for " #condition);                                        \
             rig_turn();                                                                            \

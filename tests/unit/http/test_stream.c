@@ -155,7 +155,8 @@ TEST(a_client_that_leaves_a_stream_is_gone_and_writes_are_harmless)
 {
     start_stream("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
     rig_hang_up(&c);
-    for (int64_t until = rig_clock() + 5000; rig.gone == 0 && rig_clock() < until; rig_turn()) {
+    for (int64_t until = rig_clock() + RIG_PATIENCE_MS; rig.gone == 0 && rig_clock() < until;
+         rig_turn()) {
         silt_http_write(rig.kept[0], SILT_LIT("data\n"));
         silt_http_write(rig.kept[0], SILT_LIT("data\n"));
         silt_http_write(rig.kept[0], SILT_LIT("data\n"));
@@ -201,14 +202,14 @@ TEST(a_slow_reader_holds_the_source_back_and_costs_no_memory)
     assert_true(rig.pending_max < SILT_HTTP_MARK + 20000);
     assert_true(rig_memory() < before + 4 * SILT_HTTP_MARK);
     size_t total = 0;
-    for (int64_t until = rig_clock() + 20000;
+    for (int64_t until = rig_clock() + RIG_PATIENCE_MS;
          rig_clock() < until && !rig_heard(&c, "\r\n0\r\n\r\n");) {
         rig_turn();
         size_t keep = c.heard.len < 16 ? c.heard.len : 16;
         total += c.heard.len - keep;
         silt_buf_drop(&c.heard, c.heard.len - keep);
     }
-    assert_true(total > rig.flood_size);
+    assert_true(total + c.heard.len > rig.flood_size);
     assert_true(rig.drained > 10);
     assert_true(rig.pending_max < SILT_HTTP_MARK + 20000);
     stop();
