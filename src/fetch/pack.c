@@ -95,12 +95,13 @@ static int list(struct pack *p, struct names *ret)
         return fail_at(p, "open directory");
     }
     for (struct dirent *d; room && (d = readdir(dir));)
-        if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
+        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
             room = add_name(ret, d->d_name);
     (void)closedir(dir);
     if (!room)
         return silt_fail(p->e, SILT_LIMIT, "no memory for the names of a directory");
-    qsort(ret->items, ret->count, sizeof(*ret->items), compare);
+    if (ret->count > 0)
+        qsort(ret->items, ret->count, sizeof(*ret->items), compare);
     return 0;
 }
 

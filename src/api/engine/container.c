@@ -407,7 +407,7 @@ SILT_HANDLER(silt_engine_container_inspect)
     silt_buf_init(&b, ANSWER_MAX);
     if (c == NULL && silt_kept_find(g->all, r->arena, name, &k))
         write_kept(&b, &k);
-    else if (silt_engine_container(r, args[0]) == NULL)
+    else if ((c = silt_engine_container(r, args[0])) == NULL)
         return;
     else
         write_container(&b, c);

@@ -83,7 +83,7 @@ static void on_connection(struct silt_watch *w, uint32_t events)
     struct silt_allow_conns *all = silt_outer(w, struct silt_allow_conns_listener, watch)->all;
     (void)events;
     for (int i = 0; i < BATCH; i++) {
-        struct sockaddr_storage from;
+        struct sockaddr_storage from = {0};
         socklen_t len = sizeof(from);
         int fd = accept4(w->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {

@@ -193,7 +193,7 @@ static int parse_name(silt_slice host, silt_slice ports, struct silt_allow_rule 
     if (check_name(name, below, e) < 0)
         return -1;
     ret->count = ports.data != NULL ? 1 : SILT_ALLOW_RULE_PARTS;
-    for (size_t i = 0; i < ret->count; i++) {
+    for (size_t i = 0; i < ret->count && i < SILT_ALLOW_RULE_PARTS; i++) {
         fill_name(name, below, &ret->parts[i]);
         ret->parts[i].low = ret->parts[i].high = usual[i];
     }
