@@ -41,13 +41,27 @@ test('a context keeps its variables, counts its runs and knows its times', async
 
 test('INTERPRETER_EXECUTION_TIMEOUT_MS of the context or the sandbox bounds runs that name no timeout, in contexts that have none', async t => {
 	const box = await daemon.box(t, { env: { INTERPRETER_EXECUTION_TIMEOUT_MS: '2000' } });
-	const id = await context(box, { language: 'python' });
-	assert.equal((await run(box, id, 'import time; time.sleep(1000)')).error.ename, 'TimeoutError');
-	assert.equal((await run(box, id, 'time.sleep(3); 7', { timeout_ms: 60_000 })).results[0].text, '7');
-	const hasty = await context(box, { language: 'python', env_vars: { INTERPRETER_EXECUTION_TIMEOUT_MS: '500' } });
-	assert.match((await run(box, hasty, 'import time; time.sleep(1000)')).error.evalue, /after 500 ms/);
-	const patient = await context(box, { language: 'python', timeout: 60_000, env_vars: { INTERPRETER_EXECUTION_TIMEOUT_MS: '500' } });
-	assert.equal((await run(box, patient, 'import time; time.sleep(3); 8')).results[0].text, '8');
+	const env_vars = { INTERPRETER_EXECUTION_TIMEOUT_MS: '500' };
+	const [plain, other, hasty, patient] = await Promise.all([{}, {}, { env_vars }, { env_vars, timeout: 60_000 }].map(options => context(box, { language: 'python', ...options })));
+	const forever = 'while True: pass';
+	/** A run that began before one that a limit ends has outlived that limit. */
+	const outlives = async (id, fields, limited, evalue) => {
+		const code = 'import os, time\nprint("on", flush=True)\nwhile not os.path.exists("/tmp/go"): time.sleep(0.01)\n7';
+		const results = [];
+		for await (const { data } of cell(box, id, code, fields)) {
+			if (data.type === 'result')
+				results.push(data.text);
+			if (data.type !== 'stdout')
+				continue;
+			const { error } = await run(box, limited, forever);
+			assert.deepEqual([error.ename, error.evalue], ['TimeoutError', evalue]);
+			await box.out('touch /tmp/go');
+		}
+		await box.out('rm /tmp/go');
+		assert.deepEqual(results, ['7']);
+	};
+	await outlives(plain, { timeout_ms: 60_000 }, other, 'Execution timed out after 2000 ms');
+	await outlives(patient, {}, hasty, 'Execution timed out after 500 ms');
 });
 
 test('directory, environment and timeout of a context are honoured', async t => {
