@@ -41,6 +41,7 @@ struct silt_config {
     uint64_t build_context_max;
     char image_apt_source[256];
     char type[32];
+    uint32_t sleep_after_s, stop_after_s;
     uint32_t pool_sandboxes;
     uint32_t pool_namespaces;
     uint32_t agent_deadline_ms;

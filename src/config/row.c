@@ -63,6 +63,12 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"type", SILT_ROW_CHOICE, "standard-1", 0, 0,
      "lite|basic|standard-1|standard-2|standard-3|standard-4", FIELD(type),
      "Instance type of a sandbox that does not ask for another one."},
+    {"sleep_after_s", SILT_ROW_NUMBER, "600", 0, 31536000, NULL, FIELD(sleep_after_s),
+     "Idle seconds after which a sandbox is paused, if it does not ask for another time. Its next "
+     "use resumes it in a millisecond. 0: never."},
+    {"stop_after_s", SILT_ROW_NUMBER, "86400", 0, 31536000, NULL, FIELD(stop_after_s),
+     "Seconds after which a paused sandbox is stopped, if it does not ask for another time: its "
+     "processes end, its files stay. 0: never."},
     {"pool.sandboxes", SILT_ROW_NUMBER, "8", 0, 4096, NULL, FIELD(pool_sandboxes),
      "How many sandboxes of the default image are kept ready. With 0 none of the images of "
      "containers are, either."},

@@ -311,6 +311,8 @@ static int build(struct daemon *d, struct silt_error *e)
     r->settings.build_context_max = d->config.build_context_max;
     (void)snprintf(r->settings.type, sizeof(r->settings.type), "%s", d->config.type);
     r->settings.slots = d->config.ids_count;
+    r->settings.sleep_after_s = d->config.sleep_after_s;
+    r->settings.stop_after_s = d->config.stop_after_s;
     r->settings.ready = d->config.pool_sandboxes;
     r->settings.output_max = d->config.interpreter_output_max;
     r->settings.spares = d->config.interpreter_spares;

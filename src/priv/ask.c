@@ -63,6 +63,9 @@ static bool is_change(const struct question *q)
     case SILT_PRIV_CREATE:
     case SILT_PRIV_CLAIM:
     case SILT_PRIV_STOP:
+    case SILT_PRIV_FREEZE:
+    case SILT_PRIV_THAW:
+    case SILT_PRIV_LIMIT:
     case SILT_PRIV_DESTROY:
     case SILT_PRIV_HANDLES:
     case SILT_PRIV_NETWORK:

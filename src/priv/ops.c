@@ -69,6 +69,16 @@ static int resize_shm(struct silt_priv_helper *u, int pidfd, const struct silt_p
     return done;
 }
 
+static int set_limits(struct silt_priv_helper *u, uint32_t slot, int volume, int pidfd,
+                      const struct silt_priv_limits *l, struct silt_error *e)
+{
+    return silt_cgroup_limit(&u->cgroups, slot, l, e) < 0
+                   || silt_volume_limit(&u->volumes, volume, l->disk_bytes, e) < 0
+                   || resize_shm(u, pidfd, l, e) < 0
+               ? -1
+               : 0;
+}
+
 /* Captive is a property of the namespace, fixed when it is created. */
 static int check_not_captive(uint32_t mode, struct silt_error *e)
 {
@@ -91,10 +101,7 @@ static int run_claim(struct silt_priv_helper *u, struct silt_priv_job *job, stru
     if (silt_priv_find_init(u, slot, volume, &pidfd, e) < 0
         || silt_priv_put_record(u, job, 0, e) < 0)
         return -1;
-    if (!c->keep_limits
-        && (silt_cgroup_limit(&u->cgroups, slot, &c->limits, e) < 0
-            || silt_volume_limit(&u->volumes, volume, c->limits.disk_bytes, e) < 0
-            || resize_shm(u, pidfd, &c->limits, e) < 0))
+    if (!c->keep_limits && set_limits(u, slot, volume, pidfd, &c->limits, e) < 0)
         return -1;
     if (c->network != SILT_NET_DEFAULT && u->gate.ns >= 0
         && silt_net_change_mode(&u->gate, pidfd, c->network, &job->answer.link, e) < 0)
@@ -160,6 +167,27 @@ static int run_capture(struct silt_priv_helper *u, struct silt_priv_job *job, st
 static int run_stop(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
 {
     return silt_priv_stop(u, job->request.slot, e);
+}
+
+static int run_freeze(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    return silt_cgroup_freeze(&u->cgroups, job->request.slot, e);
+}
+
+static int run_thaw(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    return silt_cgroup_thaw(&u->cgroups, job->request.slot, e);
+}
+
+static int run_limit(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_limits *l = &job->request.body.limits;
+    silt_auto_fd volume = -1, pidfd = -1;
+    if (silt_priv_check_limits(l, e) < 0
+        || silt_volume_open(&u->volumes, job->request.slot, &volume, e) < 0
+        || silt_priv_find_init(u, job->request.slot, volume, &pidfd, e) < 0)
+        return -1;
+    return set_limits(u, job->request.slot, volume, pidfd, l, e);
 }
 
 static int run_destroy(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
@@ -396,6 +424,9 @@ static const struct op {
     [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}, 1},
     [SILT_PRIV_CLAIM] = {"claim", run_claim, true, .more = 1},
     [SILT_PRIV_STOP] = {"stop", run_stop, true},
+    [SILT_PRIV_FREEZE] = {"freeze", run_freeze, true},
+    [SILT_PRIV_THAW] = {"thaw", run_thaw, true},
+    [SILT_PRIV_LIMIT] = {"limits of", run_limit, true},
     [SILT_PRIV_DESTROY] = {"destroy", run_destroy, true},
     [SILT_PRIV_STAT] = {"stat", run_stat},
     [SILT_PRIV_HANDLES] = {"handles", run_handles},

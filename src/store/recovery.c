@@ -97,6 +97,11 @@ static int write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox 
     put_number(b, "cpu", r->limits.cpu_milli);
     put_number(b, "pids", r->limits.pids);
     put_number(b, "sleep", (uint64_t)r->sleep_after_s);
+    put_number(b, "stop", (uint64_t)r->stop_after_s);
+    put_number(b, "keep_alive", r->keep_alive);
+    put_number(b, "let_sleep", r->let_sleep);
+    put_number(b, "remove_after_stop", r->remove_after_stop);
+    put_number(b, "expires", (uint64_t)r->expires_ms);
     put_number(b, "created", (uint64_t)r->created_ms);
     for (size_t i = 0; i < s->port_count; i++)
         put_port(b, &s->ports[i]);
@@ -294,6 +299,24 @@ static int read_limit(silt_slice name, silt_slice value, struct silt_priv_limits
     return 0; /* a field of a later version */
 }
 
+static int read_lifetime(silt_slice name, silt_slice value, struct silt_sandbox_row *r,
+                         struct silt_error *e)
+{
+    if (is(name, "sleep"))
+        return read_time(value, &r->sleep_after_s, e);
+    if (is(name, "stop"))
+        return read_time(value, &r->stop_after_s, e);
+    if (is(name, "keep_alive"))
+        return read_flag(value, &r->keep_alive, e);
+    if (is(name, "let_sleep"))
+        return read_flag(value, &r->let_sleep, e);
+    if (is(name, "remove_after_stop"))
+        return read_flag(value, &r->remove_after_stop, e);
+    if (is(name, "expires"))
+        return read_time(value, &r->expires_ms, e);
+    return read_limit(name, value, &r->limits, e);
+}
+
 static int read_sandbox_field(silt_slice name, silt_slice value, struct silt_recovery_sandbox *s,
                               struct silt_error *e)
 {
@@ -314,8 +337,6 @@ static int read_sandbox_field(silt_slice name, silt_slice value, struct silt_rec
         return read_text(value, r->alias, sizeof(r->alias), e);
     if (is(name, "type"))
         return read_text(value, r->type, sizeof(r->type), e);
-    if (is(name, "sleep"))
-        return read_time(value, &r->sleep_after_s, e);
     if (is(name, "created"))
         return read_time(value, &r->created_ms, e);
     if (is(name, "port"))
@@ -330,7 +351,7 @@ static int read_sandbox_field(silt_slice name, silt_slice value, struct silt_rec
         return read_flag(value, &s->allow_left_out, e);
     if (is(name, "env_left_out"))
         return read_flag(value, &s->env_left_out, e);
-    return read_limit(name, value, &r->limits, e);
+    return read_lifetime(name, value, r, e);
 }
 
 int silt_recovery_read_sandbox(silt_slice bytes, struct silt_recovery_sandbox *ret,

@@ -92,6 +92,14 @@ static const char *const migrations[] = {
 
     /* Where copies of volumes are; a commit leaves them out. */
     "ALTER TABLE container ADD COLUMN copies BLOB;",
+
+    "ALTER TABLE sandbox ADD COLUMN stop_after_s INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN keep_alive INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN let_sleep INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN remove_after_stop INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN expires_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandbox ADD COLUMN paused_ms INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE sandbox SET stop_after_s=86400 WHERE sleep_after_s>0;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -99,7 +107,7 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_REMOVE_STEP] = "DELETE FROM build_step WHERE key=?",
     [SILT_DB_EACH_STEP] = "SELECT * FROM build_step ORDER BY used_ms",
     [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
-                             "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+                             "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
     [SILT_DB_EACH_SANDBOX] = ("SELECT sandbox.*, policy.allow, alias.alias FROM sandbox"
                               " LEFT JOIN policy USING(slot) LEFT JOIN alias USING(slot)"),
@@ -337,6 +345,12 @@ int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.limit_bytes);
     (void)sqlite3_bind_int64(st, i++, (int64_t)r->death.peak_bytes);
     (void)sqlite3_bind_int(st, i++, (int)r->network);
+    (void)sqlite3_bind_int64(st, i++, r->stop_after_s);
+    (void)sqlite3_bind_int(st, i++, r->keep_alive);
+    (void)sqlite3_bind_int(st, i++, r->let_sleep);
+    (void)sqlite3_bind_int(st, i++, r->remove_after_stop);
+    (void)sqlite3_bind_int64(st, i++, r->expires_ms);
+    (void)sqlite3_bind_int64(st, i++, r->paused_ms);
     return silt_db_finish(s, st, e, "remember sandbox");
 }
 
@@ -441,6 +455,12 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     int network = sqlite3_column_int(st, i++);
     r->network =
         network >= 0 && network < SILT_NET_MODE_MAX ? (enum silt_net_mode)network : SILT_NET_NONE;
+    r->stop_after_s = sqlite3_column_int64(st, i++);
+    r->keep_alive = sqlite3_column_int(st, i++) != 0;
+    r->let_sleep = sqlite3_column_int(st, i++) != 0;
+    r->remove_after_stop = sqlite3_column_int(st, i++) != 0;
+    r->expires_ms = sqlite3_column_int64(st, i++);
+    r->paused_ms = sqlite3_column_int64(st, i++);
     r->allow = silt_db_column_dup(st, i++, &labels_len);
     silt_db_column_text(st, i++, r->alias, sizeof(r->alias));
 }

@@ -50,7 +50,13 @@ struct silt_sandbox_row {
     char *env; /* NAME=value\0…; owned, may be NULL */
     size_t env_len;
     char *labels;          /* JSON object; owned, may be NULL */
-    int64_t sleep_after_s; /* 0: never */
+    int64_t sleep_after_s; /* idle time until it is paused; 0: never */
+    int64_t stop_after_s;  /* time paused until it is stopped; 0: never */
+    bool keep_alive;       /* never paused for being idle */
+    bool let_sleep;        /* running processes and terminals do not keep it awake */
+    bool remove_after_stop;
+    int64_t expires_ms; /* destroyed at this time; 0: never */
+    int64_t paused_ms;  /* since when it is paused, or is being paused; 0: it is not */
     int64_t created_ms, started_ms, used_ms;
     char incarnation[SILT_INCARNATION_SIZE];
     struct silt_death death;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* priv: the requests of siltd to silt-priv: fixed structs with ids, numbers and descriptors on one
  * seqpacket socket. Several workers answer independently; a response carries its request's number.
- * siltd sends at most one of CREATE, CLAIM, STOP, DESTROY, HANDLES and NETWORK per slot at a time
- * (priv/ask.c). silt-priv builds every path itself, from the slot's number or a digest. */
+ * siltd sends at most one of CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES and NETWORK per slot
+ * at a time (priv/ask.c). silt-priv builds every path itself, from the slot's number or a digest. */
 #pragma once
 
 #include "base/error.h"
@@ -30,6 +30,10 @@ enum silt_priv_op {
     SILT_PRIV_CLAIM,
     /* kills all processes; the response comes when the sandbox is empty; files stay */
     SILT_PRIV_STOP,
+    /* stops the guest's processes where they are; silt-init runs on. Succeeds if they are frozen
+     * already. SILT_TIMEOUT: some did not freeze in time, and all are thawed again */
+    SILT_PRIV_FREEZE,
+    SILT_PRIV_THAW,    /* succeeds if they are not frozen */
     SILT_PRIV_DESTROY, /* STOP, then moves the files to the trash. Succeeds if nothing is there */
     SILT_PRIV_STAT,    /* Response: body.stat */
     /* body.count more handles. Response: their descriptors, in the order of wire/agent.h */
@@ -57,6 +61,8 @@ enum silt_priv_op {
     SILT_PRIV_COMMIT,
     SILT_PRIV_DISCARD, /* body.import: kills its silt-fetch and removes the staging directory */
     SILT_PRIV_FORGET,  /* body.import.digest: removes the image's files */
+    /* body.limits: changes a running sandbox's limits */
+    SILT_PRIV_LIMIT,
     /* body.network: changes a running sandbox's mode; cuts off what the new mode forbids */
     SILT_PRIV_NETWORK,
     SILT_PRIV_NETSTAT, /* Response: body.netstat of a running sandbox, or SILT_UNAVAILABLE */
@@ -207,6 +213,7 @@ struct silt_priv_request {
     union {
         struct silt_priv_create create;
         struct silt_priv_claim claim;
+        struct silt_priv_limits limits;
         struct silt_priv_import import;
         struct silt_priv_seal seal;
         struct silt_priv_log log;

@@ -129,10 +129,12 @@ test('a sandbox that is destroyed in the middle of a run tells the reader', asyn
 	assert.equal(seen.at(-1).cause, 'destroyed');
 });
 
-test('an idle context keeps no sandbox awake, and is gone after its sleep', async t => {
+test('an idle context keeps no sandbox awake, lives on in a pause, and is gone after a stop', async t => {
 	const fake = await pretend(t, SILENT, { sleepAfter: 1 });
 	const id = await context(fake);
-	await until('its sleep', async () => (await fake.info()).state === 'stopped');
+	await until('its sleep', async () => (await fake.info()).state === 'paused');
+	assert.equal((await daemon.api('GET', `/v1/sandboxes/${fake.id}/contexts/${id}`)).status, 200);
+	await fake.stop();
 	envelope(await daemon.api('GET', `/v1/sandboxes/${fake.id}/contexts/${id}`), 404, 'CONTEXT_NOT_FOUND');
 	envelope(await fake.api('POST', '/api/execute/code', { context_id: id, code: '1' }), 404, 'CONTEXT_NOT_FOUND');
 	assert.deepEqual((await fake.api('GET', '/api/contexts')).body.contexts, []);

@@ -108,9 +108,9 @@ test('it ends when nobody has needed it for a while, and keeps no sandbox awake'
 	assert.deepEqual(await settled(box, 1), [first]);
 	await context(box, { language: 'javascript' });
 	await settled(box, 3);
-	const sleepy = await daemon.box(t, { sleepAfter: 1 });
+	const sleepy = await daemon.box(t, {});
 	await context(sleepy, { language: 'javascript' });
-	await until('its sleep', async () => (await sleepy.info()).state === 'stopped');
+	await sleepy.stop();
 	const awake = await sleepy.open('sleep 1000', { sessionId: '__DISABLE_SESSION__' }); // however long it takes to look
 	t.after(() => awake.destroy());
 	await context(sleepy, { language: 'javascript' });

@@ -69,9 +69,9 @@ test('ports that are none and sandboxes that nobody made are refused', async () 
 });
 
 test('a request waits for a port that opens later, and wakes a sandbox that sleeps', async t => {
-	const sleepy = await daemon.box(t, { sleepAfter: '1s' });
+	const sleepy = await daemon.box(t, {});
 	await sleepy.out('true');
-	await until('sleep', async () => (await sleepy.info()).state === 'stopped');
+	await sleepy.stop();
 	const waiting = daemon.api('GET', `/v1/sandboxes/${sleepy.id}/ports/8000/late`, undefined, { deadline: 120_000 });
 	await until('it wakes', async () => (await sleepy.info()).state === 'running');
 	await serve(sleepy, 8000);

@@ -330,9 +330,9 @@ test('a process can be killed, waited for and read to its end after a restart of
 });
 
 test('logs and exit codes are there while the sandbox sleeps, and reading does not wake it', async t => {
-	const box = await daemon.box(t, { sleepAfter: 1 });
+	const box = await daemon.box(t, {});
 	await runToEnd(box, 'echo kept; echo err >&2; exit 6', { processId: 'p' });
-	await until('it sleeps', async () => (await box.info()).state === 'stopped');
+	await box.stop();
 	assert.equal((await look(box, 'p')).exitCode, 6);
 	assert.deepEqual((await list(box)).map(p => p.id), ['p']);
 	const body = await logs(box, 'p');

@@ -114,12 +114,12 @@ test('an unexposed port is gone, and exposed again it has another token', async 
 });
 
 test('ports outlive sleep, kill -9 of siltd and a restart of the instance', async t => {
-	const box = await daemon.box(t, { sleepAfter: '1s' });
+	const box = await daemon.box(t, {});
 	const odd = await daemon.box(t, { id: `Odd_Id.${box.id}` });
 	const made = [await expose(box, { port: 8000, name: 'web', token: 'keepthis1' }), await expose(box, { port: 8001, private: true })];
 	const aliased = await expose(odd, { port: 8002 });
 	await box.out('true');
-	await until('sleep', async () => (await box.info()).state === 'stopped');
+	await box.stop();
 	assert.deepEqual(await list(box), made);
 	assert.equal((await box.info()).state, 'stopped', 'neither the list ...');
 	assert.deepEqual(await expose(box, { port: 8000 }), made[0]);

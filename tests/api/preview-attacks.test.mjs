@@ -56,10 +56,10 @@ test('a token opens its own port of its own sandbox, as long as that is exposed'
 });
 
 test('guesses wake nobody, and are answered alike whether the sandbox exists or not', async t => {
-	const asleep = await daemon.box(t, { sleepAfter: '1s' });
+	const asleep = await daemon.box(t, {});
 	await expose(asleep, 8000, { token: 'rightsecret' });
 	await asleep.out('true');
-	await until('sleep', async () => (await asleep.info()).state === 'stopped');
+	await asleep.stop();
 	const answers = [];
 	for (const [id, token] of [[asleep.id, 'wrongsecret'], [asleep.id, 'rightsecre'], [asleep.id, 'rightsecrets'], ['never-made', 'rightsecret'], [box.id, 'wrongsecret']]) {
 		const { status, headers, raw } = await visit(label(8000, id, token));

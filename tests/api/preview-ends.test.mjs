@@ -184,7 +184,9 @@ test('a visitor keeps its sandbox awake; one that sleeps is woken by the next', 
 	const idle = await preview.raw('GET /who'); // and leaves its connection open
 	await idle.received(new RegExp(`${box.id}$`), WAIT);
 	socket.destroy();
-	await until('sleep', async () => (await box.info()).state === 'stopped', WAIT);
+	await until('sleep', async () => (await box.info()).state === 'paused', WAIT);
+	assert.equal((await preview.get('/who')).body, box.id, 'the next visitor notices nothing');
+	await box.stop();
 	idle.send(`GET /who HTTP/1.1\r\nHost: ${preview.host}\r\nConnection: close\r\n\r\n`);
 	await until('it wakes', async () => (await box.info()).state === 'running', WAIT);
 	await serve(box, 8000, { name: 'woken' });

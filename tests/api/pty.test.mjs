@@ -249,14 +249,20 @@ test('a shell killed by a signal tells which', async t => {
 	assert.equal((await terminal.closed()).code, 1000);
 });
 
-test('a viewer keeps the sandbox awake, a terminal alone does not', async t => {
-	const box = await daemon.box(t, { id: 'pty-sleeper', sleepAfter: '1s' });
+test('a viewer keeps the sandbox awake, a terminal alone only where processes do; a stop ends it', async t => {
+	const box = await daemon.box(t, { id: 'pty-sleeper', sleepAfter: '1s', keepProcesses: false });
 	const terminal = await Terminal.open(t, box);
 	await terminal.ready();
 	terminal.type('sleep 3; echo aw""ake\n');
 	await terminal.sees(/\r\nawake/);
 	terminal.socket.destroy();
-	await until('it sleeps', async () => (await box.info()).state === 'stopped', 60_000);
+	await until('it sleeps', async () => (await box.info()).state === 'paused', 60_000);
+	const again = await Terminal.open(t, box);
+	await again.ready();
+	again.type('echo st""ill\n');
+	await again.sees(/\r\nstill/);
+	assert.match(again.text, /awake/, 'nothing is lost');
+	await box.stop();
 	const next = await Terminal.open(t, box);
 	await next.ready();
 	next.type('echo ne""w\n');

@@ -224,8 +224,8 @@ test('usage follows what the sandbox does', async t => {
 	assert.ok(info.lastUsedAt >= info.createdAt);
 });
 
-test('an idle sandbox goes to sleep, keeps its files and wakes as another incarnation', async t => {
-	const box = await daemon.box(t, { sleepAfter: '1s' });
+test('an idle sandbox is paused, later stopped, keeps its files and wakes as another incarnation', async t => {
+	const box = await daemon.box(t, { sleepAfter: '1s', stopAfter: '1s' });
 	assert.equal((await box.info()).sleepAfter, 1);
 	const held = box.out('mkfifo /tmp/gate; read x < /tmp/gate; echo kept > /workspace/file; X=gone'); // awake, however long it takes to look
 	const awake = await until('it runs', async () => {

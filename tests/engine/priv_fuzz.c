@@ -136,8 +136,14 @@ static void fill(struct silt_priv_request *q)
         q->body.recovery.kind = (uint32_t)some(3);
         set_digest(q->body.recovery.digest);
         return;
+    case SILT_PRIV_LIMIT:
+        q->body.limits =
+            (struct silt_priv_limits){bound(), bound(), (uint32_t)bound(), (uint32_t)bound()};
+        return;
     case SILT_PRIV_RECORDS:
     case SILT_PRIV_STOP:
+    case SILT_PRIV_FREEZE:
+    case SILT_PRIV_THAW:
     case SILT_PRIV_DESTROY:
     case SILT_PRIV_STAT:
     case SILT_PRIV_HANDLES:

@@ -58,6 +58,24 @@ export class Box {
 		return answer.body;
 	}
 
+	/** POST /v1/sandboxes/{id}/<change>: stop, start, restart, pause or resume. */
+	async change(name) {
+		const answer = await this.daemon.api('POST', `/v1/sandboxes/${this.id}/${name}`, undefined, { deadline: 60_000 });
+		assert.equal(answer.status, 200, answer.raw.toString());
+		return answer.body;
+	}
+
+	async stop() {
+		assert.equal((await this.change('stop')).state, 'stopped');
+	}
+
+	/** PATCH /v1/sandboxes/{id} */
+	async update(fields) {
+		const answer = await this.daemon.api('PATCH', `/v1/sandboxes/${this.id}`, fields);
+		assert.equal(answer.status, 200, answer.raw.toString());
+		return answer.body;
+	}
+
 	async destroy() {
 		const answer = await this.daemon.api('DELETE', `/v1/sandboxes/${this.id}`);
 		assert.equal(answer.status, 200, answer.raw.toString());

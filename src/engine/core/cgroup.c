@@ -28,6 +28,7 @@ enum {
     AGENTS_MIB = 256,      /* room for the page cache of logs; the kernel reclaims clean pages */
     AGENTS_SLOT_MIB = 1,   /* an idle silt-init uses a quarter of it, a busy one half */
     AGENTS_SHARE = 4, /* a quarter of the machine's memory: enough for an idle silt-init per MiB */
+    FREEZE_WAIT_MS = 1000, /* an ordinary freeze takes less than one */
     FETCH_WAIT_MS = 10000, /* it may have files to close */
     TCP_SHARE = 4,
 };
@@ -438,6 +439,28 @@ int silt_cgroup_stat(const struct silt_cgroups *c, uint32_t slot, struct silt_pr
                      struct silt_error *e)
 {
     return c->table->stat(c, slot, ret, e);
+}
+
+int silt_cgroup_thaw(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
+{
+    return c->table->freeze(c, slot, false, e);
+}
+
+/* A process in an uninterruptible wait freezes only after it, and it may hold up the others for
+ * ever: a sandbox is frozen as a whole or not at all. */
+int silt_cgroup_freeze(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e)
+{
+    struct silt_error ignored;
+    int64_t until = silt_clock_ms() + FREEZE_WAIT_MS;
+    bool frozen = false;
+    if (c->table->freeze(c, slot, true, e) < 0)
+        return -1;
+    while (c->table->is_frozen(c, slot, &frozen, e) == 0 && !frozen && silt_clock_ms() < until)
+        nap();
+    if (frozen)
+        return 0;
+    (void)silt_cgroup_thaw(c, slot, &ignored);
+    return silt_fail(e, SILT_TIMEOUT, "its processes did not freeze within %d ms", FREEZE_WAIT_MS);
 }
 
 void silt_cgroup_kill(const struct silt_cgroups *c, uint32_t slot)

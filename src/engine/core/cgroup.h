@@ -106,6 +106,10 @@ int silt_cgroup_tcp(const struct silt_cgroups *c, uint32_t slot, struct silt_cgr
 /* Calls `each` for every sandbox that has groups. */
 void silt_cgroups_each_slot(const struct silt_cgroups *c,
                             void (*each)(void *context, uint32_t slot), void *context);
+/* Freezes the guest's processes and waits until the kernel has; silt-init is not among them.
+ * SILT_TIMEOUT: some were still running after a second, and all are thawed again. */
+int silt_cgroup_freeze(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
+int silt_cgroup_thaw(const struct silt_cgroups *c, uint32_t slot, struct silt_error *e);
 /* Kills the guest's processes; silt-init keeps running. */
 void silt_cgroup_kill_guest(const struct silt_cgroups *c, uint32_t slot);
 /* Thaws the sandbox's groups and kills everything in them, including processes that a kill by pidfd

@@ -21,6 +21,9 @@ struct silt_cgroup_table {
                 struct silt_error *e);
     int (*tcp)(const struct silt_cgroups *c, uint32_t slot, struct silt_cgroup_tcp *ret,
                struct silt_error *e);
+    /* Asks the kernel, which freezes in the background. */
+    int (*freeze)(const struct silt_cgroups *c, uint32_t slot, bool frozen, struct silt_error *e);
+    int (*is_frozen)(const struct silt_cgroups *c, uint32_t slot, bool *ret, struct silt_error *e);
     void (*kill)(const struct silt_cgroups *c, const char *group);
     /* Tries once; -1 with errno, EBUSY while a process is left. */
     int (*rmdir)(const struct silt_cgroups *c, const char *group);

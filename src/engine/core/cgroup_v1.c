@@ -323,6 +323,30 @@ static int stat_v1(const struct silt_cgroups *c, uint32_t slot, struct silt_priv
     return 0;
 }
 
+/* The handles below are frozen with their parent, whatever their own state says. */
+static int freeze(const struct silt_cgroups *c, uint32_t slot, bool frozen, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE];
+    silt_cgroup_name(slot, name);
+    return silt_cgroup_put(c, silt_cgroup_at(freezer_of(c), name), "freezer.state",
+                           frozen ? "FROZEN" : "THAWED", e);
+}
+
+static int is_frozen(const struct silt_cgroups *c, uint32_t slot, bool *ret, struct silt_error *e)
+{
+    char name[SILT_CGROUP_NAME_SIZE], text[16] = "";
+    silt_auto_fd state = -1;
+    silt_cgroup_name(slot, name);
+    if (silt_cgroup_open_file(c, silt_cgroup_at(freezer_of(c), name), "freezer.state", O_RDONLY,
+                              &state, e)
+        < 0)
+        return -1;
+    if (read(state, text, sizeof(text) - 1) <= 0)
+        return silt_fail_errno(e, "read freezer.state of %s", name);
+    *ret = strncmp(text, "FROZEN", 6) == 0; /* not FREEZING */
+    return 0;
+}
+
 struct visit {
     const struct silt_cgroups *c;
     const char *group;
@@ -422,6 +446,8 @@ const struct silt_cgroup_table silt_cgroup_v1 = {
     .drop = drop,
     .stat = stat_v1,
     .tcp = tcp_v1,
+    .freeze = freeze,
+    .is_frozen = is_frozen,
     .kill = kill_v1,
     .rmdir = rmdir_v1,
     .fetch = fetch,

@@ -258,6 +258,25 @@ static int tcp_v2(const struct silt_cgroups *c, uint32_t slot, struct silt_cgrou
     return 0;
 }
 
+static int freeze(const struct silt_cgroups *c, uint32_t slot, bool frozen, struct silt_error *e)
+{
+    char guest[SILT_CGROUP_NAME_SIZE];
+    (void)snprintf(guest, sizeof(guest), "s%u/guest", slot);
+    return silt_cgroup_put_number(c, silt_cgroup_at(c->dirs[0], guest), "cgroup.freeze", frozen, e);
+}
+
+static int is_frozen(const struct silt_cgroups *c, uint32_t slot, bool *ret, struct silt_error *e)
+{
+    char guest[SILT_CGROUP_NAME_SIZE];
+    uint64_t frozen;
+    (void)snprintf(guest, sizeof(guest), "s%u/guest", slot);
+    if (silt_cgroup_get(c, silt_cgroup_at(c->dirs[0], guest), "cgroup.events", "frozen", &frozen, e)
+        < 0)
+        return -1;
+    *ret = frozen != 0;
+    return 0;
+}
+
 /* silt-init first: it would otherwise record the deaths of its children as ordinary exits. */
 static void kill_v2(const struct silt_cgroups *c, const char *group)
 {
@@ -317,6 +336,8 @@ const struct silt_cgroup_table silt_cgroup_v2 = {
     .drop = drop,
     .stat = stat_v2,
     .tcp = tcp_v2,
+    .freeze = freeze,
+    .is_frozen = is_frozen,
     .kill = kill_v2,
     .rmdir = rmdir_v2,
     .fetch = fetch,

@@ -188,7 +188,7 @@ int silt_volume_use(struct silt_volume *v, struct silt_waiter *w, struct silt_er
     enum { SLEEP_S = 60 }; /* it is awake only while files are copied */
     struct silt_sandbox_options o = {.limits = r->default_limits,
                                      .labels = SILT_LIT("{\"silt.volume\":\"true\"}"),
-                                     .sleep_after_s = SLEEP_S,
+                                     .life = {.sleep_after_s = SLEEP_S, .stop_after_s = SLEEP_S},
                                      .network = SILT_NET_NONE};
     memcpy(o.type, r->settings.type, sizeof(o.type));
     return silt_registry_create(r, silt_slice_of(v->sandbox), &o, w, e);

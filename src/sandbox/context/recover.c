@@ -79,7 +79,7 @@ static bool adopt_exec(struct silt_sandbox *s, uint64_t number,
     struct silt_context *c = find_number(s, number);
     if (c == NULL || c->exec != NULL || c->state == SILT_CONTEXT_DEAD)
         return false; /* its PONG may have come first: it is idle or already running */
-    c->exec = silt_exec_adopt(s, number, true, &c->sink);
+    c->exec = silt_exec_adopt(s, number, SILT_EXEC_CONTEXT, &c->sink);
     return true;
 }
 

@@ -280,6 +280,8 @@ void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f)
     struct silt_error e = {0};
     if (s->channel.watch.fd < 0 || s->channel.stuck)
         return;
+    if (f->type != SILT_AGENT_PING)
+        silt_sandbox_wake(s); /* a frozen guest could not obey it */
     if (!s->channel.pulsing && s->registry->settings.agent_deadline_ms > 0)
         set_pulse(s, s->registry->settings.agent_deadline_ms / 2);
     out.frame = (struct silt_frame){.type = f->type, .flags = f->flags, .id = f->id};

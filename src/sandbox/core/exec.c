@@ -37,7 +37,7 @@ struct silt_exec {
     size_t unstarted;      /* bytes counted against SILT_UNSTARTED_MAX */
     size_t unacknowledged; /* output received and not credited back */
     size_t owed;           /* credit not sent yet */
-    bool lasting;          /* a context or a terminal: only its users keep the sandbox awake */
+    enum silt_exec_kind kind;
     struct silt_grave grave;
 };
 
@@ -71,8 +71,10 @@ static void finish(struct silt_exec *x)
     is_started(x);
     silt_list_remove(&x->link);
     x->sandbox->exec_count--;
-    if (!x->lasting)
+    if (x->start.mode == SILT_EXEC_FOREGROUND)
         silt_sandbox_release(x->sandbox);
+    else if (x->kind != SILT_EXEC_CONTEXT) /* of a context, only its runs keep it awake */
+        silt_sandbox_let_sleep(x->sandbox);
     silt_loop_bury(x->sandbox->registry->loop, &x->grave);
 }
 
@@ -169,8 +171,10 @@ static void add_exec(struct silt_exec *x)
 {
     silt_list_append(&x->sandbox->execs, &x->link);
     x->sandbox->exec_count++;
-    if (!x->lasting)
+    if (x->start.mode == SILT_EXEC_FOREGROUND)
         silt_sandbox_hold(x->sandbox);
+    else if (x->kind != SILT_EXEC_CONTEXT)
+        silt_sandbox_keep_awake(x->sandbox);
 }
 
 static int check_room(const struct silt_sandbox *s, size_t command, size_t all,
@@ -219,7 +223,9 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
                            .number = q->number != 0 ? q->number : silt_registry_number(s->registry),
                            .parts = at,
                            .unstarted = size,
-                           .lasting = (q->flags & SILT_START_PIPES) != 0 || q->terminal != 0,
+                           .kind = (q->flags & SILT_START_PIPES) != 0 ? SILT_EXEC_CONTEXT
+                                   : q->terminal != 0                 ? SILT_EXEC_TERMINAL
+                                                                      : SILT_EXEC_COMMAND,
                            .grave = {.free = free_exec}};
     x->start = (struct silt_start_frame){.session = q->from,
                                          .mode = q->mode,
@@ -247,8 +253,8 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
     return 0;
 }
 
-static struct silt_exec *add_running(struct silt_sandbox *s, uint64_t number, bool lasting,
-                                     struct silt_exec_sink *sink)
+static struct silt_exec *add_running(struct silt_sandbox *s, uint64_t number,
+                                     enum silt_exec_kind kind, struct silt_exec_sink *sink)
 {
     struct silt_exec *x = calloc(1, sizeof(*x));
     if (x == NULL)
@@ -257,18 +263,18 @@ static struct silt_exec *add_running(struct silt_sandbox *s, uint64_t number, bo
                             .sink = sink,
                             .state = RUNNING,
                             .number = number,
-                            .lasting = lasting,
+                            .kind = kind,
                             .start = {.log = -1, .secret = -1},
                             .grave = {.free = free_exec}};
     add_exec(x);
     return x;
 }
 
-struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
+struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, enum silt_exec_kind kind,
                                   struct silt_exec_sink *sink)
 {
     send_detach(s, number); /* the reader it waited for is gone */
-    return add_running(s, number, lasting, sink);
+    return add_running(s, number, kind, sink);
 }
 
 struct silt_exec *silt_exec_hand_over(struct silt_sandbox *s, uint64_t number, int32_t pid,
@@ -281,7 +287,7 @@ struct silt_exec *silt_exec_hand_over(struct silt_sandbox *s, uint64_t number, i
                                .nfds = nfds};
     s->registry->counts.execs++;
     silt_channel_send(s, &f);
-    return add_running(s, number, true, sink);
+    return add_running(s, number, SILT_EXEC_CONTEXT, sink);
 }
 
 bool silt_exec_abort(struct silt_exec *x, const struct silt_error *e)
@@ -509,7 +515,7 @@ static struct silt_exec *find(struct silt_sandbox *s, uint64_t number)
 bool silt_exec_is_lasting(struct silt_sandbox *s, uint64_t number)
 {
     const struct silt_exec *x = find(s, number);
-    return x != NULL && x->lasting;
+    return x != NULL && x->kind != SILT_EXEC_COMMAND;
 }
 
 static void on_stdin_taken(struct silt_exec *x, const struct silt_frame *f)

@@ -22,6 +22,8 @@ struct silt_exec_sink { /* borrowed: must outlive the exec, or leave it */
     void (*failed)(struct silt_exec_sink *sink, const struct silt_error *e);
 };
 
+enum silt_exec_kind { SILT_EXEC_COMMAND, SILT_EXEC_TERMINAL, SILT_EXEC_CONTEXT };
+
 struct silt_exec_request {
     enum silt_agent_mode mode;
     silt_slice command, cwd;
@@ -30,7 +32,7 @@ struct silt_exec_request {
     silt_slice user; /* empty: root */
     uint32_t timeout_ms;
     uint32_t flags; /* SILT_START_… */
-    /* rows << 16 | columns; 0: no terminal. A terminal does not keep the sandbox awake. */
+    /* rows << 16 | columns; 0: no terminal */
     uint32_t terminal;
     uint64_t number;     /* 0: assign one */
     uint64_t from;       /* with SILT_START_FORK: number of the exec to fork from */
@@ -47,9 +49,8 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
 /* With SILT_START_LOG: the command starts once it has its log. `log` is borrowed until the sink's
  * started or failed. */
 void silt_exec_give_log(struct silt_exec *x, int log);
-/* Adopts an exec of a previous siltd that the agent has reported. `lasting`: a context or a
- * terminal. */
-struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, bool lasting,
+/* Adopts an exec of a previous siltd that the agent has reported. */
+struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, enum silt_exec_kind kind,
                                   struct silt_exec_sink *sink);
 /* Adopts a context's process that silt-priv has forked inside the sandbox; its pidfd and handle
  * (borrowed) are sent to the agent. Its exit code is always -1. */

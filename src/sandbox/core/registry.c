@@ -122,6 +122,16 @@ void silt_registry_set_image(struct silt_sandbox_row *row, const struct silt_ima
     row->host_usr = image->row.host_usr;
 }
 
+void silt_registry_set_lifetime(struct silt_sandbox_row *row, const struct silt_lifetime *life)
+{
+    row->sleep_after_s = life->sleep_after_s;
+    row->stop_after_s = life->stop_after_s;
+    row->keep_alive = life->keep_alive;
+    row->let_sleep = life->let_sleep;
+    row->remove_after_stop = life->remove_after_stop;
+    row->expires_ms = life->expires_ms;
+}
+
 static void fill_defaults(struct silt_sandbox_row *row, const struct silt_image *image,
                           silt_slice asked)
 {
@@ -184,9 +194,11 @@ static int name_sandbox(struct silt_registry *r, silt_slice id,
     s->row.limits = o->limits;
     s->row.ephemeral = o->ephemeral;
     silt_network_choose(s, o);
-    s->row.sleep_after_s = o->sleep_after_s;
+    silt_registry_set_lifetime(&s->row, &o->life);
     s->row.created_ms = silt_clock_wall_ms();
     s->row.used_ms = s->row.created_ms;
+    if (claimed) /* its processes began to wait before it was created */
+        s->row.started_ms = s->row.created_ms;
     if (o->env.len > 0) {
         s->row.env = malloc(o->env.len);
         if (s->row.env == NULL)
@@ -244,7 +256,9 @@ int silt_registry_create(struct silt_registry *r, silt_slice id,
 void silt_registry_use(struct silt_registry *r, silt_slice id, struct silt_waiter *w)
 {
     struct silt_sandbox *s = silt_registry_find(r, id);
-    struct silt_sandbox_options o = {.limits = r->default_limits};
+    struct silt_sandbox_options o = {.limits = r->default_limits,
+                                     .life = {.sleep_after_s = r->settings.sleep_after_s,
+                                              .stop_after_s = r->settings.stop_after_s}};
     struct silt_error e;
     if (s != NULL) {
         silt_sandbox_wait(s, w);
@@ -420,7 +434,9 @@ static void settle(struct silt_registry *r, struct silt_sandbox *s)
 {
     if (s->channel.watch.fd >= 0 || s->state == SILT_SANDBOX_DESTROYING)
         return;
-    if (s->row.id[0] == 0 || s->row.started_ms == 0) { /* ready, or never reported to a client */
+    s->row.paused_ms = 0;
+    /* Ready, never reported to a client, or to be removed with its last process. */
+    if (s->row.id[0] == 0 || s->row.started_ms == 0 || s->row.remove_after_stop) {
         silt_sandbox_destroy(s, NULL);
         return;
     }
@@ -479,6 +495,19 @@ static void remove_nameless(struct silt_registry *r)
     }
 }
 
+static void remove_expired(struct silt_registry *r)
+{
+    int64_t now_ms = silt_clock_wall_ms();
+    for (uint32_t i = 0; i < r->settings.slots; i++) {
+        struct silt_sandbox *s = r->by_slot[i];
+        if (s == NULL || s->row.expires_ms == 0 || s->row.expires_ms > now_ms
+            || s->state == SILT_SANDBOX_DESTROYING)
+            continue;
+        silt_log(SILT_LOG_INFO, "sandbox.expire", "sandbox=%s", s->row.id);
+        silt_sandbox_destroy(s, NULL);
+    }
+}
+
 /* Writes the rows that a full disk has refused. */
 static void save_again(struct silt_registry *r)
 {
@@ -501,6 +530,7 @@ static void on_upkeep(struct silt_timer *t)
     start_checkpoint(r);
     silt_ready_pool_remove_stale(r);
     remove_nameless(r);
+    remove_expired(r);
     silt_ready_pool_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }

@@ -53,7 +53,8 @@ struct silt_registry_settings {
     silt_slice authorities;  /* borrowed, for ever: additional CAs, PEM */
     const char *image_map;   /* borrowed, for ever: silt_image_check_map */
     char type[SILT_TYPE_SIZE];
-    enum silt_net_mode network;      /* of sandboxes created without a choice */
+    int64_t sleep_after_s, stop_after_s; /* of sandboxes created without a choice */
+    enum silt_net_mode network;          /* of sandboxes created without a choice */
     const char *allow;               /* borrowed, for ever: its rules, one per line; may be NULL */
     struct silt_ip_prefix_list open; /* exceptions to the closed networks */
     struct silt_preview_settings preview;
@@ -135,6 +136,13 @@ struct silt_registry {
     struct silt_tcp_memory tcp_memory;
 };
 
+/* When a sandbox sleeps and ends. All zero: never, as for containers of the engine socket. */
+struct silt_lifetime {
+    int64_t sleep_after_s, stop_after_s; /* as in struct silt_sandbox_row */
+    int64_t expires_ms;
+    bool keep_alive, let_sleep, remove_after_stop;
+};
+
 /* A caller's choices for a new sandbox; slices are borrowed. */
 struct silt_sandbox_options {
     silt_slice image;          /* empty: the default */
@@ -142,7 +150,7 @@ struct silt_sandbox_options {
     struct silt_priv_limits limits;
     silt_slice env;    /* NAME=value\0… */
     silt_slice labels; /* JSON object or empty */
-    int64_t sleep_after_s;
+    struct silt_lifetime life;
     bool ephemeral;
     enum silt_net_mode network;
     silt_slice allow; /* rules, one per line; mode allow */
@@ -176,6 +184,7 @@ int silt_registry_create(struct silt_registry *r, silt_slice id,
                          const struct silt_sandbox_options *o, struct silt_waiter *w,
                          struct silt_error *e);
 void silt_waiter_leave(struct silt_waiter *w);
+void silt_registry_set_lifetime(struct silt_sandbox_row *row, const struct silt_lifetime *life);
 /* All sandboxes sorted by id, allocated in the arena. NULL if the arena is full. */
 struct silt_sandbox **silt_registry_sorted(struct silt_registry *r, struct silt_arena *a,
                                            size_t *ret_count);

@@ -42,6 +42,9 @@ static const enum silt_sandbox_state state_of[SILT_SANDBOX_PHASE_MAX] = {
     [SILT_SANDBOX_IS_ADOPTED] = SILT_SANDBOX_STARTING,
     [SILT_SANDBOX_IS_GREETED] = SILT_SANDBOX_STARTING,
     [SILT_SANDBOX_IS_RUNNING] = SILT_SANDBOX_RUNNING,
+    [SILT_SANDBOX_IS_PAUSING] = SILT_SANDBOX_PAUSED,
+    [SILT_SANDBOX_IS_PAUSED] = SILT_SANDBOX_PAUSED,
+    [SILT_SANDBOX_IS_RESUMING] = SILT_SANDBOX_PAUSED,
     [SILT_SANDBOX_IS_STOPPING] = SILT_SANDBOX_STOPPING,
     [SILT_SANDBOX_IS_EMPTYING] = SILT_SANDBOX_DESTROYING,
     [SILT_SANDBOX_IS_EMPTIED] = SILT_SANDBOX_DESTROYING,
@@ -49,11 +52,11 @@ static const enum silt_sandbox_state state_of[SILT_SANDBOX_PHASE_MAX] = {
 };
 
 /* The only place that assigns the phase and the state. */
-static void enter(struct silt_sandbox *s, enum silt_sandbox_phase next)
+void silt_sandbox_enter(struct silt_sandbox *s, enum silt_sandbox_phase next)
 {
     s->phase = next;
     s->state = state_of[next];
-    s->row.running = s->state == SILT_SANDBOX_RUNNING || s->state == SILT_SANDBOX_STARTING;
+    s->row.running = silt_sandbox_is_up(s) || s->state == SILT_SANDBOX_STARTING;
 }
 
 static const char *name_of(const struct silt_sandbox *s)
@@ -61,7 +64,6 @@ static const char *name_of(const struct silt_sandbox *s)
     return s->row.id[0] != 0 ? s->row.id : "(ready)";
 }
 
-static void on_idle(struct silt_timer *t);
 static void on_hello_deadline(struct silt_timer *t);
 
 static void free_sandbox(struct silt_grave *g)
@@ -93,11 +95,12 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->lookouts);
     silt_list_init(&s->sweeps);
     silt_list_init(&s->waiters);
+    silt_list_init(&s->resters);
     silt_list_init(&s->destroyers);
     silt_list_init(&s->channel.unsent);
     s->channel.watch.fd = -1;
     s->channel.pidfd.fd = -1;
-    s->idle.on_time = on_idle;
+    s->idle.on_time = silt_sandbox_on_idle;
     s->hello.on_time = on_hello_deadline;
     silt_facets_call(r, init, s);
     return s;
@@ -166,18 +169,34 @@ static void wake_waiters(struct silt_sandbox *s, const struct silt_error *e)
     }
 }
 
+void silt_sandbox_tell_resters(struct silt_sandbox *s, const struct silt_error *e)
+{
+    while (!silt_list_empty(&s->resters)) {
+        struct silt_waiter *w = silt_list_first(&s->resters, struct silt_waiter, link);
+        silt_list_remove(&w->link);
+        w->on_ready(w, e == NULL ? s : NULL, e);
+    }
+}
+
+void silt_sandbox_serve(struct silt_sandbox *s)
+{
+    silt_sandbox_rest_later(s);
+    wake_waiters(s, NULL);
+}
+
 void silt_sandbox_on_network(struct silt_sandbox *s)
 {
-    if (s->row.sleep_after_s > 0 && s->requests == 0)
-        silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
-    wake_waiters(s, NULL);
+    if (s->state == SILT_SANDBOX_RUNNING)
+        silt_sandbox_serve(s);
 }
 
 static void ask_handles(struct silt_sandbox *s);
 
 static void is_running(struct silt_sandbox *s)
 {
-    enter(s, SILT_SANDBOX_IS_RUNNING);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_RUNNING);
+    s->resumed_ms = 0;
+    s->remark[0] = 0;
     ask_handles(s);
     silt_facets_call(s->registry, on_running, s);
     if (!s->network.coming)
@@ -194,13 +213,15 @@ void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w)
     silt_list_append(&s->waiters, &w->link);
     if (s->state == SILT_SANDBOX_STOPPED)
         silt_sandbox_start(s);
+    else
+        silt_sandbox_wake(s);
 }
 
 /* Start. */
 
 static void became_ready(struct silt_sandbox *s)
 {
-    enter(s, SILT_SANDBOX_IS_RUNNING);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_RUNNING);
     ask_handles(s);
     silt_ready_pool_add(s);
     silt_sandbox_save(s);
@@ -220,7 +241,7 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
         return;
     }
     r->cold_starts--;
-    enter(s, SILT_SANDBOX_IS_STOPPED);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
     bool fresh = s->fresh;
     wake_waiters(s, e);
     if (fresh && s->state == SILT_SANDBOX_STOPPED)
@@ -318,8 +339,8 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
         silt_ready_pool_refill_soon(s->registry);
 }
 
-static void ask(struct silt_sandbox *s, const struct silt_priv_request *q, const int *fds, int nfds,
-                silt_priv_answered *on_answer)
+void silt_sandbox_ask(struct silt_sandbox *s, const struct silt_priv_request *q, const int *fds,
+                      int nfds, silt_priv_answered *on_answer)
 {
     assert(s->asks == 0);
     s->asks++;
@@ -331,7 +352,7 @@ void silt_sandbox_start(struct silt_sandbox *s)
     struct silt_error e;
     int pair[2];
     assert(s->state == SILT_SANDBOX_STOPPED && s->channel.watch.fd < 0);
-    enter(s, SILT_SANDBOX_IS_CREATING);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_CREATING);
     if (s->row.id[0] != 0) {
         s->registry->cold_starts++;
         s->registry->counts.cold_starts++;
@@ -354,7 +375,7 @@ void silt_sandbox_start(struct silt_sandbox *s)
                | (s->fresh && s->row.id[0] == 0 ? SILT_CREATE_READY : 0U);
     silt_id_hostname(s->row.id[0] != 0 ? silt_slice_of(s->row.id) : SILT_LIT("silt"), c->hostname);
     int fds[] = {pair[1], -1};
-    ask(s, &q, fds, 1 + first_record(s, &fds[1]), on_created);
+    silt_sandbox_ask(s, &q, fds, 1 + first_record(s, &fds[1]), on_created);
 }
 
 static void ask_claim(struct silt_sandbox *s);
@@ -395,13 +416,13 @@ static void ask_claim(struct silt_sandbox *s)
     silt_id_hostname(silt_slice_of(s->row.id), q.body.claim.hostname);
     int fd;
     int nfds = first_record(s, &fd);
-    ask(s, &q, &fd, nfds, on_claimed);
+    silt_sandbox_ask(s, &q, &fd, nfds, on_claimed);
 }
 
 void silt_sandbox_claim(struct silt_sandbox *s)
 {
     assert(s->state == SILT_SANDBOX_RUNNING && s->row.id[0] != 0);
-    enter(s, SILT_SANDBOX_IS_CLAIMED);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_CLAIMED);
     if (s->asks == 0)
         ask_claim(s);
     silt_ready_pool_refill_soon(s->registry);
@@ -412,7 +433,7 @@ void silt_sandbox_claim(struct silt_sandbox *s)
 void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd)
 {
     s->network.stale = true; /* the previous siltd may have died during a change */
-    enter(s, SILT_SANDBOX_IS_ADOPTED);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_ADOPTED);
     if (s->row.id[0] == 0)
         silt_ready_pool_expect(s);
     silt_channel_open(s, channel, pidfd);
@@ -424,7 +445,7 @@ void silt_sandbox_on_hello_done(struct silt_sandbox *s)
 {
     silt_loop_cancel(s->registry->loop, &s->hello);
     if (s->phase == SILT_SANDBOX_IS_ADOPTED)
-        enter(s, SILT_SANDBOX_IS_GREETED);
+        silt_sandbox_enter(s, SILT_SANDBOX_IS_GREETED);
     if (!s->registry->recovering)
         silt_sandbox_settle(s);
 }
@@ -435,10 +456,13 @@ void silt_sandbox_settle(struct silt_sandbox *s)
     if (s->phase != SILT_SANDBOX_IS_GREETED)
         return; /* we started it ourselves: nothing to reconcile; or too early */
     silt_facets_call_back(s->registry, settle, s);
-    if (s->row.id[0] == 0)
+    if (s->row.id[0] == 0) {
         became_ready(s);
-    else
-        is_running(s);
+        return;
+    }
+    is_running(s);
+    if (s->row.paused_ms > 0)
+        silt_sandbox_pause_again(s);
 }
 
 static void on_hello_deadline(struct silt_timer *t)
@@ -480,7 +504,7 @@ static void bury(struct silt_sandbox *s)
         w->on_ready(w, NULL, NULL);
     }
     silt_image_forget_unused(r, s->row.digest);
-    enter(s, SILT_SANDBOX_IS_GONE);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_GONE);
     if (s->requests == 0)
         silt_loop_bury(r->loop, &s->grave); /* otherwise its last request does */
 }
@@ -509,7 +533,7 @@ static void begin_anew(struct silt_sandbox *s)
 /* It stays as it is. Upkeep retries if it has no name; otherwise a client must destroy it again. */
 static void could_not_destroy(struct silt_sandbox *s, const struct silt_error *e)
 {
-    enter(s, SILT_SANDBOX_IS_STOPPED);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
     s->row.started_ms = s->row.created_ms;
     if (s->row.id[0] != 0)
         silt_sandbox_save(s);
@@ -552,7 +576,7 @@ static void on_destroyed(void *context, const struct silt_priv_answer *a, int *f
     (void)nfds;
     s->asks--;
     if (a->ok) {
-        enter(s, SILT_SANDBOX_IS_EMPTIED);
+        silt_sandbox_enter(s, SILT_SANDBOX_IS_EMPTIED);
         is_gone(s);
         return;
     }
@@ -573,7 +597,7 @@ static void ask_end(struct silt_sandbox *s)
     struct silt_priv_request q = {.op = all ? SILT_PRIV_DESTROY : SILT_PRIV_STOP,
                                   .slot = s->row.slot};
     if (s->asks == 0 && !(all && silt_recovery_is_busy(s->registry, s->row.slot)))
-        ask(s, &q, NULL, 0, all ? on_destroyed : on_stopped);
+        silt_sandbox_ask(s, &q, NULL, 0, all ? on_destroyed : on_stopped);
 }
 
 void silt_sandbox_on_recorded(struct silt_sandbox *s)
@@ -589,6 +613,12 @@ static bool ends_meanwhile(struct silt_sandbox *s)
         return false;
     ask_end(s);
     return true;
+}
+
+bool silt_sandbox_answered(struct silt_sandbox *s)
+{
+    s->asks--;
+    return ends_meanwhile(s);
 }
 
 /* Saved before anything is removed, so that the next siltd finishes the job if this one dies. A
@@ -618,11 +648,12 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
         silt_list_append(&s->destroyers, &w->link);
     if (s->state == SILT_SANDBOX_DESTROYING)
         return;
-    enter(s, SILT_SANDBOX_IS_EMPTYING);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_EMPTYING);
     silt_facets_call(s->registry, on_destroy, s);
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);
     ask_end(s);
+    silt_sandbox_tell_resters(s, &e);
     wake_waiters(s, &e);
 }
 
@@ -639,13 +670,16 @@ static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds
     if (!a->ok)
         silt_log(SILT_LOG_ERROR, "sandbox.stop", "sandbox=%s error=%s", name_of(s),
                  a->body.error.text);
-    enter(s, SILT_SANDBOX_IS_STOPPED);
-    if (s->row.id[0] == 0) {
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
+    bool unwanted = s->row.remove_after_stop && silt_list_empty(&s->waiters);
+    if (s->row.id[0] != 0)
+        silt_sandbox_save(s);
+    silt_sandbox_tell_resters(s, a->ok ? NULL : &a->body.error);
+    if (s->state != SILT_SANDBOX_STOPPED)
+        return; /* a rester has started it again */
+    if (s->row.id[0] == 0 || unwanted)
         silt_sandbox_destroy(s, NULL);
-        return;
-    }
-    silt_sandbox_save(s);
-    if (!silt_list_empty(&s->waiters))
+    else if (!silt_list_empty(&s->waiters))
         silt_sandbox_start(s);
 }
 
@@ -653,20 +687,37 @@ static void stop(struct silt_sandbox *s, const struct silt_death *d)
 {
     struct silt_error e;
     (void)silt_fail(&e, SILT_GONE, "%s", d->message);
-    enter(s, SILT_SANDBOX_IS_STOPPING);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPING);
+    s->row.paused_ms = 0;
     silt_sandbox_died(s, d);
     ask_end(s);
     disconnect(s, &e);
 }
 
+static bool can_end(const struct silt_sandbox *s)
+{
+    return silt_sandbox_is_up(s) || s->state == SILT_SANDBOX_STARTING;
+}
+
 void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message)
 {
     struct silt_death d = {.at_ms = silt_clock_wall_ms(), .exit_code = -1};
-    if (s->state != SILT_SANDBOX_RUNNING && s->state != SILT_SANDBOX_STARTING)
+    if (!can_end(s))
         return;
     (void)snprintf(d.cause, sizeof(d.cause), "%s", cause);
     (void)snprintf(d.message, sizeof(d.message), "%s", message);
     stop(s, &d);
+}
+
+void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w)
+{
+    silt_list_init(&w->link);
+    if (s->state == SILT_SANDBOX_STOPPED) {
+        w->on_ready(w, s, NULL);
+        return;
+    }
+    silt_list_append(&s->resters, &w->link);
+    silt_sandbox_stop(s, "stopped", "the sandbox was stopped on request; the next use starts it");
 }
 
 static void read_exit(struct silt_sandbox *s, struct silt_death *d)
@@ -684,7 +735,7 @@ static void read_exit(struct silt_sandbox *s, struct silt_death *d)
 void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why)
 {
     struct silt_death d = {.cause = "crash", .at_ms = silt_clock_wall_ms(), .exit_code = -1};
-    if (s->state != SILT_SANDBOX_RUNNING && s->state != SILT_SANDBOX_STARTING)
+    if (!can_end(s))
         return;
     read_exit(s, &d);
     (void)snprintf(
@@ -694,18 +745,11 @@ void silt_sandbox_on_lost(struct silt_sandbox *s, const char *why)
     stop(s, &d);
 }
 
-static void on_idle(struct silt_timer *t)
-{
-    struct silt_sandbox *s = silt_outer(t, struct silt_sandbox, idle);
-    if (s->requests == 0)
-        silt_sandbox_stop(s, "idle",
-                          "the sandbox slept after its idle time; the next use wakes it");
-}
-
 void silt_sandbox_hold(struct silt_sandbox *s)
 {
     s->requests++;
-    silt_loop_cancel(s->registry->loop, &s->idle);
+    if (s->state == SILT_SANDBOX_RUNNING)
+        silt_loop_cancel(s->registry->loop, &s->idle);
 }
 
 void silt_sandbox_release(struct silt_sandbox *s)
@@ -715,8 +759,8 @@ void silt_sandbox_release(struct silt_sandbox *s)
     s->row.used_ms = silt_clock_wall_ms();
     if (s->requests == 0 && s->phase == SILT_SANDBOX_IS_GONE)
         silt_loop_bury(s->registry->loop, &s->grave);
-    else if (s->requests == 0 && s->row.sleep_after_s > 0 && s->state == SILT_SANDBOX_RUNNING)
-        silt_loop_after(s->registry->loop, &s->idle, s->row.sleep_after_s * 1000);
+    else if (s->requests == 0)
+        silt_sandbox_rest_later(s);
 }
 
 /* Requests to silt-priv. */
@@ -755,8 +799,12 @@ static void on_handles(void *context, const struct silt_priv_answer *a, int *fds
         silt_channel_send(s, &f);
     for (int i = 0; i < nfds; i++)
         silt_close_fd(&fds[i]);
-    if (!ends_meanwhile(s) && s->phase == SILT_SANDBOX_IS_CLAIMED)
+    if (ends_meanwhile(s))
+        return;
+    if (s->phase == SILT_SANDBOX_IS_CLAIMED)
         ask_claim(s); /* a ready sandbox whose agent made a request just before it was taken */
+    else
+        silt_sandbox_pause_continue(s);
 }
 
 /* The agent asks once and waits: a request that cannot be made now is made later. */
@@ -770,7 +818,7 @@ static void ask_handles(struct silt_sandbox *s)
     s->handles_wanted = 0;
     struct silt_priv_request q = {.op = SILT_PRIV_HANDLES, .slot = s->row.slot};
     q.body.count = count < HANDLES_AT_ONCE ? count : HANDLES_AT_ONCE;
-    ask(s, &q, NULL, 0, on_handles);
+    silt_sandbox_ask(s, &q, NULL, 0, on_handles);
 }
 
 void silt_sandbox_on_need_handles(struct silt_sandbox *s, uint32_t count)

@@ -2,8 +2,11 @@
 /* sandbox: one isolated computer and its state in siltd; owned by the registry. Its processes come
  * and go with starts, idle stops and crashes; only destroy ends the sandbox itself.
  *
- *   STOPPED --use--> STARTING --running--> RUNNING --idle--> STOPPING --empty--> STOPPED
- *                        \---failed---> STOPPED    \--crash--/
+ *   STOPPED --use--> STARTING --running--> RUNNING --stop, crash--> STOPPING --empty--> STOPPED
+ *                        \---failed---> STOPPED |  ^                  ^
+ *                                          idle |  | use              | idle for long
+ *                                               v  |                  |
+ *                                              PAUSED ----------------/
  *   any --destroy--> DESTROYING --empty--> (gone)
  *
  * Phases within a state:
@@ -11,6 +14,8 @@
  *   STARTING    CREATING --silt-priv has created it--------------------------------> RUNNING
  *               CLAIMED --silt-priv has named it-----------------------------------> RUNNING
  *               ADOPTED --the agent reports--> GREETED --silt-super has finished---> RUNNING
+ *   PAUSED      PAUSING --frozen--> PAUSED --use--> RESUMING --thawed--> RUNNING
+ *                  \--does not freeze--> RUNNING
  *   DESTROYING  EMPTYING --files are gone--> EMPTIED --no connection, no seal--> GONE --> (freed)
  *                  \--failure--> STOPPED */
 #pragma once
@@ -25,6 +30,7 @@ enum silt_sandbox_state {
     SILT_SANDBOX_STOPPED,
     SILT_SANDBOX_STARTING,
     SILT_SANDBOX_RUNNING,
+    SILT_SANDBOX_PAUSED,
     SILT_SANDBOX_STOPPING,
     SILT_SANDBOX_DESTROYING,
 };
@@ -37,6 +43,9 @@ enum silt_sandbox_phase {
     SILT_SANDBOX_IS_ADOPTED,  /* STARTING: from a previous siltd; its agent has not reported */
     SILT_SANDBOX_IS_GREETED,  /* STARTING: its agent has reported; silt-super has not finished */
     SILT_SANDBOX_IS_RUNNING,
+    SILT_SANDBOX_IS_PAUSING, /* PAUSED: silt-priv is freezing its processes */
+    SILT_SANDBOX_IS_PAUSED,
+    SILT_SANDBOX_IS_RESUMING, /* PAUSED: silt-priv is thawing them */
     SILT_SANDBOX_IS_STOPPING,
     SILT_SANDBOX_IS_EMPTYING, /* DESTROYING: its processes and files are being removed */
     SILT_SANDBOX_IS_EMPTIED,  /* DESTROYING: only `drops` and `seals` are left */
@@ -137,12 +146,17 @@ struct silt_sandbox {
     struct silt_link lookouts; /* sandbox/file/watch.c */
     struct silt_link sweeps;   /* struct silt_sweep */
     struct silt_link waiters;
+    struct silt_link resters;    /* struct silt_waiter: until it is paused or stopped */
     struct silt_link destroyers; /* struct silt_waiter */
     uint32_t requests;           /* in flight; not idle while non-zero */
+    uint32_t awake;              /* running background processes and terminals */
+    bool wake_wanted;            /* used while it was being paused */
+    int64_t resumed_ms;          /* when it was last resumed; 0: not in this incarnation */
+    char remark[160];            /* why it could not be paused; empty: nothing to report */
     uint32_t asks;               /* modifying requests to silt-priv in flight: at most one */
     enum silt_handles handles;
     uint32_t handles_wanted; /* requested by its agent while another request was in flight */
-    struct silt_timer idle;
+    struct silt_timer idle;  /* RUNNING: until it is paused; PAUSED: until it is stopped */
     struct silt_timer hello; /* deadline for the agent's WELCOME */
     struct silt_grave grave;
 };
@@ -155,10 +169,17 @@ void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd); /* take
 void silt_sandbox_forget(struct silt_sandbox *s);
 /* Ends the processes and keeps the files. `cause`: see struct silt_death. */
 void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message);
+/* The same on request: calls `w` when the processes have ended, or now if it has none. */
+void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w);
 /* Calls `w` (may be NULL) with a NULL sandbox once nothing is left. Callers waiting for the sandbox
  * to run get an error; later callers get a new sandbox of that name. */
 void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w);
+/* Starts or resumes the sandbox if necessary and calls `w` when it runs. */
 void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w);
+static inline bool silt_sandbox_is_up(const struct silt_sandbox *s) /* it has processes */
+{
+    return s->state == SILT_SANDBOX_RUNNING || s->state == SILT_SANDBOX_PAUSED;
+}
 /* It comes from a previous siltd, and what it still runs is not reconciled yet. */
 static inline bool silt_sandbox_is_adopted(const struct silt_sandbox *s)
 {
@@ -167,6 +188,24 @@ static inline bool silt_sandbox_is_adopted(const struct silt_sandbox *s)
 /* Brackets a request, during which the sandbox does not go idle. */
 void silt_sandbox_hold(struct silt_sandbox *s);
 void silt_sandbox_release(struct silt_sandbox *s);
+/* Brackets a background process or terminal: the same, unless the sandbox may sleep with them. */
+void silt_sandbox_keep_awake(struct silt_sandbox *s);
+void silt_sandbox_let_sleep(struct silt_sandbox *s);
+
+/* pause: freezes the processes of an idle sandbox and resumes them on the next use. Nothing is
+ * lost and the incarnation stays. */
+/* Freezes a running sandbox. Calls `w` (may be NULL) when it is paused, or with the error: its
+ * processes do not freeze, or the row cannot be written. */
+void silt_sandbox_pause(struct silt_sandbox *s, struct silt_waiter *w);
+/* Resumes a paused sandbox; otherwise does nothing. */
+void silt_sandbox_wake(struct silt_sandbox *s);
+/* Restarts the idle time, also after the settings have changed. */
+void silt_sandbox_rest_later(struct silt_sandbox *s);
+/* A previous siltd had paused it. */
+void silt_sandbox_pause_again(struct silt_sandbox *s);
+/* Sends the request of a phase that had to wait for another one. */
+void silt_sandbox_pause_continue(struct silt_sandbox *s);
+void silt_sandbox_on_idle(struct silt_timer *t);
 /* Records why its processes ended, also in the store. */
 void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d);
 /* Writes its row. On a full disk upkeep tries again. */
@@ -197,6 +236,17 @@ struct silt_frame_out {
 };
 void silt_channel_send(struct silt_sandbox *s, const struct silt_frame_out *f);
 void silt_channel_hello(struct silt_sandbox *s);
+
+/* For sandbox.c and pause.c. */
+void silt_sandbox_enter(struct silt_sandbox *s, enum silt_sandbox_phase next);
+/* One modifying request to silt-priv at a time. `on_answer` begins with silt_sandbox_answered. */
+void silt_sandbox_ask(struct silt_sandbox *s, const struct silt_priv_request *q, const int *fds,
+                      int nfds, silt_priv_answered *on_answer);
+/* Notes the answer. True if the sandbox is ending and the answer no longer matters. */
+bool silt_sandbox_answered(struct silt_sandbox *s);
+void silt_sandbox_tell_resters(struct silt_sandbox *s, const struct silt_error *e);
+/* It runs and serves callers. */
+void silt_sandbox_serve(struct silt_sandbox *s);
 
 /* Notifications from the channel and the facets. */
 void silt_sandbox_on_network(struct silt_sandbox *s); /* commands no longer wait for the network */

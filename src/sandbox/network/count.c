@@ -32,7 +32,7 @@ static void on_counters(void *context, const struct silt_priv_answer *a, int *fd
         silt_egress_count(s, on_proxy_counted, c);
         return;
     }
-    bool runs = s != NULL && s->state == SILT_SANDBOX_RUNNING;
+    bool runs = s != NULL && silt_sandbox_is_up(s);
     bool failed = !a->ok && runs;
     c->on_counted(c->context, NULL, failed ? &a->body.error : NULL);
     free(c);
@@ -52,7 +52,7 @@ static void on_captive_counted(void *context, const struct silt_egress_counts *c
 
 static void count_captive(struct silt_sandbox *s, struct counting *c)
 {
-    if (s->state == SILT_SANDBOX_RUNNING) {
+    if (silt_sandbox_is_up(s)) {
         silt_egress_count(s, on_captive_counted, c);
         return;
     }

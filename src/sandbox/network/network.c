@@ -54,11 +54,6 @@ static void enter(struct silt_sandbox *s,
         silt_loop_cancel(s->registry->loop, &s->network.late);
 }
 
-static bool is_up(const struct silt_sandbox *s)
-{
-    return s->state == SILT_SANDBOX_RUNNING;
-}
-
 static void finish(struct silt_network_change *c, const struct silt_error *e)
 {
     if (c == NULL)
@@ -222,7 +217,7 @@ static void on_learned(void *context, const struct silt_priv_answer *a, int *fds
     if (a->ok && s->network.in_force == SILT_NET_DEFAULT
         && a->body.netstat.mode < SILT_NET_MODE_MAX)
         s->network.in_force = (enum silt_net_mode)a->body.netstat.mode;
-    if (is_up(s)) {
+    if (silt_sandbox_is_up(s)) {
         apply(s);
         return;
     }
@@ -268,7 +263,7 @@ void silt_network_on_applied(struct silt_sandbox *s, uint64_t generation,
     if (n->step == SILT_NETWORK_SETTING && (e != NULL || turned))
         done(s, e);
     else if (n->step == SILT_NETWORK_SETTING
-             || (n->step == SILT_NETWORK_RESTING && e == NULL && !turned && is_up(s)))
+             || (n->step == SILT_NETWORK_RESTING && e == NULL && !turned && silt_sandbox_is_up(s)))
         turn(s, SILT_NET_ALLOW); /* RESTING: a silt-proxy that connected late */
 }
 
@@ -347,7 +342,8 @@ void silt_network_on_listenless(struct silt_sandbox *s, uint64_t generation)
 {
     struct silt_network *n = &s->network;
     bool waits = n->step == SILT_NETWORK_SETTING || n->step == SILT_NETWORK_RESTING;
-    if (s->row.network == SILT_NET_CAPTIVE && generation == n->generation && waits && is_up(s))
+    if (s->row.network == SILT_NET_CAPTIVE && generation == n->generation && waits
+        && silt_sandbox_is_up(s))
         make_sockets(s);
 }
 
@@ -402,12 +398,12 @@ static void begin(struct silt_sandbox *s, struct silt_network_change *c)
         finish(c, &e);
         return;
     }
-    if (is_up(s)) {
+    if (silt_sandbox_is_up(s)) {
         n->now = c;
         apply(s);
         return;
     }
-    n->stale = s->state == SILT_SANDBOX_STARTING || s->state == SILT_SANDBOX_RUNNING;
+    n->stale = s->state == SILT_SANDBOX_STARTING;
     forget_before(n);
     finish(c, NULL);
 }
@@ -416,7 +412,7 @@ static void pump(struct silt_sandbox *s)
 {
     struct silt_network *n = &s->network;
     while (n->step == SILT_NETWORK_RESTING && (n->stale || first(n) != NULL)) {
-        if (n->stale && is_up(s)) {
+        if (n->stale && silt_sandbox_is_up(s)) {
             n->stale = false;
             apply(s);
             return;

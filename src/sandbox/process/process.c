@@ -352,7 +352,9 @@ static bool adopt_exec(struct silt_sandbox *s, uint64_t number,
         if (p->row.number != number || silt_process_is_over(p) || p->exec != NULL || p->settling)
             continue;
         p->sink = sink_of_a_process;
-        p->exec = silt_exec_adopt(s, number, silt_process_is_terminal(p), &p->sink);
+        p->exec = silt_exec_adopt(
+            s, number, silt_process_is_terminal(p) ? SILT_EXEC_TERMINAL : SILT_EXEC_COMMAND,
+            &p->sink);
         p->row.pid = info->pid;
         p->session_number = info->session;
         enter(p, SILT_PROCESS_RUNNING);

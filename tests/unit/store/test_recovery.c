@@ -25,6 +25,11 @@ static void a_sandbox_reads_back_as_it_was(void **state)
                                                .env_len = sizeof(env),
                                                .limits = {1, 2, 3, 4},
                                                .sleep_after_s = 9,
+                                               .stop_after_s = 10,
+                                               .keep_alive = true,
+                                               .let_sleep = true,
+                                               .remove_after_stop = true,
+                                               .expires_ms = 11,
                                                .created_ms = 1700000000000},
                                        .ports = ports,
                                        .port_count = 2};
@@ -48,6 +53,9 @@ static void a_sandbox_reads_back_as_it_was(void **state)
     assert_memory_equal(out.row.digest, in.row.digest, sizeof(in.row.digest));
     assert_true(out.row.host_usr && !out.row.ephemeral && out.row.network == SILT_NET_ALLOW);
     assert_int_equal(out.row.sleep_after_s, 9);
+    assert_int_equal(out.row.stop_after_s, 10);
+    assert_true(out.row.keep_alive && out.row.let_sleep && out.row.remove_after_stop);
+    assert_int_equal(out.row.expires_ms, 11);
     assert_int_equal(out.row.created_ms, 1700000000000);
     assert_int_equal(out.port_count, 2);
     assert_string_equal(out.ports[0].name, "two words");

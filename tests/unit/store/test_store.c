@@ -72,6 +72,12 @@ static void a_sandbox_is_the_same_after_a_restart(void **state)
         .env_len = sizeof(env),
         .labels = labels,
         .sleep_after_s = 30,
+        .stop_after_s = 31,
+        .keep_alive = true,
+        .let_sleep = true,
+        .remove_after_stop = true,
+        .expires_ms = 32,
+        .paused_ms = 33,
         .running = true,
         .incarnation = "abc",
         .limits = {.memory_bytes = 1ULL << 40, .cpu_milli = 62, .pids = 8, .disk_bytes = 5}};
@@ -93,6 +99,11 @@ static void a_sandbox_is_the_same_after_a_restart(void **state)
     assert_string_equal(seen.row.labels, labels);
     assert_memory_equal(seen.row.digest, row.digest, sizeof(row.digest));
     assert_true(seen.row.running);
+    assert_int_equal(seen.row.sleep_after_s, 30);
+    assert_int_equal(seen.row.stop_after_s, 31);
+    assert_true(seen.row.keep_alive && seen.row.let_sleep && seen.row.remove_after_stop);
+    assert_int_equal(seen.row.expires_ms, 32);
+    assert_int_equal(seen.row.paused_ms, 33);
     assert_string_equal(seen.row.death.cause, "oom");
     assert_int_equal(seen.row.death.exit_code, -1);
     assert_int_equal(silt_store_remove_sandbox(s, 9, &e), 0);
@@ -316,6 +327,13 @@ static void contexts_come_by_number_and_go_alone_or_with_their_sandbox(void **st
     silt_store_close(s);
 }
 
+/* As before they could be paused. */
+#define OLD_SANDBOXES                                                                              \
+    "ALTER TABLE sandbox DROP COLUMN stop_after_s; ALTER TABLE sandbox DROP COLUMN keep_alive;"    \
+    "ALTER TABLE sandbox DROP COLUMN let_sleep;"                                                   \
+    "ALTER TABLE sandbox DROP COLUMN remove_after_stop;"                                           \
+    "ALTER TABLE sandbox DROP COLUMN expires_ms; ALTER TABLE sandbox DROP COLUMN paused_ms;"
+
 static void run_sql(const char *sql)
 {
     sqlite3 *db;
@@ -334,7 +352,8 @@ static void a_store_from_before_contexts_is_brought_up_to_date(void **state)
     put_box(s, 1, "old");
     silt_store_close(s);
     run_sql("DROP TABLE context; DROP TABLE port; DROP TABLE alias; DROP TABLE capture;"
-            "DROP TABLE container; DROP TABLE volume;" OLD_IMAGES "PRAGMA user_version=4");
+            "DROP TABLE container; DROP TABLE volume;" OLD_IMAGES OLD_SANDBOXES
+            "PRAGMA user_version=4");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     struct seen seen = {0};
     assert_int_equal(silt_store_each_sandbox(s, keep, &seen, &e), 0);
@@ -472,7 +491,8 @@ static void images_from_before_names_are_the_same_and_ours_say_so(void **state)
         "INSERT INTO image VALUES('a', CAST('bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' AS BLOB), 7, 1, 1);"
         "INSERT INTO image VALUES('other', CAST('oooooooooooooooooooooooooooooooo' AS BLOB), 8, 2, "
         "0);"
-        "DROP TABLE container; DROP TABLE volume;" OLD_CAPTURES "PRAGMA user_version=7");
+        "DROP TABLE container; DROP TABLE volume;" OLD_CAPTURES OLD_SANDBOXES
+        "PRAGMA user_version=7");
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     assert_int_equal(silt_store_each_image(s, keep_image, &seen, &e), 0);
     assert_int_equal(silt_store_each_image_name(s, keep_image_name, &seen, &e), 0);
@@ -506,15 +526,16 @@ static void containers_from_before_they_kept_ports_certificates_and_copies_get_t
     (void)state;
     assert_int_equal(silt_store_open(path, &s, &e), 0);
     silt_store_close(s);
-    run_sql(OLD_CAPTURES "INSERT INTO capture VALUES(5, 4000, 1, '*');"
-                         "DROP TABLE container; CREATE TABLE container(id TEXT PRIMARY KEY, name "
-                         "TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
-                         " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER "
-                         "NOT NULL, started_ms INTEGER NOT NULL,"
-                         " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, "
-                         "extra TEXT) WITHOUT ROWID;"
-                         "INSERT INTO container VALUES('ab', 'x-proxy', 0, 1, 0, 5, 1, 2, 0, '', "
-                         "'{}', NULL); PRAGMA user_version=10");
+    run_sql(OLD_SANDBOXES OLD_CAPTURES
+            "INSERT INTO capture VALUES(5, 4000, 1, '*');"
+            "DROP TABLE container; CREATE TABLE container(id TEXT PRIMARY KEY, name "
+            "TEXT NOT NULL, uid INTEGER NOT NULL, status INTEGER NOT NULL,"
+            " exit_code INTEGER NOT NULL, number INTEGER NOT NULL, created_ms INTEGER "
+            "NOT NULL, started_ms INTEGER NOT NULL,"
+            " ended_ms INTEGER NOT NULL, digest BLOB NOT NULL, body TEXT NOT NULL, "
+            "extra TEXT) WITHOUT ROWID;"
+            "INSERT INTO container VALUES('ab', 'x-proxy', 0, 1, 0, 5, 1, 2, 0, '', "
+            "'{}', NULL); PRAGMA user_version=10");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(silt_store_open(path, &s, &e), 0);
         assert_int_equal(silt_store_each_container(s, keep_container, &container, &e), 0);
