@@ -52,7 +52,8 @@ static const struct command {
      silt_cli_run},
     {"create",
      "[ID] [--image NAME] [--type TYPE] [--network none|public|allow] [--allow RULE]... [--env "
-     "K=V]... [--label K=V]... [--sleep-after 5m] [--ephemeral] [--json]",
+     "K=V]... [--label K=V]... [--sleep-after 5m] [--stop-after "
+     "24h] [--ttl 2h] [--keep-alive] [--ephemeral] [--json]",
      "create a sandbox with another image, size or network and print its id; otherwise the first "
      "use of an id creates it",
      silt_cli_create},
@@ -82,6 +83,21 @@ static const struct command {
     {"ports", "ID [--json]", "list the ports that have a URL", silt_cli_ports},
     {"open", "ID PORT [--json]",
      "expose a port, print its URL, and open it in a browser if there is one", silt_cli_open},
+    {"stop", "ID... [--json]", "end the processes of sandboxes and keep their files",
+     silt_cli_stop},
+    {"start", "ID... [--json]", "start sandboxes that are stopped, resume those that are paused",
+     silt_cli_start},
+    {"restart", "ID... [--json]", "stop and start sandboxes", silt_cli_restart},
+    {"pause", "ID... [--json]", "freeze the processes of sandboxes; their next use resumes them",
+     silt_cli_pause},
+    {"resume", "ID... [--json]", "resume sandboxes that are paused, start those that are stopped",
+     silt_cli_resume},
+    {"update",
+     "ID [--cpu CORES] [--memory MIB] [--disk MIB] [--pids N] [--env K=V]... [--label K=V]... "
+     "[--network none|public|allow] [--allow RULE]... [--sleep-after 5m] [--stop-after 24h] "
+     "[--ttl 2h|off] [--keep-alive on|off] [--keep-processes on|off] [--remove-after-stop on|off] "
+     "[--json]",
+     "change limits, variables, labels, network and lifetime of a sandbox", silt_cli_update},
     {"rm", "ID...", "destroy sandboxes and their files", silt_cli_rm},
     {"image",
      "ls [--json] | build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network "

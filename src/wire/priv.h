@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* priv: the requests of siltd to silt-priv: fixed structs with ids, numbers and descriptors on one
  * seqpacket socket. Several workers answer independently; a response carries its request's number.
- * siltd sends at most one of CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES and NETWORK per slot
- * at a time (priv/ask.c). silt-priv builds every path itself, from the slot's number or a digest. */
+ * siltd sends at most one of CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES and NETWORK per
+ * slot at a time (priv/ask.c). silt-priv builds every path itself, from the slot's number or a
+ * digest. */
 #pragma once
 
 #include "base/error.h"

@@ -59,7 +59,7 @@ test('every listed route exists: a wrong method on its path is 405, never 404', 
 		const real = path.replace(/\{\w+\}/g, 'probe');
 		if (/\/ports\/\{port\}\/./.test(path))
 			continue; // any method is for the service inside
-		const answer = await daemon.api('PATCH', real);
+		const answer = await daemon.api('patch' in document.paths[path] ? 'PUT' : 'PATCH', real);
 		assert.equal(answer.status, 405, path);
 		const allowed = (answer.headers.allow ?? '').split(/,\s*/).filter(method => !['HEAD', 'OPTIONS'].includes(method)).sort();
 		const fitting = Object.keys(document.paths).filter(other => new RegExp(`^${other.replace(/\{\w+\}/g, '[^/]+')}$`).test(real)); // .../process/list is one of .../process/{process}
@@ -119,6 +119,17 @@ const SCRIPT = [
 	['GET', '/v1/sandboxes', { path: '/v1/sandboxes?limit=x' }],
 	['GET', '/v1/sandboxes/{id}'],
 	['GET', '/v1/sandboxes/{id}', { path: '/v1/sandboxes/unknown' }],
+	['PATCH', '/v1/sandboxes/{id}', { body: { labels: { a: null }, env: { A: '2' }, sleepAfter: '1h', stopAfter: 7200, ttl: '1h', keepAlive: true, keepProcesses: true, removeAfterStop: false, limits: { memoryMiB: 300 } } }],
+	['PATCH', '/v1/sandboxes/{id}', { body: { ttl: null, unknown: 1 } }],
+	['PATCH', '/v1/sandboxes/{id}', { path: '/v1/sandboxes/unknown', body: {} }],
+	['PATCH', '/v1/sandboxes/{id}', { body: { ttl: null } }],
+	['POST', '/v1/sandboxes/{id}/pause'],
+	['POST', '/v1/sandboxes/{id}/resume'],
+	['POST', '/v1/sandboxes/{id}/stop'],
+	['POST', '/v1/sandboxes/{id}/pause'],
+	['POST', '/v1/sandboxes/{id}/start'],
+	['POST', '/v1/sandboxes/{id}/restart'],
+	['POST', '/v1/sandboxes/{id}/restart', { path: '/v1/sandboxes/unknown/restart' }],
 	['POST', '/v1/sandboxes/{id}/image', { body: { name: 'sealed', config: { Env: ['A=1'] } } }],
 	['POST', '/v1/sandboxes/{id}/image', { body: { name: 'Bad' } }],
 	['POST', '/v1/sandboxes/{id}/image', { path: '/v1/sandboxes/unknown/image', body: { name: 'sealed' } }],

@@ -8,8 +8,8 @@
 enum { BODY_MAX = 1 << 20 };
 
 struct wishes {
-    const char *image, *type, *network, *sleep_after;
-    bool ephemeral;
+    const char *image, *type, *network, *sleep_after, *stop_after, *ttl;
+    bool ephemeral, keep_alive;
     struct silt_words allow, env, labels;
 };
 
@@ -23,6 +23,12 @@ static int write_wishes(struct silt_buf *b, const char *id, const struct wishes 
     silt_command_add_text(b, "image", w->image);
     silt_command_add_text(b, "type", w->type);
     silt_command_add_text(b, "sleepAfter", w->sleep_after);
+    silt_command_add_text(b, "stopAfter", w->stop_after);
+    silt_command_add_text(b, "ttl", w->ttl);
+    if (w->keep_alive) {
+        silt_json_key(b, SILT_LIT("keepAlive"));
+        silt_json_bool(b, true);
+    }
     if (w->network != NULL || w->allow.count > 0) {
         silt_json_key(b, SILT_LIT("network"));
         silt_command_policy(b, w->network, &w->allow);
@@ -71,6 +77,9 @@ int silt_cli_create(int argc, char **argv)
         {.name = "network", .value = &w.network},
         {.name = "allow", .words = &w.allow},
         {.name = "sleep-after", .value = &w.sleep_after},
+        {.name = "stop-after", .value = &w.stop_after},
+        {.name = "ttl", .value = &w.ttl},
+        {.name = "keep-alive", .flag = &w.keep_alive},
         {.name = "ephemeral", .flag = &w.ephemeral},
         {.name = "env", .words = &w.env},
         {.name = "label", .words = &w.labels},

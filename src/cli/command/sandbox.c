@@ -235,6 +235,8 @@ static void print_sandbox(const struct silt_json *s)
     silt_slice digest = silt_cli_text(image, "digest"), name = silt_cli_text(image, "name");
     print_line("id", silt_cli_text(s, "id"));
     print_line("state", silt_cli_text(s, "state"));
+    print_line("since", silt_cli_text(s, "stateSince"));
+    print_line("reason", silt_cli_text(s, "stateReason"));
     (void)printf("%-13s %.*s (%.*s)\n", "image", (int)name.len, name.data,
                  (int)(digest.len < 19 ? digest.len : 19), digest.data);
     print_line("type", silt_cli_text(s, "type"));
