@@ -38,7 +38,7 @@ _silt() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "exec run create shell ps logs kill cp git-clone watch ls info net expose unexpose ports open rm image tls new wrangler-env token doctor version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "exec run create shell ps logs kill cp git-clone watch ls info net expose unexpose ports open stop start restart pause resume update rm image tls new wrangler-env token doctor version help" -- "$word")
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -111,7 +111,7 @@ _silt() {
         --image) words=$(_silt_images) ;;
         --type) words="lite basic standard-1 standard-2 standard-3 standard-4" ;;
         --network) words="none public allow" ;;
-        *) words+=" --image --type --network --allow --env --label --sleep-after --ephemeral --json" ;;
+        *) words+=" --image --type --network --allow --env --label --sleep-after --stop-after --ttl --keep-alive --ephemeral --json" ;;
         esac
         ;;
     ls) words+=" --label --json" ;;
@@ -124,6 +124,11 @@ _silt() {
         ;;
     expose) words+=" --name --token --private --json $(_silt_ids)" ;;
     info | ports | unexpose | open) words+=" --json $(_silt_ids)" ;;
+    stop | start | restart | pause | resume) words+=" --json $(_silt_ids)" ;;
+    update)
+        words+=" --cpu --memory --disk --pids --env --label --network --allow --sleep-after --stop-after --ttl"
+        words+=" --keep-alive --keep-processes --remove-after-stop --json $(_silt_ids)"
+        ;;
     rm) words+=" $(_silt_ids)" ;;
     new)
         case $previous in

@@ -184,10 +184,12 @@ static void set_used(struct silt_exposed_port *x, bool used)
     if (x->used == used)
         return;
     x->used = used;
-    if (used)
-        silt_sandbox_hold(x->sandbox);
-    else
+    if (!used) {
         silt_sandbox_release(x->sandbox);
+        return;
+    }
+    silt_sandbox_hold(x->sandbox);
+    silt_sandbox_wake(x->sandbox); /* it may be a connection from before a pause */
 }
 
 static void on_find(struct silt_preview *p, struct silt_preview_request *q)
