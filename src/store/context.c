@@ -40,13 +40,6 @@ int silt_store_remove_context(struct silt_store *s, const struct silt_context_ro
     return silt_db_finish(s, st, e, "forget context");
 }
 
-int silt_store_remove_contexts(struct silt_store *s, uint32_t slot, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_CONTEXTS];
-    (void)sqlite3_bind_int64(st, 1, slot);
-    return silt_db_finish(s, st, e, "forget contexts");
-}
-
 static void read_context(sqlite3_stmt *st, struct silt_context_row *r)
 {
     size_t len;

@@ -43,13 +43,6 @@ int silt_store_remove_process(struct silt_store *s, const struct silt_process_ro
     return silt_db_finish(s, st, e, "forget process");
 }
 
-int silt_store_remove_processes(struct silt_store *s, uint32_t slot, struct silt_error *e)
-{
-    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_PROCESSES];
-    (void)sqlite3_bind_int64(st, 1, slot);
-    return silt_db_finish(s, st, e, "forget processes");
-}
-
 static void read_process(sqlite3_stmt *st, struct silt_process_row *r)
 {
     size_t len;

@@ -369,29 +369,54 @@ static int put_rules(struct silt_store *s, const struct silt_sandbox_row *r, str
     return silt_db_finish(s, st, e, "remember network policy");
 }
 
-/* A savepoint, because this may be part of a larger transaction. */
+/* Several statements, all or none. A savepoint, because they may be part of a larger
+ * transaction. */
+static int begin_part(struct silt_store *s, struct silt_error *e, const char *doing)
+{
+    return sqlite3_exec(s->db, "SAVEPOINT part", NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : silt_db_fail(s->db, e, doing);
+}
+
+static int end_part(struct silt_store *s, int done, struct silt_error *e, const char *doing)
+{
+    if (done == 0 && sqlite3_exec(s->db, "RELEASE part", NULL, NULL, NULL) != SQLITE_OK)
+        done = silt_db_fail(s->db, e, doing);
+    if (done < 0)
+        (void)sqlite3_exec(s->db, "ROLLBACK TO part; RELEASE part", NULL, NULL, NULL);
+    return done;
+}
+
 int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *r,
                           struct silt_error *e)
 {
-    if (sqlite3_exec(s->db, "SAVEPOINT policy", NULL, NULL, NULL) != SQLITE_OK)
-        return silt_db_fail(s->db, e, "remember network policy");
+    if (begin_part(s, e, "remember network policy") < 0)
+        return -1;
     int done = r->allow != NULL ? put_rules(s, r, e) : remove_rules(s, r->slot, e);
     if (done == 0)
         done = silt_store_put_sandbox(s, r, e);
-    if (done == 0 && sqlite3_exec(s->db, "RELEASE policy", NULL, NULL, NULL) != SQLITE_OK)
-        done = silt_db_fail(s->db, e, "remember network policy");
-    if (done < 0)
-        (void)sqlite3_exec(s->db, "ROLLBACK TO policy; RELEASE policy", NULL, NULL, NULL);
-    return done;
+    return end_part(s, done, e, "remember network policy");
+}
+
+static int remove_each(struct silt_store *s, uint32_t slot, struct silt_error *e)
+{
+    static const enum silt_db_statement of_slot[] = {
+        SILT_DB_REMOVE_SANDBOX,  SILT_DB_REMOVE_POLICY, SILT_DB_REMOVE_PROCESSES,
+        SILT_DB_REMOVE_CONTEXTS, SILT_DB_REMOVE_PORTS,  SILT_DB_REMOVE_ALIAS};
+    for (size_t i = 0; i < SILT_COUNT(of_slot); i++) {
+        sqlite3_stmt *st = s->statements[of_slot[i]];
+        (void)sqlite3_bind_int64(st, 1, slot);
+        if (silt_db_finish(s, st, e, "forget sandbox") < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e)
 {
-    sqlite3_stmt *st = s->statements[SILT_DB_REMOVE_SANDBOX];
-    (void)sqlite3_bind_int64(st, 1, slot);
-    if (silt_db_finish(s, st, e, "forget sandbox") < 0)
+    if (begin_part(s, e, "forget sandbox") < 0)
         return -1;
-    return remove_rules(s, slot, e);
+    return end_part(s, remove_each(s, slot, e), e, "forget sandbox");
 }
 
 void silt_db_column_text(sqlite3_stmt *st, int at, char *out, size_t size)

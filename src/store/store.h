@@ -213,6 +213,8 @@ int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *
 /* Stores the row and its network rules in one transaction: put_sandbox does not write the rules. */
 int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *row,
                           struct silt_error *e);
+/* Everything of a slot: the sandbox, its rules, processes, contexts, ports and alias, in one
+ * transaction. Writes nothing if there is nothing. */
 int silt_store_remove_sandbox(struct silt_store *s, uint32_t slot, struct silt_error *e);
 
 /* The callee owns the row: it frees or keeps its strings. In order of numbers. Deletes rows of
@@ -224,8 +226,6 @@ int silt_store_put_process(struct silt_store *s, const struct silt_process_row *
                            struct silt_error *e);
 int silt_store_remove_process(struct silt_store *s, const struct silt_process_row *row,
                               struct silt_error *e);
-/* All processes of a slot. */
-int silt_store_remove_processes(struct silt_store *s, uint32_t slot, struct silt_error *e);
 
 /* The callee owns the row: it frees or keeps its strings. In order of numbers. Deletes rows of
  * removed sandboxes first. */
@@ -236,8 +236,6 @@ int silt_store_put_context(struct silt_store *s, const struct silt_context_row *
                            struct silt_error *e);
 int silt_store_remove_context(struct silt_store *s, const struct silt_context_row *row,
                               struct silt_error *e);
-/* All contexts of a slot. */
-int silt_store_remove_contexts(struct silt_store *s, uint32_t slot, struct silt_error *e);
 
 /* In order of slots and ports. Deletes rows of removed sandboxes first. */
 int silt_store_each_port(struct silt_store *s,

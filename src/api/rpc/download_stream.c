@@ -136,7 +136,9 @@ void silt_rpc_download_begin(struct silt_rpc_call *c)
 {
     if (c->pipe == SILT_RPC_PIPE_HELD && c->method->shape != SILT_RPC_FLOW_READY)
         enter(c, SILT_RPC_PIPE_READY);
-    if (c->pipe == SILT_RPC_PIPE_READY && c->client == SILT_RPC_PULLED)
+    /* One that became too large before it was pulled is about to fail: nothing would end it. */
+    if (c->pipe == SILT_RPC_PIPE_READY && c->client == SILT_RPC_PULLED
+        && c->source != SILT_RPC_SOURCE_TOO_LARGE)
         open_pipe(c);
 }
 

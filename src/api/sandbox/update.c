@@ -253,16 +253,12 @@ static void update(struct silt_call *c)
     change_limits(u, c->sandbox);
 }
 
-static void parse(struct silt_call *c)
-{
-    silt_call_look_known(c, update);
-}
+static const struct silt_call_kind update_call = {.body = SILT_BODY_REQUIRED,
+                                                  .sandbox = SILT_CALL_LOOKS,
+                                                  .native = true,
+                                                  .run = update};
 
 SILT_HANDLER(silt_api_sandbox_update)
 {
-    struct silt_call *c = silt_call_new(r, args[0]);
-    if (c == NULL)
-        return;
-    c->parsed = parse;
-    silt_call_read(c, false);
+    silt_call_begin(r, args, &update_call);
 }

@@ -65,7 +65,9 @@ static bool feed_kept(struct silt_proxied_request *x)
 {
     struct silt_client_conn *v = x->visitor;
     silt_slice in = silt_buf_slice(&v->in);
-    if (!silt_proxied_request_is_read(x) && !feed(x, &in))
+    if (silt_proxied_request_is_read(x)) /* sent again: an empty body has its end alone */
+        silt_body_framing_end(x->request.kind, &x->to_up);
+    else if (!feed(x, &in))
         return false;
     silt_buf_drop(&v->in, v->in.len - in.len);
     return true;

@@ -320,7 +320,8 @@ int silt_container_create(struct silt_containers *all, silt_slice name, silt_sli
         return -1;
     }
     silt_container_add(c);
-    silt_container_take_files(c);
+    if (silt_container_take_files(c, e) < 0)
+        return -1;
     if (c->spec.kind == SILT_CONTAINER_SIDECAR)
         silt_container_begin_capture(c);
     *ret = c;

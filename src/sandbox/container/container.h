@@ -16,6 +16,7 @@
  *     |                  |        v                                            |
  *     '-----------> EXITED <cut- ENDING <--------------------------------------'
  *
+ *   CLEARING -- failure, and no client waits --> STUCK; otherwise that client is told: (gone)
  *   CLEARING, CREATED, EXITED, STUCK -- remove --------------------------------> REMOVING
  *   STARTING to ENDING -- remove --> ENDING_SPARED or ENDING_CONDEMNED -- cut --> REMOVING
  *   ENDING_SPARED -- remove again, by a client that knows its state --> ENDING_CONDEMNED
@@ -47,7 +48,7 @@ enum silt_container_state {
     SILT_CONTAINER_IS_ENDING_SPARED,    /* the same, then it is removed; its files may be kept */
     SILT_CONTAINER_IS_ENDING_CONDEMNED, /* the same, then it is removed with its files; saved */
     SILT_CONTAINER_IS_EXITED,
-    /* A removal failed or was interrupted: can only be removed; saved. */
+    /* A removal or clearing failed or was interrupted: can only be removed; saved. */
     SILT_CONTAINER_IS_STUCK,
     SILT_CONTAINER_IS_REMOVING,
 };

@@ -53,8 +53,10 @@ int silt_container_size(const struct silt_registry *r, const struct silt_contain
 void silt_container_remove_now(struct silt_container *c, bool whole);
 /* If it was created so, has ended and has no readers. */
 void silt_container_remove_itself(struct silt_container *c);
+/* Removes files of an earlier container. If that fails, the container can only be removed. */
 void silt_container_clear(struct silt_container *c, struct silt_sandbox *s);
-void silt_container_take_files(struct silt_container *c);
+/* Of a new container; if it fails, the container is gone. */
+int silt_container_take_files(struct silt_container *c, struct silt_error *e);
 void silt_containers_expire_files(struct silt_containers *all);
 
 /* wait.c: clients that wait for it. */

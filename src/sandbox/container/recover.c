@@ -96,7 +96,8 @@ static void settle(struct silt_registry *r)
         else if (c->spec.auto_remove && c->state == SILT_CONTAINER_IS_EXITED)
             silt_container_remove_itself(c);
         else if (c->state == SILT_CONTAINER_IS_CREATED && s != NULL
-                 && silt_container_is_of_another_image(c, s))
+                 && (s->state == SILT_SANDBOX_DESTROYING
+                     || silt_container_is_of_another_image(c, s)))
             silt_container_clear(c, s); /* siltd died while clearing */
     }
     silt_containers_reopen_next(all);

@@ -150,34 +150,56 @@ void silt_container_remove(struct silt_container *c, bool unsure, struct silt_co
 
 /* Files of an earlier container */
 
+/* Started, it would have those files: it can only be removed, with them. */
+static void could_not_clear(struct silt_container *c, const struct silt_error *e)
+{
+    save_going(c);
+    could_not_remove(c, e);
+}
+
 static void on_cleared(struct silt_waiter *w, struct silt_sandbox *s, const struct silt_error *e)
 {
     struct silt_container *c = silt_outer(w, struct silt_container, waiter);
-    bool asked = !silt_list_empty(&c->starters);
     (void)s;
-    silt_container_enter(c, SILT_CONTAINER_IS_CREATED);
-    silt_container_tell_asks(&c->starters, e);
-    /* Its creator got the error. One from a previous siltd stays and cannot be started. */
-    if (e != NULL && asked)
+    if (e == NULL) {
+        silt_container_enter(c, SILT_CONTAINER_IS_CREATED);
+        silt_container_tell_asks(&c->starters, NULL);
+    } else if (silt_list_empty(&c->starters)) { /* its creator has left, or was of another siltd */
+        could_not_clear(c, e);
+    } else {
+        silt_container_tell_asks(&c->starters, e);
         is_gone(c);
+    }
+}
+
+static int clear(struct silt_container *c, struct silt_sandbox *s, struct silt_error *e)
+{
+    if (silt_sandbox_condemn(s, e) < 0)
+        return -1;
+    silt_container_enter(c, SILT_CONTAINER_IS_CLEARING);
+    c->waiter.on_ready = on_cleared;
+    silt_sandbox_destroy(s, &c->waiter);
+    return 0;
 }
 
 void silt_container_clear(struct silt_container *c, struct silt_sandbox *s)
 {
-    silt_container_enter(c, SILT_CONTAINER_IS_CLEARING);
-    c->waiter.on_ready = on_cleared;
-    silt_sandbox_destroy(s, &c->waiter);
+    struct silt_error e;
+    if (clear(c, s, &e) < 0)
+        could_not_clear(c, &e);
 }
 
 /* The files of an earlier container of this name go to the new one if both use the same image. */
-void silt_container_take_files(struct silt_container *c)
+int silt_container_take_files(struct silt_container *c, struct silt_error *e)
 {
     struct silt_sandbox *s = silt_container_sandbox(c);
     c->reused = s != NULL && c->all->keep_s > 0 && s->state != SILT_SANDBOX_DESTROYING
                 && memcmp(s->row.digest, c->row.digest, SILT_DIGEST_SIZE) == 0
                 && silt_container_fits_network(c, s);
-    if (s != NULL && !c->reused)
-        silt_container_clear(c, s);
+    if (s == NULL || c->reused || clear(c, s, e) == 0)
+        return 0;
+    is_gone(c);
+    return -1;
 }
 
 void silt_containers_expire_files(struct silt_containers *all)

@@ -356,10 +356,16 @@ static void on_cleared(struct silt_work_sink *s, enum silt_worker_say type, silt
         fill(silt_outer(s, struct silt_mounting, sink));
 }
 
+/* EBUSY: the directory is a mount of the sandbox, and empty now. What is left otherwise would be
+ * taken for the volume's. */
 static void on_not_cleared(struct silt_work_sink *s, const struct silt_error *e)
 {
-    (void)e; /* it did not exist, or unpacking reports the problem */
-    fill(silt_outer(s, struct silt_mounting, sink));
+    struct silt_mounting *m = silt_outer(s, struct silt_mounting, sink);
+    m->work = NULL;
+    if (e->sys == ENOENT || e->sys == EBUSY)
+        fill(m);
+    else
+        finish(m, e);
 }
 
 /* The volume's sandbox runs: first remove what the image has at the target. */

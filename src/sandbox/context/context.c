@@ -16,21 +16,28 @@ enum {
 
 /* ---- saved state ---- */
 
+static int store(struct silt_context *c, struct silt_error *e)
+{
+    if (silt_store_put_context(c->sandbox->registry->store, &c->row, e) == 0)
+        return 0;
+    silt_log(SILT_LOG_ERROR, "store.put", "context=%s error=%s", c->row.id, e->text);
+    return -1;
+}
+
 void silt_context_save(struct silt_context *c)
 {
     struct silt_error e;
-    if (silt_store_put_context(c->sandbox->registry->store, &c->row, &e) < 0)
-        silt_log(SILT_LOG_ERROR, "store.put", "context=%s error=%s", c->row.id, e.text);
+    (void)store(c, &e);
 }
 
-void silt_context_keep(struct silt_context *c)
+int silt_context_keep(struct silt_context *c, struct silt_error *e)
 {
     int fds[SILT_KERNEL_FDS];
     silt_kernel_fds(&c->kernel, fds);
     silt_sandbox_tell_super(
         c->sandbox, (struct silt_super_note){.type = SILT_SUPER_KEEP, .number = c->row.number}, fds,
         SILT_KERNEL_FDS);
-    silt_context_save(c);
+    return store(c, e);
 }
 
 void silt_context_unkeep(struct silt_context *c)

@@ -78,10 +78,11 @@ struct silt_context {
     /* Of its process; kept while the last output is read and silt-priv reports the exit status. */
     struct silt_agent_end end;
     enum silt_context_origin origin;
-    uint64_t from;          /* SILT_CONTEXT_INNER: the exec to fork from */
-    bool cold;              /* needs a new process: a warm one was unusable */
-    bool doomed;            /* kill it as soon as it has a process */
-    bool lacks_interpreter; /* its process reported that before it exited */
+    uint64_t from; /* SILT_CONTEXT_INNER: the exec to fork from */
+    bool cold;     /* needs a new process: a warm one was unusable */
+    bool doomed;   /* kill it as soon as it has a process */
+    /* Why it cannot start, for those who wait for it; SILT_OK: its end says that. */
+    enum silt_code fault;
     struct silt_grave grave;
 };
 
@@ -93,8 +94,8 @@ struct silt_context_options {
     bool is_default;     /* used when a request names no context */
 };
 
-/* SILT_LIMIT if there are too many. `w` (may be NULL) is called when it is ready, or failed to
- * start and is gone. */
+/* SILT_LIMIT if there are too many; SILT_NO_SPACE, here or through `w`, if the disk is full. `w`
+ * (may be NULL) is called when it is ready, or failed to start and is gone. */
 int silt_context_new(struct silt_sandbox *s, const struct silt_context_options *o,
                      struct silt_context_wait *w, struct silt_context **ret, struct silt_error *e);
 struct silt_context *silt_context_find(struct silt_sandbox *s, silt_slice id);

@@ -10,7 +10,7 @@ void silt_context_drop_all(struct silt_sandbox *s, const struct silt_error *e);
 void silt_context_forget_all(struct silt_sandbox *s); /* siltd is exiting: no callbacks */
 struct silt_context *silt_context_add(struct silt_sandbox *s);
 /* Saves it in silt-super and the store, for the next siltd. */
-void silt_context_keep(struct silt_context *c);
+int silt_context_keep(struct silt_context *c, struct silt_error *e);
 void silt_context_unkeep(struct silt_context *c);
 void silt_context_tell(struct silt_link *waits, struct silt_context *c, const struct silt_error *e);
 void silt_context_set_death(struct silt_context *c, const char *cause, const char *message);

@@ -111,6 +111,16 @@ static bool take_spare(struct silt_context *c)
     return true;
 }
 
+/* A context that the next siltd would not know is refused, and its process ended. */
+static void keep_or_end(struct silt_context *c)
+{
+    struct silt_error e;
+    if (silt_context_keep(c, &e) == 0)
+        return;
+    c->fault = e.code;
+    silt_context_kill(c, "disk", e.text);
+}
+
 int silt_context_start(struct silt_context *c, struct silt_error *e)
 {
     silt_kernel_init(&c->kernel);
@@ -123,14 +133,15 @@ int silt_context_start(struct silt_context *c, struct silt_error *e)
     silt_loop_after(c->sandbox->registry->loop, &c->deadline, START_MS);
     silt_kernel_listen(&c->kernel, true);
     send_init(c); /* it starts while we go on */
-    silt_context_keep(c);
+    keep_or_end(c);
     return 0;
 }
 
 void silt_context_start_again(struct silt_context *c)
 {
     struct silt_error e;
-    c->restarting = c->silent = c->interrupted = c->cold = c->lacks_interpreter = false;
+    c->restarting = c->silent = c->interrupted = c->cold = false;
+    c->fault = SILT_OK;
     c->death = (struct silt_death){.exit_code = -1};
     c->row.count = 0;
     c->row.deadline_ms = 0;
@@ -199,13 +210,18 @@ static void explain(struct silt_context *c, const struct silt_agent_end *end)
     c->death.signal = end->signal;
 }
 
-static void die_of(struct silt_context *c, const struct silt_agent_end *end)
+/* Its cause of death is known. */
+static void die(struct silt_context *c)
 {
     struct silt_error e;
-    explain(c, end);
-    (void)silt_fail(&e, c->lacks_interpreter ? SILT_NOT_FOUND : SILT_INTERNAL, "%s",
-                    c->death.message);
+    (void)silt_fail(&e, c->fault != SILT_OK ? c->fault : SILT_INTERNAL, "%s", c->death.message);
     silt_context_die(c, &e);
+}
+
+static void die_of(struct silt_context *c, const struct silt_agent_end *end)
+{
+    explain(c, end);
+    die(c);
 }
 
 static void on_ended(struct silt_exec_sink *sink, const struct silt_agent_end *end)
@@ -245,7 +261,6 @@ static void on_reaped(struct silt_zygote_fork *w, const int32_t *status)
 static void on_forked(struct silt_zygote_fork *w, int32_t pid, const int *fds, int nfds)
 {
     struct silt_context *c = silt_outer(w, struct silt_context, warm);
-    struct silt_error e;
     if (nfds > 0) {
         c->exec = silt_exec_hand_over(c->sandbox, c->row.number, pid, fds, nfds, &c->sink);
         if (c->doomed || c->removing || c->restarting)
@@ -253,9 +268,8 @@ static void on_forked(struct silt_zygote_fork *w, int32_t pid, const int *fds, i
     } else if (can_start_cold(c)) {
         start_cold(c, "no warm one");
     } else {
-        (void)silt_fail(&e, SILT_INTERNAL, "the interpreter could not be started");
-        silt_context_set_death(c, "crash", e.text);
-        silt_context_die(c, &e);
+        silt_context_set_death(c, "crash", "the interpreter could not be started");
+        die(c);
     }
 }
 
@@ -269,7 +283,10 @@ static void on_failed(struct silt_exec_sink *sink, const struct silt_error *e)
     }
     silt_context_set_death(c, c->sandbox->state == SILT_SANDBOX_DESTROYING ? "destroyed" : "crash",
                            e->text);
-    silt_context_die(c, e);
+    if (c->fault != SILT_OK)
+        die(c);
+    else
+        silt_context_die(c, e);
 }
 
 void silt_context_follow_process(struct silt_context *c)

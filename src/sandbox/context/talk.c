@@ -79,7 +79,7 @@ static void could_not_start(struct silt_context *c, const struct silt_kernel_sai
                                                                            : SILT_INTERNAL;
     (void)silt_fail(&e, code, "%.*s", (int)said->value.len, said->value.data);
     silt_context_tell(&c->starters, NULL, &e);
-    c->lacks_interpreter = code == SILT_NOT_FOUND;
+    c->fault = code == SILT_NOT_FOUND ? code : SILT_OK;
     silt_context_kill(c, "exit", e.text);
 }
 
@@ -99,8 +99,8 @@ static void on_said(struct silt_context *c, const struct silt_kernel_said *said)
 {
     switch (said->word) {
     case SILT_KERNEL_READY:
-        if (c->state != SILT_CONTEXT_STARTING)
-            return;
+        if (c->state != SILT_CONTEXT_STARTING || c->death.cause[0] != 0)
+            return; /* we have just ended it */
         prepare_next(c);
         silt_context_be_ready(c);
         return;

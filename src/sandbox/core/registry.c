@@ -162,7 +162,10 @@ int silt_registry_new_sandbox(struct silt_registry *r, silt_slice asked, struct 
     struct silt_image *image;
     if (find_image(r, asked, &image, e) < 0)
         return -1;
-    if (check_room_for_processes(e) < 0 || take_slot(r, &slot, e) < 0)
+    /* A full disk may have kept rows of the slot's former sandbox: this one must not inherit its
+     * rules and ports. */
+    if (check_room_for_processes(e) < 0 || take_slot(r, &slot, e) < 0
+        || silt_store_remove_sandbox(r->store, slot, e) < 0)
         return -1;
     struct silt_sandbox *s = silt_sandbox_new(r, slot);
     fill_defaults(&s->row, image, asked);

@@ -489,10 +489,6 @@ static void bury(struct silt_sandbox *s)
     struct silt_error e;
     if (silt_store_remove_sandbox(r->store, s->row.slot, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
-    if (silt_store_remove_processes(r->store, s->row.slot, &e) < 0)
-        silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
-    if (silt_store_remove_contexts(r->store, s->row.slot, &e) < 0)
-        silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
     silt_facets_call(r, on_removed, s);
     if (s->indexed)
         silt_map_remove(&r->by_id, silt_slice_of(s->row.id));
@@ -623,10 +619,10 @@ bool silt_sandbox_answered(struct silt_sandbox *s)
 
 /* Saved before anything is removed, so that the next siltd finishes the job if this one dies. A
  * sandbox left without its ports or records would be neither destroyed nor intact. */
-static int condemn(struct silt_sandbox *s, struct silt_error *e)
+int silt_sandbox_condemn(struct silt_sandbox *s, struct silt_error *e)
 {
     int64_t started_ms = s->row.started_ms;
-    if (s->row.id[0] == 0 || started_ms == 0)
+    if (s->row.id[0] == 0 || started_ms == 0 || s->state == SILT_SANDBOX_DESTROYING)
         return 0;
     s->row.started_ms = 0;
     if (silt_sandbox_store(s, e) == 0)
@@ -640,7 +636,7 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     struct silt_error e;
     if (w != NULL)
         silt_list_init(&w->link);
-    if (s->state != SILT_SANDBOX_DESTROYING && condemn(s, &e) < 0 && w != NULL) {
+    if (silt_sandbox_condemn(s, &e) < 0 && w != NULL) {
         w->on_ready(w, NULL, &e);
         return;
     }

@@ -174,6 +174,8 @@ void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w);
 /* Calls `w` (may be NULL) with a NULL sandbox once nothing is left. Callers waiting for the sandbox
  * to run get an error; later callers get a new sandbox of that name. */
 void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w);
+/* The first step of that, for callers that need to know whether it can begin. */
+int silt_sandbox_condemn(struct silt_sandbox *s, struct silt_error *e);
 /* Starts or resumes the sandbox if necessary and calls `w` when it runs. */
 void silt_sandbox_wait(struct silt_sandbox *s, struct silt_waiter *w);
 static inline bool silt_sandbox_is_up(const struct silt_sandbox *s) /* it has processes */

@@ -209,7 +209,7 @@ static void a_process_is_the_same_after_a_restart_and_goes_with_its_sandbox(void
     assert_string_equal(seen.cause, "signal");
     silt_process_row_fini(&seen);
     seen.number = 0;
-    assert_int_equal(silt_store_remove_processes(s, 3, &e), 0);
+    assert_int_equal(silt_store_remove_sandbox(s, 3, &e), 0);
     assert_int_equal(silt_store_each_process(s, keep_process, &seen, &e), 0);
     assert_int_equal(seen.number, 0);
     silt_store_close(s);
@@ -318,7 +318,7 @@ static void contexts_come_by_number_and_go_alone_or_with_their_sandbox(void **st
         silt_store_remove_context(s, &(struct silt_context_row){.slot = 2, .number = 3}, &e), 0);
     seen = see_contexts(s);
     assert_int_equal(seen.count, 3); /* 3 is another slot's */
-    assert_int_equal(silt_store_remove_contexts(s, 1, &e), 0);
+    assert_int_equal(silt_store_remove_sandbox(s, 1, &e), 0);
     seen = see_contexts(s);
     assert_int_equal(seen.count, 1);
     assert_int_equal(seen.numbers[0], 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/rpc/method.h"
+#include "api/rpc/rpc.h"
 #include "api/rpc/text.h"
 #include "base/own.h"
 #include "unit/base/unit.h"
@@ -159,4 +159,31 @@ TEST(a_call_is_a_request)
                 "{\"context_id\":\"c\",\"code\":\"1\",\"language\":null,\"timeout_ms\":5}");
     silt_rpc_request_fini(&q);
     silt_arena_fini(&arena);
+}
+
+TEST(a_stream_that_is_too_large_ends_also_if_it_is_pulled_at_that_moment)
+{
+    static const struct silt_rpc_method method = {.shape = SILT_RPC_FLOW};
+    struct silt_loop loop;
+    assert_int_equal(silt_loop_open(&loop, &e), 0);
+    struct silt_api api = {.loop = &loop};
+    struct silt_rpc line = {.api = &api, .is_over = true /* nothing is sent */};
+    silt_list_init(&line.calls);
+    silt_map_init(&line.exports);
+    silt_map_init(&line.waits);
+    struct silt_rpc_call *c = silt_rpc_call_new(&line);
+    c->method = &method;
+    c->sink.begin(&c->sink, 200, SILT_LIT("text/event-stream"));
+    silt_rpc_hold(&line, 1 << 30); /* by other calls */
+    c->sink.write(&c->sink, SILT_LIT(": one\n\n"));
+    assert_int_equal(c->source, SILT_RPC_SOURCE_TOO_LARGE);
+    silt_rpc_call_pull(c);
+    assert_int_equal(silt_loop_turn(&loop, 100, &e), 0);
+    assert_int_equal(c->state, SILT_RPC_ANSWERED);
+    assert_int_equal(line.count, 0);
+    silt_rpc_call_hang_up(c);
+    assert_int_equal(silt_loop_turn(&loop, 0, &e), 0);
+    silt_map_fini(&line.exports);
+    silt_map_fini(&line.waits);
+    silt_loop_close(&loop);
 }

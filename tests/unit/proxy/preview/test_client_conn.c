@@ -228,6 +228,36 @@ TEST(whoever_comes_by_path_is_caged_and_nobody_else)
     tear_down();
 }
 
+/* The service closes an idle connection just as the next request is written to it. */
+static void lose_idle_connection(int fd, const char *next)
+{
+    say(fd, "GET / HTTP/1.1\r\nHost: a.d:1\r\n\r\n");
+    answer_find(SILT_PREVIEW_ROUTE, 1);
+    int service = answer_dial();
+    (void)hear(service);
+    say(service, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_true(starts(hear(fd), "HTTP/1.1 200 OK\r\n"));
+    say(fd, next);
+    assert_true(starts(hear(service), "PUT /x HTTP/1.1\r\n"));
+    (void)close(service);
+    turn();
+}
+
+TEST(a_chunked_request_that_is_sent_again_keeps_its_end)
+{
+    set_up(1000);
+    int fd = visit();
+    lose_idle_connection(fd, "PUT /x HTTP/1.1\r\nHost: a.d:1\r\nTransfer-Encoding: chunked\r\n"
+                             "\r\n0\r\n\r\n");
+    int service = answer_dial();
+    const char *again = hear(service);
+    assert_true(starts(again, "PUT /x HTTP/1.1\r\n"));
+    assert_string_equal(strstr(again, "\r\n\r\n"), "\r\n\r\n0\r\n\r\n");
+    (void)close(fd);
+    (void)close(service);
+    tear_down();
+}
+
 /* Until its reader, who does not read, and the kernel take no more. */
 static void fill(int fd)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a new siltd makes of the contexts of a former one. The test plays silt-init. */
+/* What a new siltd makes of the contexts of a former one, and a context that cannot be stored. The
+ * test plays silt-init. */
 #include "sandbox/context/context.h"
 #include "sandbox/core/facet.h"
 #include "harness.h"
+#include "store/db.h"
 #include "unit/base/unit.h"
 
 #include <signal.h>
@@ -21,6 +23,7 @@ static void on_ready(struct silt_waiter *w, struct silt_sandbox *s, const struct
 
 static void set_up(void)
 {
+    (void)signal(SIGPIPE, SIG_IGN); /* as siltd does */
     struct silt_priv_request q;
     static struct silt_waiter w;
     assert_int_equal(harness_open(&h), 0);
@@ -78,5 +81,63 @@ TEST(a_context_whose_descriptors_nobody_kept_is_gone)
     load();
     settle();
     assert_null(silt_context_find(box, SILT_LIT("one")));
+    harness_close(&h);
+}
+
+struct started {
+    struct silt_context_wait wait;
+    int called;
+    struct silt_context *context;
+    enum silt_code code;
+};
+
+static void on_started(struct silt_context_wait *w, struct silt_context *c,
+                       const struct silt_error *e)
+{
+    struct started *s = silt_outer(w, struct started, wait);
+    s->called++;
+    s->context = c;
+    s->code = e != NULL ? e->code : SILT_OK;
+}
+
+/* No row that needs a page of its own is taken any more, and nobody has noticed yet. */
+static void fill_database(void)
+{
+    sqlite3 *db = h.registry.store->db;
+    assert_int_equal(sqlite3_exec(db, "PRAGMA max_page_count=1", NULL, NULL, NULL), SQLITE_OK);
+    while (sqlite3_exec(db, "INSERT INTO meta VALUES(random(), zeroblob(8192))", NULL, NULL, NULL)
+           == SQLITE_OK)
+        ;
+    assert_int_equal(sqlite3_errcode(db), SQLITE_FULL);
+    h.registry.store->room.written = 0;
+}
+
+TEST(a_context_that_cannot_be_stored_is_refused_and_its_process_ended)
+{
+    static char env[64 << 10] = "A=";
+    struct started s = {.wait = {.on_done = on_started}};
+    struct silt_context *c;
+    struct silt_error e;
+    struct harness_frame f;
+    uint64_t number = 0;
+    bool killed = false;
+    set_up();
+    memset(env + 2, 'x', sizeof(env) - 3);
+    fill_database();
+    struct silt_context_options o = {.language = SILT_JAVASCRIPT, .env = {env, sizeof(env)}};
+    assert_int_equal(silt_context_new(box, &o, &s.wait, &c, &e), 0);
+    for (uint32_t type; (type = harness_told(&h, &f)) != 0;) {
+        number = type == SILT_AGENT_EXEC ? f.frame.id : number;
+        killed = killed || (type == SILT_AGENT_KILL && f.frame.id == number);
+        silt_close_fd(&f.fd);
+    }
+    assert_true(number != 0 && killed);
+    struct silt_agent_end end = {.code = 128 + SIGKILL, .signal = SIGKILL};
+    harness_say(&h, SILT_AGENT_ENDED, 0, number, &end, sizeof(end));
+    harness_turn(&h);
+    assert_int_equal(s.called, 1);
+    assert_null(s.context);
+    assert_int_equal(s.code, SILT_NO_SPACE);
+    assert_int_equal(box->context_count, 0);
     harness_close(&h);
 }

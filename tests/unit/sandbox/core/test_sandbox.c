@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 #include "sandbox/core/start_frame.h"
+#include "sandbox/preview/exposed_port.h"
+#include "store/db.h"
 #include "wire/super.h"
 #include "sandbox/image/import.h"
 
@@ -336,6 +338,79 @@ static void who_uses_an_id_while_it_is_destroyed_gets_a_new_sandbox(void **state
     harness_answer(&h, &q, true);
     assert_int_equal(again.called, 1);
     assert_non_null(again.sandbox);
+}
+
+static void run_sql(const char *sql)
+{
+    assert_int_equal(sqlite3_exec(h.registry.store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+/* As on a full disk. */
+static void refuse_deletes(bool refuse)
+{
+    static const char *const tables[] = {"sandbox", "policy", "process",
+                                         "context", "port",   "alias"};
+    char sql[256];
+    for (size_t i = 0; i < SILT_COUNT(tables); i++) {
+        (void)snprintf(sql, sizeof(sql),
+                       refuse ? "CREATE TEMP TRIGGER keep_%s BEFORE DELETE ON %s"
+                                " BEGIN SELECT RAISE(ABORT, 'full'); END"
+                              : "DROP TRIGGER keep_%s",
+                       tables[i], tables[i]);
+        run_sql(sql);
+    }
+}
+
+static void destroyed(struct silt_sandbox *s)
+{
+    struct silt_priv_request q;
+    struct wait gone = {.waiter = {.on_ready = on_ready}};
+    silt_sandbox_destroy(s, &gone.waiter);
+    assert_true(harness_asked(&h, &q));
+    assert_int_equal(q.op, SILT_PRIV_DESTROY);
+    harness_answer(&h, &q, true);
+    assert_int_equal(gone.called, 1);
+}
+
+static void a_sandbox_inherits_nothing_of_the_slots_former_one(void **state)
+{
+    struct silt_error e;
+    struct silt_exposed_port *port;
+    uint64_t former;
+    struct silt_exposed_port_options o = {.port = 8000};
+    (void)state;
+    struct silt_sandbox *s = running();
+    uint32_t slot = s->row.slot;
+    assert_int_equal(silt_exposed_port_expose(s, &o, &port, &former, &e), 0);
+    s->row.network = SILT_NET_ALLOW;
+    s->row.allow = strdup("example.com\n");
+    assert_int_equal(silt_store_put_policy(h.registry.store, &s->row, &e), 0);
+    refuse_deletes(true);
+    destroyed(s);
+    refuse_deletes(false);
+    h.registry.next_slot = slot;
+    s = running();
+    assert_int_equal(s->row.slot, slot);
+    assert_int_equal(harness_restart(&h), 0);
+    s = silt_registry_find(&h.registry, SILT_LIT("box"));
+    assert_non_null(s);
+    assert_null(s->row.allow);
+    assert_true(silt_list_empty(&s->entrances));
+}
+
+static void a_slot_whose_rows_cannot_be_removed_is_not_taken(void **state)
+{
+    struct wait w = {.waiter = {.on_ready = on_ready}};
+    (void)state;
+    run_sql("INSERT INTO port VALUES(0, 8000, 1, NULL, 'token', 0, 0)");
+    refuse_deletes(true);
+    h.registry.next_slot = 0;
+    silt_registry_use(&h.registry, SILT_LIT("box"), &w.waiter);
+    refuse_deletes(false);
+    assert_int_equal(w.called, 1);
+    assert_null(w.sandbox);
+    assert_null(silt_registry_find(&h.registry, SILT_LIT("box")));
+    assert_int_equal(running()->row.slot, 1);
 }
 
 static void a_new_daemon_knows_the_sessions_of_a_running_sandbox_again(void **state)
@@ -978,6 +1053,8 @@ int main(void)
         T(an_agent_that_sends_more_than_its_window_is_ended),
         T(garbage_from_the_agent_ends_it_and_the_next_use_starts_again),
         T(who_uses_an_id_while_it_is_destroyed_gets_a_new_sandbox),
+        T(a_sandbox_inherits_nothing_of_the_slots_former_one),
+        T(a_slot_whose_rows_cannot_be_removed_is_not_taken),
         T(a_new_daemon_knows_the_sessions_of_a_running_sandbox_again),
         T(a_restarted_helper_fails_what_it_was_asked_and_gets_what_is_new),
         T(a_destroyed_sandbox_stays_in_memory_until_its_last_request_is_over),
