@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+enum { LAST_WORDS_MS = 500 };
 enum {
     ACCEPTS_MAX = 64,      /* per turn, so that existing connections get theirs */
     SPARES_MAX = 64,       /* exchanges kept for reuse */
@@ -241,9 +242,32 @@ static void cut_all(struct silt_http_server *s)
         silt_http_conn_lose(silt_list_first(&s->conns, struct silt_http_conn, link));
 }
 
-static void on_drain_deadline(struct silt_timer *t)
+static void on_drained_late(struct silt_timer *t)
 {
     cut_all(silt_outer(t, struct silt_http_server, drain_timer));
+}
+
+/* Requests without a response yet get a last one (409, see on_refusal), which is sent before the
+ * rest is cut. */
+static void on_drain_deadline(struct silt_timer *t)
+{
+    struct silt_http_server *s = silt_outer(t, struct silt_http_server, drain_timer);
+    for (bool found = true; found;) { /* refusing one may end others */
+        found = false;
+        silt_list_each(it, &s->conns)
+        {
+            struct silt_http_conn *c = silt_outer(it, struct silt_http_conn, link);
+            if (c->exchange == NULL || c->exchange->streaming)
+                continue;
+            silt_http_conn_refuse(c, SILT_HTTP_INTERRUPTED);
+            silt_http_answer_flush(c);
+            silt_http_conn_settle(c);
+            found = true;
+            break;
+        }
+    }
+    s->drain_timer.on_time = on_drained_late;
+    silt_loop_after(s->loop, &s->drain_timer, LAST_WORDS_MS);
 }
 
 void silt_http_server_drain(struct silt_http_server *s, int64_t deadline_ms,

@@ -22,6 +22,8 @@ struct silt_http_limits {
                                  connection is cut */
 };
 
+enum { SILT_HTTP_INTERRUPTED = 409 };
+
 struct silt_http_hooks {
     /* The head is complete. Must at once call exactly one of silt_http_collect, silt_http_consume
      * or a reply function (which skips the body). */
@@ -41,8 +43,9 @@ int silt_http_server_open(struct silt_loop *loop, int listen_fd,
                           const struct silt_http_limits *limits,
                           const struct silt_http_hooks *hooks, struct silt_http_server **ret,
                           struct silt_error *e);
-/* Stops accepting, finishes running responses with `Connection: close`, cuts the remaining
- * connections at the deadline, then calls on_closed. */
+/* Stops accepting and finishes running responses with `Connection: close`. At the deadline requests
+ * without a response get SILT_HTTP_INTERRUPTED, the remaining connections are cut a moment later;
+ * then calls on_closed. */
 void silt_http_server_drain(struct silt_http_server *s, int64_t deadline_ms,
                             void (*on_closed)(void *context), void *context);
 void silt_http_server_free(struct silt_http_server *s); /* cuts all connections */

@@ -104,11 +104,14 @@ void silt_api_on_refusal(void *context, int status, struct silt_buf *b)
                           : status == 408 ? "The request took too long to arrive"
                           : status == 414 ? "The request target is too long"
                           : status == 431 ? "The request head is too large"
+                          : status == SILT_HTTP_INTERRUPTED
+                              ? "The daemon is restarted: look, then try again"
                           : status == 503 ? "Too many request bodies are in memory now; try again"
                                           : "The request is not well-formed HTTP/1.1";
-    const char *code = status == 413   ? "BODY_TOO_LARGE"
-                       : status == 503 ? "LIMIT_REACHED"
-                                       : "VALIDATION_FAILED";
+    const char *code = status == 413                     ? "BODY_TOO_LARGE"
+                       : status == SILT_HTTP_INTERRUPTED ? "OPERATION_INTERRUPTED"
+                       : status == 503                   ? "LIMIT_REACHED"
+                                                         : "VALIDATION_FAILED";
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("code"));
     silt_json_string(b, silt_slice_of(code));

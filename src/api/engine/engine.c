@@ -224,7 +224,9 @@ static void on_refusal(void *context, int status, struct silt_buf *b)
     (void)context;
     silt_json_open(b, '{');
     silt_json_key(b, SILT_LIT("message"));
-    silt_json_string(b, silt_slice_of(status == 413   ? "the request is too large"
+    silt_json_string(b, silt_slice_of(status == 413 ? "the request is too large"
+                                      : status == SILT_HTTP_INTERRUPTED
+                                          ? "the daemon is restarted: try again"
                                       : status == 408 ? "the request took too long to arrive"
                                                       : "the request is not well-formed HTTP/1.1"));
     silt_json_close(b, '}');
