@@ -154,6 +154,15 @@ static const char *after(const char *text, const char *prefix)
     return strncmp(text, prefix, n) == 0 ? text + n : NULL;
 }
 
+static int set_handover(struct silt_config *c, const char *value, struct silt_error *e)
+{
+    uint64_t fd;
+    if (silt_slice_to_u64(silt_slice_of(value), 3, INT_MAX, &fd, e) < 0)
+        return silt_because(e, "--handover");
+    c->handover = (int)fd;
+    return 0;
+}
+
 static int load_flag(struct silt_config *c, const char *flag, struct silt_error *e)
 {
     const char *name = after(flag, "--"), *equals = strchr(flag, '=');
@@ -165,6 +174,12 @@ static int load_flag(struct silt_config *c, const char *flag, struct silt_error 
         c->version = true;
     else if (strcmp(flag, "--reference") == 0)
         c->reference = true;
+    else if (strcmp(flag, "--reload") == 0)
+        c->reload = true;
+    else if (strcmp(flag, "--check") == 0)
+        c->check = true;
+    else if (after(flag, "--handover=") != NULL)
+        return set_handover(c, equals + 1, e);
     else if (name == NULL)
         return silt_fail(e, SILT_INVALID, "flags look like --name=value, not %s", flag);
     else if (equals == NULL && silt_row_find(silt_slice_of(name)) != NULL)

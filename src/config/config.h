@@ -94,6 +94,9 @@ struct silt_config {
     uint32_t engine_hold_ms;
     char engine_max_instances[4];
 
+    int handover;   /* --handover=FD: what the silt-super before us kept (super/handover.h) */
+    bool check;     /* --check: silt-super only says whether it can take that over */
+    bool reload;    /* --reload: asks the running silt-super to reload, and waits */
     bool fresh;     /* --fresh: passed by silt-super to the first silt-priv of an instance */
     bool help;      /* --help: the program prints silt_config_help and exits */
     bool version;   /* --version */
@@ -119,3 +122,9 @@ void silt_config_reference(FILE *out); /* writes docs/settings.md */
  * it back into the same values without reading a file. The caller frees it; `more` may be NULL. */
 char **silt_config_to_args(const struct silt_config *c, const char *program, const char *more);
 void silt_config_args_free(char **args);
+
+/* Settings that hold until the instance ends: what was made with them (sockets, ids, networks,
+ * directories) outlives a reload. As "--name=value", freed like an argument vector. */
+char **silt_config_fixed(const struct silt_config *c);
+/* Sets one of them to the value that it had before the reload. *ret_other: it was another one. */
+int silt_config_fix(struct silt_config *c, const char *flag, bool *ret_other, struct silt_error *e);

@@ -35,5 +35,7 @@ struct silt_row {
 extern const struct silt_row silt_rows[SILT_ROW_COUNT];
 
 const struct silt_row *silt_row_find(silt_slice name);
+/* The row's value as --name=value; the caller frees it. */
+char *silt_row_to_flag(const struct silt_row *r, const struct silt_config *c);
 int silt_row_set(const struct silt_row *r, struct silt_config *c, const char *value,
                  struct silt_error *e);

@@ -95,7 +95,15 @@ void silt_config_reference(FILE *out)
         "the environment\n"
         "over the file. `--config=FILE` or `SILT_CONFIG` names another file. An unknown "
         "name is an\n"
-        "error, in the environment it has no effect. Settings are read once, at the start.\n\n"
+        "error, in the environment it has no effect. Settings are read at the start and by\n"
+        "`systemctl reload silt`. Directories, addresses, ids and the network (`instance`, "
+        "`state`, "
+        "`run`,\n"
+        "`images`, `user`, `ids.*`, `cgroup`, `listen`, `preview.listen`, `engine.socket`, "
+        "`engine.mode`,\n"
+        "`engine.group`, `network`, `network.ipv4`, `network.ipv6`, `network.open`, "
+        "`network.connections*`)\n"
+        "keep the values of the start until a restart.\n\n"
         "`silt-super --help` prints the same rows; this page is made from them\n"
         "(`silt-super --reference`).\n\n"
         "| name | default | allowed | what it does |\n| --- | --- | --- | --- |\n",
@@ -131,7 +139,7 @@ static int number_text(const struct silt_config *c, const struct silt_row *r, ch
     return snprintf(out, size, "--%s=%llu", r->name, (unsigned long long)(wide + narrow));
 }
 
-static char *to_flag(const struct silt_config *c, const struct silt_row *r)
+char *silt_row_to_flag(const struct silt_row *r, const struct silt_config *c)
 {
     char text[FLAG_MAX];
     int n = 0;
@@ -149,9 +157,10 @@ static char *to_flag(const struct silt_config *c, const struct silt_row *r)
         n = level_text(c, r, text, sizeof(text));
         break;
     }
-    if (n < 0 || (size_t)n >= sizeof(text))
+    char *flag = n < 0 || (size_t)n >= sizeof(text) ? NULL : strdup(text);
+    if (flag == NULL)
         abort();
-    return strdup(text);
+    return flag;
 }
 
 char **silt_config_to_args(const struct silt_config *c, const char *program, const char *more)
@@ -163,7 +172,7 @@ char **silt_config_to_args(const struct silt_config *c, const char *program, con
     args[n++] = strdup(program);
     args[n++] = strdup("--config="); /* no file: everything is in the arguments */
     for (size_t i = 0; i < SILT_ROW_COUNT; i++)
-        args[n++] = to_flag(c, &silt_rows[i]);
+        args[n++] = silt_row_to_flag(&silt_rows[i], c);
     if (more != NULL)
         args[n++] = strdup(more);
     for (size_t i = 0; i < n; i++)

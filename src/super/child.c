@@ -6,6 +6,7 @@
 #include "super/patience.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 
 /* Messages to the programs. */
@@ -253,6 +254,15 @@ static void hear(struct silt_child *p)
              && said.told.type == SILT_SUPER_CERTIFICATE)
         silt_certificate_told(&p->super->certificate, &said.told);
     silt_parcel_close(&in);
+}
+
+void silt_child_drain(struct silt_child *p)
+{
+    struct pollfd ready = {.fd = p->channel, .events = POLLIN};
+    silt_patience_begin();
+    while (p->channel >= 0 && poll(&ready, 1, 0) > 0)
+        hear(p);
+    silt_patience_end();
 }
 
 static void on_channel(struct silt_watch *w, uint32_t events)

@@ -27,12 +27,13 @@ struct silt_child {
     unsigned early_deaths;
 };
 
-/*   STARTING --siltd is ready--> SERVING
+/*   STARTING --siltd is ready--> SERVING --reload--> HANDING_OVER --programs ended--> execve
  *       \----------signal----------+--> DRAINING --siltd ended--> SETTLING --silt-priv is awake-->
  *       \---too many early deaths--/    SWEEPING --silt-priv ended--> ENDED */
 enum silt_instance_state {
     SILT_INSTANCE_STARTING,
     SILT_INSTANCE_SERVING,
+    SILT_INSTANCE_HANDING_OVER, /* where execve fails: STARTING */
     SILT_INSTANCE_DRAINING,
     SILT_INSTANCE_SETTLING,
     SILT_INSTANCE_SWEEPING,
@@ -55,11 +56,20 @@ struct silt_super {
     struct silt_route_watch outlook;
     struct silt_certificate certificate;
     struct silt_watchdog watchdog;
+    bool resumed; /* sandboxes of before the last start of the programs run */
+    /* super/reload.h */
+    bool leaving;                  /* HANDING_OVER: all programs have been told to end */
+    bool reloading;                /* a result is due */
+    bool reload_asked, stop_asked; /* by signals that have to wait */
+    pid_t check;                   /* 0: none runs */
+    struct silt_timer check_late;
 };
 
 /* The program's channel is open: starts the exchange. Queued messages go out first. */
 void silt_child_greet(struct silt_child *p);
 void silt_child_pump(struct silt_child *p);
+/* Reads what it sent before it died. */
+void silt_child_drain(struct silt_child *p);
 void silt_child_hang_up(struct silt_child *p);
 void silt_child_signal(const struct silt_child *p, int signo); /* fine if it does not run */
 /* In super.c: siltd reports that it serves requests. */

@@ -30,6 +30,8 @@
 #define SANITIZED false
 #endif
 
+extern char **environ;
+
 enum { ANSWER_TIMEOUT_S = 10, PARKED_FD = 32, ENV_MAX = 8, MEMORY_MAX = 1 << 30 };
 
 struct order {
@@ -43,17 +45,17 @@ struct answer {
 };
 
 /* All programs are in one directory, installed or not. */
-static const char *const programs[SILT_PROGRAM_MAX] = {
+static const char *const programs[SILT_EXEC_HELPER_PROGRAMS] = {
     [SILT_PROGRAM_SILTD] = "siltd",        [SILT_PROGRAM_PRIV] = "silt-priv",
     [SILT_PROGRAM_PROXY] = "silt-proxy",   [SILT_PROGRAM_DIAL] = "silt-proxy",
-    [SILT_PROGRAM_PREVIEW] = "silt-proxy",
+    [SILT_PROGRAM_PREVIEW] = "silt-proxy", [SILT_PROGRAM_CHECK] = "silt-super",
 };
 
 /* argv[0] of each; silt-proxy derives its role from it. */
-static const char *const names[SILT_PROGRAM_MAX] = {
+static const char *const names[SILT_EXEC_HELPER_PROGRAMS] = {
     [SILT_PROGRAM_SILTD] = "siltd",          [SILT_PROGRAM_PRIV] = "silt-priv",
     [SILT_PROGRAM_PROXY] = "silt-proxy",     [SILT_PROGRAM_DIAL] = "silt-dial",
-    [SILT_PROGRAM_PREVIEW] = "silt-preview",
+    [SILT_PROGRAM_PREVIEW] = "silt-preview", [SILT_PROGRAM_CHECK] = "silt-super --check",
 };
 
 /* The helper's table of what it may start: built once, so that nothing is allocated after clone. */
@@ -64,7 +66,7 @@ struct recipe {
 };
 
 struct book {
-    struct recipe recipes[SILT_PROGRAM_MAX];
+    struct recipe recipes[SILT_EXEC_HELPER_PROGRAMS];
     char *env[ENV_MAX + 1];
     uid_t uid;
     gid_t gid;
@@ -83,6 +85,15 @@ static int find_program(enum silt_program p, char out[PATH_MAX], struct silt_err
     int len = snprintf(out, PATH_MAX, "%s/%s", self, programs[p]);
     if (len < 0 || len >= PATH_MAX || access(out, X_OK) < 0)
         return silt_fail_errno(e, "find program %s beside silt-super in %s", programs[p], self);
+    return 0;
+}
+
+int silt_exec_helper_find(struct silt_error *e)
+{
+    char path[PATH_MAX];
+    for (int p = 0; p < SILT_EXEC_HELPER_PROGRAMS; p++)
+        if (find_program((enum silt_program)p, path, e) < 0)
+            return -1;
     return 0;
 }
 
@@ -105,6 +116,24 @@ static void fill_env(struct book *b)
     assert(n <= ENV_MAX);
 }
 
+char **silt_exec_helper_super_args(const struct silt_exec_helper *s, int handover, bool check)
+{
+    size_t count = 0, n = 0;
+    while (s->argv[count] != NULL)
+        count++;
+    char **args = calloc(count + 3, sizeof(char *));
+    if (args == NULL || count == 0)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(s->argv[i], "--handover=", strlen("--handover=")) != 0
+            && (args[n++] = strdup(s->argv[i])) == NULL)
+            abort();
+    if (asprintf(&args[n++], "--handover=%d", handover) < 0
+        || (check && (args[n++] = strdup("--check")) == NULL))
+        abort();
+    return args;
+}
+
 static int fill_book(const struct silt_exec_helper *s, struct book *b, struct silt_error *e)
 {
     *b = (struct book){.uid = s->uid, .gid = s->gid, .proxy = s->proxy};
@@ -114,8 +143,10 @@ static int fill_book(const struct silt_exec_helper *s, struct book *b, struct si
         b->recipes[p].args = silt_config_to_args(s->config, names[p], NULL);
         b->recipes[p].fresh_args = silt_config_to_args(s->config, names[p], "--fresh");
     }
+    b->recipes[SILT_PROGRAM_CHECK].args =
+        silt_exec_helper_super_args(s, SILT_EXEC_HELPER_FIRST_FD, true);
     fill_env(b);
-    return 0;
+    return find_program(SILT_PROGRAM_CHECK, b->recipes[SILT_PROGRAM_CHECK].path, e);
 }
 
 /* After clone, before exec: the child's last steps. */
@@ -207,7 +238,9 @@ static int prepare_child(const struct book *b, enum silt_program program,
     }
     if (program == SILT_PROGRAM_DIAL && enter_gate(e) < 0)
         return -1;
-    return program == SILT_PROGRAM_PRIV ? 0 : lose_rights(b->proxy, b->proxy, e);
+    if (program == SILT_PROGRAM_PRIV || program == SILT_PROGRAM_CHECK)
+        return 0;
+    return lose_rights(b->proxy, b->proxy, e);
 }
 
 noreturn static void run_child(const struct book *b, const struct order *o,
@@ -217,7 +250,8 @@ noreturn static void run_child(const struct book *b, const struct order *o,
     const struct recipe *r = &b->recipes[program];
     struct silt_error e;
     if (prepare_child(b, program, p, &e) == 0) {
-        (void)execve(r->path, o->fresh != 0 ? r->fresh_args : r->args, b->env);
+        (void)execve(r->path, o->fresh != 0 ? r->fresh_args : r->args,
+                     program == SILT_PROGRAM_CHECK ? environ : b->env);
         (void)silt_fail_errno(&e, "exec %s", r->path);
     }
     (void)silt_fd_write_all(report, (silt_slice){(const char *)&e, sizeof(e)}, &e);
@@ -237,7 +271,7 @@ static int spawn(const struct book *b, const struct order *o, const struct silt_
                  pid_t *ret_pid, struct silt_error *e)
 {
     int ends[2];
-    if (o->program >= SILT_PROGRAM_MAX || p->nfds > SILT_EXEC_HELPER_FDS_MAX)
+    if (o->program >= SILT_EXEC_HELPER_PROGRAMS || p->nfds > SILT_EXEC_HELPER_FDS_MAX)
         return silt_fail(e, SILT_PROTOCOL, "order for unknown program %u", o->program);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return silt_fail_errno(e, "create pipe");
@@ -295,6 +329,7 @@ int silt_exec_helper_open(struct silt_exec_helper *s, struct silt_error *e)
     int pair[2];
     if (book.env[0] == NULL && fill_book(s, &book, e) < 0)
         return -1;
+    memcpy(s->super_path, book.recipes[SILT_PROGRAM_CHECK].path, sizeof(s->super_path));
     if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
     silt_auto_fd ours = pair[0], theirs = pair[1];

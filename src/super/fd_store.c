@@ -19,6 +19,13 @@ void silt_fd_store_fini(struct silt_fd_store *k)
         silt_fd_store_drop(k, i);
     while (k->listener_count > 0)
         silt_fd_store_drop_listener(k, k->listeners[0].number);
+    silt_fd_store_forget(k);
+}
+
+void silt_fd_store_forget(struct silt_fd_store *k)
+{
+    for (uint32_t i = 0; i < k->count; i++)
+        free(k->items[i].contexts);
     free(k->listeners);
     free(k->items);
     *k = (struct silt_fd_store){0};

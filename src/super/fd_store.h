@@ -34,6 +34,7 @@ struct silt_fd_store {
 
 void silt_fd_store_init(struct silt_fd_store *k, uint32_t count);
 void silt_fd_store_fini(struct silt_fd_store *k);
+void silt_fd_store_forget(struct silt_fd_store *k); /* like fini, but closes nothing */
 /* Takes both descriptors; closes the previous ones. */
 void silt_fd_store_put(struct silt_fd_store *k, uint32_t key, int channel, int pidfd);
 void silt_fd_store_drop(struct silt_fd_store *k, uint32_t key); /* fine if empty */

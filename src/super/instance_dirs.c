@@ -2,6 +2,7 @@
 #include "super/instance_dirs.h"
 #include "base/fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -140,7 +141,8 @@ static bool is_still_there(int fd, const char *path)
 
 /* The descriptor stays open: the lock ends with the process, however it ends. Any reader of the
  * file could take the lock and keep us from starting, so nobody may read it. */
-static int lock(const char *path, const char *what, struct silt_error *e)
+static int lock(const char *path, const char *what, struct silt_instance_locks *all,
+                struct silt_error *e)
 {
     char pid[16];
     silt_auto_fd fd = -1;
@@ -156,7 +158,8 @@ static int lock(const char *path, const char *what, struct silt_error *e)
     int n = snprintf(pid, sizeof(pid), "%d", getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
         return silt_fail_errno(e, "write lock %s", path);
-    (void)silt_take_fd(&fd);
+    assert(all->count < SILT_INSTANCE_LOCKS_MAX);
+    all->fds[all->count++] = silt_take_fd(&fd);
     return 0;
 }
 
@@ -172,25 +175,28 @@ static void instance_path(const struct silt_config *c, char out[LOCK_PATH])
     (void)snprintf(out, LOCK_PATH, "%s/instance-%s", locks, c->instance);
 }
 
-static int lock_block(uint32_t block, struct silt_error *e)
+static int lock_block(uint32_t block, struct silt_instance_locks *all, struct silt_error *e)
 {
     char path[LOCK_PATH], what[64];
     block_path(block, path);
     (void)snprintf(what, sizeof(what), "the id block from %u (setting ids.base)",
                    block * (uint32_t)SILT_CONFIG_BLOCK_IDS);
-    return lock(path, what, e);
+    return lock(path, what, all, e);
 }
 
-int silt_instance_dirs_lock(const struct silt_config *c, struct silt_error *e)
+int silt_instance_dirs_lock(const struct silt_config *c, struct silt_instance_locks *ret,
+                            struct silt_error *e)
 {
     char state[PATH_MAX + 8], path[LOCK_PATH];
     (void)snprintf(state, sizeof(state), "%s/lock", c->state);
     instance_path(c, path);
-    if (lock(state, "the state directory", e) < 0 || lock(path, "the name of the instance", e) < 0)
+    ret->count = 0;
+    if (lock(state, "the state directory", ret, e) < 0
+        || lock(path, "the name of the instance", ret, e) < 0)
         return -1;
     uint32_t first = c->ids_base / SILT_CONFIG_BLOCK_IDS;
     for (uint32_t i = 0; i < c->ids_count / 256; i++)
-        if (lock_block(first + i, e) < 0)
+        if (lock_block(first + i, ret, e) < 0)
             return -1;
     return 0;
 }

@@ -17,8 +17,16 @@ int silt_instance_dirs_proxy_user(const struct silt_config *c, uid_t siltd, uid_
 /* Creates missing directories and corrects owners and modes. */
 int silt_instance_dirs_directories(const struct silt_config *c, uid_t uid, gid_t gid,
                                    struct silt_error *e);
-/* Locks the instance's name, its id blocks and its state directory until the process exits. */
-int silt_instance_dirs_lock(const struct silt_config *c, struct silt_error *e);
+/* Open as long as the instance runs: the locks end with them. */
+enum { SILT_INSTANCE_LOCKS_MAX = 2 + 255 };
+struct silt_instance_locks {
+    int fds[SILT_INSTANCE_LOCKS_MAX];
+    uint32_t count;
+};
+
+/* Locks the instance's name, its id blocks and its state directory. */
+int silt_instance_dirs_lock(const struct silt_config *c, struct silt_instance_locks *ret,
+                            struct silt_error *e);
 /* Removes the lock files; the locks themselves hold until the process exits. */
 void silt_instance_dirs_unlock(const struct silt_config *c);
 

@@ -72,7 +72,7 @@ static bool is_loopback(const struct sockaddr_storage *at)
            && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
 }
 
-static int describe(int fd, bool encrypted, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
+int silt_listen_text(int fd, bool encrypted, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e)
 {
     char host[INET6_ADDRSTRLEN], port[8];
     struct sockaddr_storage at = {0};
@@ -103,7 +103,7 @@ int silt_listen_open(const char *address, bool encrypted, int *ret_fd,
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0
         || bind_patiently(fd, &at, len) < 0 || listen(fd, BACKLOG) < 0)
         return silt_fail_errno(e, "listen on %s", address);
-    if (describe(fd, encrypted, ret_text, e) < 0)
+    if (silt_listen_text(fd, encrypted, ret_text, e) < 0)
         return -1;
     *ret_fd = silt_take_fd(&fd);
     return 0;

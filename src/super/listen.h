@@ -14,6 +14,8 @@ enum { SILT_LISTEN_TEXT = 64 };
  * 0 was given. Logs a warning if the socket is reachable from outside without TLS. */
 int silt_listen_open(const char *address, bool encrypted, int *ret_fd,
                      char ret_text[SILT_LISTEN_TEXT], struct silt_error *e);
+/* The address of a socket that was opened before. */
+int silt_listen_text(int fd, bool encrypted, char ret_text[SILT_LISTEN_TEXT], struct silt_error *e);
 /* Listens on 127.0.0.1; port 0: any free port. A taken or privileged port is refused at once. */
 int silt_listen_loopback(uint32_t port, int *ret_fd, struct silt_error *e);
 /* Listens on a unix socket at `path` with that mode; `group` is a name or a number, "": root's.

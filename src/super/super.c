@@ -5,6 +5,7 @@
 #include "super/child.h"
 #include "super/notify.h"
 #include "super/patience.h"
+#include "super/reload.h"
 #include "super/instance_dirs.h"
 #include "super/token.h"
 
@@ -23,9 +24,11 @@ enum {
     DRAIN_MS = 8000,      /* siltd itself takes at most 5 s */
     SETTLE_MS = 1000,     /* a new silt-priv may not handle SIGTERM yet */
     SWEEP_MS = 20000,
+    LEAVE_MS = 5000, /* for the programs that end after siltd, before a reload */
 };
 
 static void enter(struct silt_super *s, enum silt_instance_state next);
+static void hand_over(struct silt_super *s);
 
 /* Which programs are connected. */
 static const enum silt_program pairs[SILT_SUPER_PAIR_MAX][2] = {
@@ -117,7 +120,7 @@ static int order_birth(struct silt_child *p, int theirs, struct silt_error *e)
         order.fds[order.count++] = token;
     } else {
         /* Until we serve, processes of this instance are leftovers of an earlier one. */
-        order.fresh = s->state != SILT_INSTANCE_SERVING;
+        order.fresh = s->state != SILT_INSTANCE_SERVING && !s->resumed;
     }
     order.fds[order.count++] = p->ends[SILT_SUPER_PAIR_PRIV];
     if (p->which == SILT_PROGRAM_PRIV && s->birth->gate->ns >= 0)
@@ -149,7 +152,8 @@ static int give_birth(struct silt_child *p, struct silt_error *e)
 static void try_again(struct silt_child *p)
 {
     struct silt_super *s = p->super;
-    if (s->state == SILT_INSTANCE_STARTING && is_vital(p) && ++p->early_deaths > EARLY_DEATHS_MAX) {
+    if (s->state == SILT_INSTANCE_STARTING && !s->resumed && is_vital(p)
+        && ++p->early_deaths > EARLY_DEATHS_MAX) {
         silt_log(SILT_LOG_ERROR, "super.give_up", "program=%s deaths=%u", p->name, p->early_deaths);
         s->status = EXIT_FAILURE;
         enter(s, SILT_INSTANCE_DRAINING);
@@ -200,6 +204,8 @@ static void on_death(struct silt_child *p, int status)
     p->pid = 0;
     if (p->which == SILT_PROGRAM_SILTD)
         silt_watchdog_follow(&s->watchdog, 0);
+    if (s->state == SILT_INSTANCE_HANDING_OVER && p->which == SILT_PROGRAM_SILTD)
+        silt_child_drain(p);
     silt_child_hang_up(p);
     for (int pair = 0; pair < SILT_SUPER_PAIR_MAX; pair++) {
         struct silt_child *o = other(p, pair);
@@ -210,6 +216,8 @@ static void on_death(struct silt_child *p, int status)
         p->backoff_ms = BACKOFF_FIRST_MS;
     if (s->state <= SILT_INSTANCE_SERVING)
         try_again(p);
+    else if (s->state == SILT_INSTANCE_HANDING_OVER)
+        hand_over(s);
     else if (s->state == SILT_INSTANCE_DRAINING && p->which == SILT_PROGRAM_SILTD)
         enter(s, SILT_INSTANCE_SETTLING);
     else if (s->state >= SILT_INSTANCE_SETTLING && p->which == SILT_PROGRAM_PRIV)
@@ -226,8 +234,40 @@ static void reap(struct silt_super *s)
         for (int i = 0; i < SILT_PROGRAM_MAX; i++)
             if (pid == s->programs[i].pid)
                 on_death(&s->programs[i], status);
+        (void)silt_reload_on_exit(s, pid, status);
         /* Anything else is an orphan, reparented to us as the subreaper. */
     }
+}
+
+/* Reload. */
+
+/* siltd ends first: its last requests may need the others. Without its channel silt-priv leaves the
+ * sandboxes as they are. Called for every end. */
+static void hand_over(struct silt_super *s)
+{
+    bool ended = true;
+    if (s->programs[SILT_PROGRAM_SILTD].pid > 0)
+        return;
+    if (!s->leaving) {
+        s->leaving = true;
+        silt_child_hang_up(&s->programs[SILT_PROGRAM_PRIV]);
+        silt_child_signal(&s->programs[SILT_PROGRAM_PREVIEW], SIGTERM);
+        silt_child_signal(&s->programs[SILT_PROGRAM_PROXY], SIGTERM);
+        silt_child_signal(&s->programs[SILT_PROGRAM_DIAL], SIGTERM);
+        silt_loop_after(&s->loop, &s->deadline, LEAVE_MS);
+    }
+    for (int i = 0; i < SILT_PROGRAM_MAX; i++)
+        ended = ended && s->programs[i].pid == 0;
+    if (!ended)
+        return;
+    silt_reload_exec(s);
+    s->resumed = true;
+    enter(s, SILT_INSTANCE_STARTING);
+}
+
+void silt_super_hand_over(struct silt_super *s)
+{
+    enter(s, SILT_INSTANCE_HANDING_OVER);
 }
 
 /* Shutdown. */
@@ -257,6 +297,16 @@ static void tell_address(struct silt_super *s)
              s->birth->config->instance, s->birth->address,
              s->birth->preview >= 0 ? s->birth->preview_address : "off");
     silt_notify("READY=1");
+}
+
+static void begin_hand_over(struct silt_super *s)
+{
+    cancel_restarts(s);
+    silt_notify("RELOADING=1");
+    s->leaving = false;
+    silt_child_signal(&s->programs[SILT_PROGRAM_SILTD], SIGTERM);
+    silt_loop_after(&s->loop, &s->deadline, DRAIN_MS);
+    hand_over(s);
 }
 
 static void drain(struct silt_super *s)
@@ -310,6 +360,10 @@ static void enter(struct silt_super *s, enum silt_instance_state next)
         return;
     case SILT_INSTANCE_SERVING:
         tell_address(s);
+        silt_reload_on_serving(s);
+        return;
+    case SILT_INSTANCE_HANDING_OVER:
+        begin_hand_over(s);
         return;
     case SILT_INSTANCE_DRAINING:
         drain(s);
@@ -332,11 +386,27 @@ void silt_super_on_ready(struct silt_super *s)
         enter(s, SILT_INSTANCE_SERVING);
 }
 
+/* Before a reload: siltd, or if it has ended, what is left. */
+static void kill_late(struct silt_super *s)
+{
+    bool siltd = s->programs[SILT_PROGRAM_SILTD].pid > 0;
+    for (int i = 0; i < SILT_PROGRAM_MAX; i++) {
+        if (s->programs[i].pid == 0 || (siltd && i != SILT_PROGRAM_SILTD))
+            continue;
+        silt_log(SILT_LOG_WARN, "program.late", "program=%s", s->programs[i].name);
+        silt_child_signal(&s->programs[i], SIGKILL);
+    }
+}
+
 static void on_deadline(struct silt_timer *t)
 {
     struct silt_super *s = silt_outer(t, struct silt_super, deadline);
     enum silt_program late =
         s->state == SILT_INSTANCE_DRAINING ? SILT_PROGRAM_SILTD : SILT_PROGRAM_PRIV;
+    if (s->state == SILT_INSTANCE_HANDING_OVER) {
+        kill_late(s);
+        return;
+    }
     if (s->state == SILT_INSTANCE_SETTLING) {
         enter(s, SILT_INSTANCE_SWEEPING);
         return;
@@ -357,8 +427,12 @@ static void on_signal(struct silt_watch *w, uint32_t events)
         return;
     }
     silt_log(SILT_LOG_INFO, "super.signal", "signal=%u from=%u", info.ssi_signo, info.ssi_pid);
-    if (s->state <= SILT_INSTANCE_SERVING)
+    if (info.ssi_signo == SIGUSR2)
+        silt_reload_ask(s);
+    else if (s->state <= SILT_INSTANCE_SERVING)
         enter(s, SILT_INSTANCE_DRAINING);
+    else if (s->state == SILT_INSTANCE_HANDING_OVER)
+        s->stop_asked = true;
     else if (s->state == SILT_INSTANCE_DRAINING)
         on_deadline(&s->deadline); /* second signal: stop waiting for requests */
 }
@@ -392,7 +466,13 @@ static void init(struct silt_super *s, const struct silt_super_birth *birth)
         .birth = birth,
         .deadline = {.on_time = on_deadline},
         .certificate = {.loop = &s->loop, .config = birth->config, .on_due = on_certificate}};
-    silt_fd_store_init(&s->keep, birth->config->ids_count);
+    if (birth->kept != NULL) {
+        s->keep = *birth->kept;
+        *birth->kept = (struct silt_fd_store){0};
+        s->resumed = s->reloading = true;
+    } else {
+        silt_fd_store_init(&s->keep, birth->config->ids_count);
+    }
     for (int i = 0; i < SILT_PROGRAM_MAX; i++)
         s->programs[i] = (struct silt_child){.super = s,
                                              .which = (enum silt_program)i,

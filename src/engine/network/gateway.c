@@ -269,6 +269,16 @@ int silt_gateway_open(struct silt_gateway *g, const struct silt_gateway_config *
     return silt_because(e, "make the gate of the network");
 }
 
+int silt_gateway_resume(struct silt_gateway *g, const struct silt_gateway_config *c,
+                        struct silt_error *e)
+{
+    if (silt_plan_make(c->pool4, c->pool6, c->block, &g->plan, e) < 0)
+        return silt_because(e, "resume the gate of the network");
+    silt_uplink_init(&g->outside, c->instance, c->block, c->run);
+    silt_uplink_resume(&g->outside);
+    return 0;
+}
+
 void silt_gateway_close(struct silt_gateway *g)
 {
     if (g->outside.uplink[0] != 0)

@@ -36,6 +36,9 @@ struct silt_gateway {
  * SILT_UNAVAILABLE: this machine does not support it. On failure nothing is left. */
 int silt_gateway_open(struct silt_gateway *g, const struct silt_gateway_config *c,
                       struct silt_error *e);
+/* For a gateway that an earlier program of this process opened: its descriptors are in *g. */
+int silt_gateway_resume(struct silt_gateway *g, const struct silt_gateway_config *c,
+                        struct silt_error *e);
 void silt_gateway_close(struct silt_gateway *g); /* fine if there is no gateway */
 
 /* When the machine's routes change, the descriptor (owned by the caller) becomes readable. Drain it

@@ -261,6 +261,37 @@ int silt_uplink_follow(struct silt_uplink *o, const struct silt_plan *plan, stru
     return 0;
 }
 
+/* ".../ipv4/conf/eth0/forwarding": an interface that forwards because of us. */
+static void recall(void *context, const char *path)
+{
+    struct silt_uplink *o = context;
+    char name[IF_NAMESIZE], expected[LINE_MAX_BYTES];
+    struct silt_error ignored;
+    bool six = strstr(path, "/ipv6/") != NULL;
+    const char *conf = strstr(path, "/conf/"), *leaf = strrchr(path, '/');
+    size_t i = 0;
+    if (conf == NULL || leaf < conf + 6
+        || silt_slice_to_cstr((silt_slice){conf + 6, (size_t)(leaf - conf - 6)}, name, sizeof(name),
+                              &ignored)
+               < 0)
+        return;
+    switch_path(expected, six ? AF_INET6 : AF_INET, name);
+    while (i < o->nopened && strcmp(o->opened[i].name, name) != 0)
+        i++;
+    if (i == SILT_DEVICES_MAX || strcmp(path, expected) != 0)
+        return;
+    memcpy(o->opened[i].name, name, sizeof(name));
+    o->opened[i].four = o->opened[i].four || !six;
+    o->opened[i].six = o->opened[i].six || six;
+    o->nopened = i == o->nopened ? i + 1 : o->nopened;
+}
+
+void silt_uplink_resume(struct silt_uplink *o)
+{
+    silt_uplink_look(o);
+    each_line(o->note, TEXT_MAX, recall, o);
+}
+
 /* Removal. */
 
 static void remove_rules(const struct silt_uplink *o)

@@ -30,6 +30,8 @@ void silt_uplink_look(struct silt_uplink *o); /* fills devices, mtu and ipv6 */
 int silt_uplink_open(struct silt_uplink *o, const struct silt_plan *plan, struct silt_error *e);
 /* After links or routes changed: other devices may lead to the internet now. */
 int silt_uplink_follow(struct silt_uplink *o, const struct silt_plan *plan, struct silt_error *e);
+/* As after silt_uplink_open, for one that an earlier program of this process opened. */
+void silt_uplink_resume(struct silt_uplink *o);
 /* Removes link, table, sysctl changes and tracked connections, also those of an earlier instance of
  * this name. */
 void silt_uplink_clear(struct silt_uplink *o);
