@@ -253,10 +253,8 @@ static void update(struct silt_call *c)
     change_limits(u, c->sandbox);
 }
 
-static const struct silt_call_kind update_call = {.body = SILT_BODY_REQUIRED,
-                                                  .sandbox = SILT_CALL_LOOKS,
-                                                  .native = true,
-                                                  .run = update};
+static const struct silt_call_kind update_call = {
+    .body = SILT_BODY_REQUIRED, .sandbox = SILT_CALL_LOOKS, .native = true, .run = update};
 
 SILT_HANDLER(silt_api_sandbox_update)
 {
