@@ -241,8 +241,9 @@ static int start_clean(struct instance *i, const struct silt_error *why, struct 
     i->listen = i->preview = i->engine = -1;
     (void)snprintf(error, sizeof(error), "started anew, without the running sandboxes: %s",
                    why->text);
+    int made = make(i, e);
     silt_reload_tell(i->config, error);
-    return make(i, e);
+    return made;
 }
 
 static int run(struct instance *i, struct silt_fd_store *kept, int *ret_status,
