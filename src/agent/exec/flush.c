@@ -4,7 +4,7 @@
 #include "agent/spawn/proc.h"
 #include "base/clock.h"
 
-enum { PAUSE_MAX_MS = 16 };
+enum { PAUSE_MAX_MS = 16, QUIET_LOOKS = 4 };
 
 struct look {
     unsigned looks;
@@ -31,12 +31,15 @@ static bool is_at_work(const struct silt_exec *x)
 }
 
 /* One pass is not atomic: a process seen waiting may have been woken by one that was checked later
- * and now waits itself. */
+ * and now waits itself. Between two steps of a script all wait for a moment, so it must be quiet
+ * for some milliseconds. */
 static bool has_begun(struct silt_exec *x)
 {
     struct silt_flush *s = &x->flush;
-    if (!s->begun)
-        s->begun = silt_clock_ms() >= s->until_ms || (!is_at_work(x) && !is_at_work(x));
+    if (s->begun)
+        return true;
+    s->quiet = is_at_work(x) || is_at_work(x) ? 0 : s->quiet + 1;
+    s->begun = silt_clock_ms() >= s->until_ms || s->quiet >= QUIET_LOOKS;
     return s->begun;
 }
 
@@ -59,6 +62,8 @@ static void look(struct silt_exec *x)
         answer(x);
         return;
     }
+    if (s->quiet > 0)
+        s->pause_ms = 1;
     silt_loop_after(&x->agent->loop, &s->timer, s->pause_ms);
     s->pause_ms = s->pause_ms * 2 < PAUSE_MAX_MS ? s->pause_ms * 2 : PAUSE_MAX_MS;
 }
@@ -77,6 +82,7 @@ void silt_flush_ask(struct silt_exec *x)
 {
     struct silt_flush *s = &x->flush;
     s->state = SILT_FLUSH_BEGINNING;
+    s->quiet = 0;
     s->timer.on_time = on_time;
     s->pause_ms = 1;
     look(x);

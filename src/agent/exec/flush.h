@@ -19,6 +19,7 @@ struct silt_flush {
     struct silt_timer timer;
     int64_t pause_ms; /* until the next check */
     int64_t until_ms; /* after this the exec counts as begun in any case */
+    unsigned quiet;   /* checks in a row that found it waiting */
     bool begun;
 };
 
