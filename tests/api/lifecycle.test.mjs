@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused, TIME } from '../lib/expect.mjs';
 import { expose, serve } from '../lib/preview.mjs';
+import { silt } from '../lib/silt.mjs';
 import { until } from '../lib/wait.mjs';
 
 let daemon;
@@ -224,4 +225,26 @@ test('changes of what is not there, or cannot be, are refused', async t => {
 		{ labels: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`k${i}`, 'v'])) }])
 		refused(await patch(box.id, fields), 400, 'VALIDATION_FAILED');
 	assert.equal((await patch(box.id, '[]')).status, 400);
+});
+
+test('silt stops, starts, pauses, resumes and updates', async t => {
+	const box = await daemon.box(t, {});
+	const run = async (...args) => {
+		const done = await silt(daemon, args);
+		assert.equal(done.code, 0, done.stderr);
+		return done.stdout;
+	};
+	for (const [change, state] of [['pause', 'paused'], ['resume', 'running'], ['stop', 'stopped'], ['start', 'running'], ['restart', 'running']])
+		assert.equal(await run(change, box.id), `${box.id} ${state}\n`);
+	await run('update', box.id, '--memory', '300', '--label', 'a=b', '--sleep-after', '5m', '--keep-alive', 'on', '--ttl', '1h');
+	const info = await box.info();
+	assert.deepEqual([info.limits.memoryMiB, info.labels, info.sleepAfter, info.keepAlive], [300, { a: 'b' }, 300, true]);
+	assert.match(info.expiresAt, TIME);
+	await run('update', box.id, '--ttl', 'off');
+	assert.equal((await box.info()).expiresAt, null);
+	const wrong = await silt(daemon, ['update', box.id, '--keep-alive', 'perhaps']);
+	assert.deepEqual([wrong.code, wrong.stderr], [125, 'silt: --keep-alive is on or off, not perhaps\n']);
+	const none = await silt(daemon, ['stop', 'never-made']);
+	assert.equal(none.code, 125);
+	assert.match(none.stderr, /never-made/);
 });
