@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/cli.h"
+
+#include <assert.h>
 #include "base/own.h"
 
-enum { OPTIONS_MAX = 16 };
+enum { OPTIONS_MAX = 24 };
 
 int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int argc, char **argv,
                    struct silt_error *e)
@@ -13,7 +15,8 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
         {.name = "json", .flag = &cli->json},
     };
     struct silt_options all = {.table = table, .count = 3, .plain_max = SIZE_MAX};
-    for (size_t i = 0; own != NULL && i < own->count && all.count < OPTIONS_MAX; i++)
+    assert(own == NULL || own->count <= OPTIONS_MAX - all.count);
+    for (size_t i = 0; own != NULL && i < own->count; i++)
         table[all.count++] = own->table[i];
     if (own != NULL && own->plain_max > 0)
         all.plain_max = own->plain_max;
