@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/cli.h"
+#include "base/own.h"
 
 #include <assert.h>
-#include "base/own.h"
 
 enum { OPTIONS_MAX = 24 };
 
