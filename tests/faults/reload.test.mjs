@@ -97,9 +97,11 @@ test('sandboxes, sessions, processes, contexts, previews and logs live through f
 			cursor = data.cursor;
 			break;
 		}
-		const cut = (async () => { for await (const _ of follow(box, 'log', `?cursor=${cursor}`)) assert.notEqual(_.event, 'stdout'); })().catch(error => error);
+		const open = follow(box, 'log', `?cursor=${cursor}`);
+		assert.equal((await open.next()).value.event, 'process_info');
+		const cut = open.next().catch(error => error);
 		await reloaded();
-		await cut;
+		assert.ok(await cut instanceof Error, 'the stream broke, without an event that was not there');
 		assert.equal(daemon.pid, superPid);
 		assert.notEqual(daemon.siltd(), siltd, 'a new siltd');
 		assert.notEqual(daemon.programs('silt-priv')[0], priv, 'a new silt-priv');
