@@ -179,11 +179,11 @@ static bool read_env(struct silt_call *c, struct update *u)
     const struct silt_json *v = silt_json_get(c->body, SILT_LIT("env"));
     silt_slice more = {NULL, 0};
     silt_auto_buf b;
+    silt_buf_init(&b, SILT_SANDBOX_ENV_MAX);
     if (v == NULL || v->type == SILT_JSON_NULL)
         return true;
     if (!silt_body_env(c, "env", SILT_SANDBOX_ENV_MAX, &more))
         return false;
-    silt_buf_init(&b, SILT_SANDBOX_ENV_MAX);
     silt_env_merge(&b, (silt_slice){row->env, row->env != NULL ? row->env_len : 0});
     for (const struct silt_json *one = v->items.first; one != NULL; one = one->next)
         if (one->type == SILT_JSON_NULL)
