@@ -133,23 +133,79 @@ test('token, version, help and doctor answer', async () => {
 	assert.match(doctor.stdout, /registries +skopeo/);
 });
 
-test('help, man page and completion know the same commands', async () => {
+// Every command with its verbs, from the table that help prints.
+const commandsOf = help => [...help.matchAll(/^ {2}([a-z-]+(?: [a-z]+)?) {2,}\S/gm)].map(match => match[1]);
+
+test('help shows each command with its options, an example and where each default comes from', async () => {
 	const root = path.join(import.meta.dirname, '../..');
-	const read = name => fs.readFileSync(path.join(root, 'docs', name), 'utf8');
-	const commands = [...new Set([...(await silt(['help'])).stdout.matchAll(/^ {2}silt (\S+)/gm)].map(match => match[1]))];
-	const manual = read('man/silt.1').replaceAll('\\-', '-');
-	for (const name of commands.filter(name => name !== 'help'))
-		assert.match(manual, new RegExp(`^\\.B ${name}( |$)`, 'm'), `${name} in the man page`);
-	const complete = words => execFileSync('bash', ['--norc', '-c', `source docs/completion/silt.bash; COMP_WORDS=(${words}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _silt; printf '%s\\n' "\${COMPREPLY[@]}"`],
-		{ cwd: root, env: { PATH: `${BUILD}:${process.env.PATH}`, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } }).toString().trim().split('\n');
-	assert.deepEqual(complete("silt ''").sort(), commands.toSorted());
+	const manual = fs.readFileSync(path.join(root, 'docs/man/silt.1'), 'utf8').replaceAll('\\-', '-');
+	const commands = commandsOf((await silt(['help'])).stdout);
+	assert.ok(commands.length > 30, commands.join(' '));
 	for (const name of commands) {
-		const help = (await silt([name, '--help'])).stdout;
-		const options = [...help.matchAll(/(?<= |\[)--?[a-z][a-z-]*/g)].map(match => match[0]);
-		const known = options.length > 0 && name !== 'image' ? complete(`silt ${name} x -`) : options;
-		for (const option of options)
-			assert.ok(known.includes(option), `${option} of ${name} in the completion`);
+		assert.match(manual, new RegExp(`^\\.B ${name}( |$)`, 'm'), `${name} in the man page`);
+		const help = await silt([...name.split(' '), '--help']);
+		assert.deepEqual([help.code, help.stderr], [0, ''], name);
+		assert.match(help.stdout, new RegExp(`^silt ${name}\\b`), name);
+		assert.match(help.stdout, /\nExample:\n {2}.*silt /, name);
+		assert.equal((await silt(['help', ...name.split(' ')])).stdout, help.stdout, name);
+		const refused = await silt([...name.split(' '), '--no-such-option']);
+		assert.deepEqual([refused.code, refused.stdout], [125, ''], name);
+		assert.match(refused.stderr, /unknown option --no-such-option|no command/, name);
 	}
+	assert.match((await silt(['image', '--help'])).stdout, /silt image ls[^]*silt image rm NAME/);
+	assert.equal((await silt(['exec', 'box', 'ls', '--help'], { env: { SILT_SERVER: '127.0.0.1:1' } })).code, 125, '--help of the command is not ours');
+});
+
+test('words of docker and slips of the finger are understood or answered', async () => {
+	assert.match((await silt(['images'])).stdout, /^base\b/m);
+	for (const [words, want] of [
+		[['crate'], /no command crate\nDid you mean: silt create\n/],
+		[['xyzzy'], /no command xyzzy\nTry: silt help\n/],
+		[['push'], /no command push\nsilt image export/],
+		[['exec', 'b', '--sesion', 's', '--', 'true'], /--sesion\nDid you mean: --session\n/],
+		[['image', 'tag', '--format', 'x'], /unknown option --format/],
+		[['rmi'], /usage: silt image rm NAME/],
+	]) {
+		const end = await silt(words);
+		assert.deepEqual([end.code, end.stdout], [125, ''], words.join(' '));
+		assert.match(end.stderr, want);
+	}
+});
+
+// What a shell shows for the words of a line, asked of the shell's own machinery.
+const shells = {
+	bash: words => ['bash', ['--norc', '-c', `source docs/completion/silt.bash; COMP_WORDS=(${words.join(' ')}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _silt; printf '%s\\n' "\${COMPREPLY[@]}"`]],
+	zsh: words => ['zsh', ['-f', '-c', `compdef() { :; }; _describe() { print -l -- "\${(@)described%%:*}"; }; compadd() { print -l -- $places; }; _files() { print -l -- *; }; source docs/completion/silt.zsh; words=(${words.join(' ')}); CURRENT=\${#words}; _silt`]],
+	fish: words => ['fish', ['--no-config', '-c', `source docs/completion/silt.fish; complete -C "${words.join(' ').replace(/''$/, '')}" | cut -f1`]],
+};
+
+test('completion offers in every shell what the table and the daemon know', async t => {
+	const root = path.join(import.meta.dirname, '../..');
+	const box = await daemon.box(t);
+	await silt(['run', '-d', box.id, '--name', 'web', '--', 'sleep 1000']);
+	const complete = (shell, ...words) => {
+		const [program, args] = shells[shell](['silt', ...words]);
+		return execFileSync(program, args, { cwd: root, env: { HOME: '/nonexistent', PATH: `${BUILD}:${process.env.PATH}`, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } }).toString().trim().split('\n');
+	};
+	const commands = commandsOf((await silt(['help'])).stdout);
+	for (const shell of Object.keys(shells)) {
+		const same = (words, want, what) => assert.deepEqual(complete(shell, ...words).sort(), want.toSorted(), `${shell}: ${what ?? words.join(' ')}`);
+		same(["''"], [...new Set(commands.map(name => name.split(' ')[0]))], 'commands');
+		same(['image', "''"], commands.filter(name => name.startsWith('image ')).map(name => name.slice(6)), 'verbs');
+		same(['create', '--network', "''"], ['none', 'public', 'allow']);
+		assert.ok(complete(shell, 'info', "''").includes(box.id), `${shell}: sandboxes`);
+		same(['logs', box.id, "''"], ['web']);
+		assert.ok(complete(shell, 'create', '--image', "''").includes('base'), `${shell}: images`);
+		assert.ok(complete(shell, 'cp', "''").some(word => word === `${box.id}:`), `${shell}: places`);
+		assert.ok(complete(shell, 'image', 'build', "''").some(word => /^docs/.test(word)), `${shell}: directories`);
+	}
+	for (const name of commands) {
+		const help = (await silt([...name.split(' '), '--help'])).stdout;
+		const options = [...help.matchAll(/^ {2}(?:(-\w), | {4})(--[a-z-]+)/gm)].flatMap(match => [match[1], match[2]]).filter(Boolean);
+		assert.deepEqual(complete('bash', ...name.split(' '), '-').filter(word => word !== '--').sort(), options.toSorted(), name);
+	}
+	for (const shell of Object.keys(shells))
+		assert.equal((await silt(['completion', shell])).stdout, fs.readFileSync(path.join(root, `docs/completion/silt.${shell}`), 'utf8'));
 });
 
 test('errors name the object and the way out', async () => {
@@ -167,16 +223,16 @@ test('errors name the object and the way out', async () => {
 	assert.match(unreachable.stderr, /127\.0\.0\.1:1/);
 	assert.equal((await silt(['no-such-command'])).code, 125);
 	for (const [words, want] of [
-		[['exec', 'b', '--bogus', '--', 'true'], /--bogus\n.*--help/],
+		[['exec', 'b', '--bogus', '--', 'true'], /--bogus\n.*silt exec --help/],
 		[['exec', 'b', '--no-session', '--session', 's', '--', 'true'], /--no-session/],
 		[['exec', 'a b', '--', 'true'], /'a b'/],
 		[['ls', 'b'], /usage: silt ls /],
 		[['create', 'x', '--type', 'huge'], /must be one of lite, .*standard-4\n$/],
 		[['kill', 'never-made', '--all'], /'never-made' does not exist/],
 		[['kill', 'never-made', 'web'], /'never-made' does not exist/],
-		[['image', 'tag', 'x'], /^silt: usage:\n {2}silt image tag NAME OTHER\n$/],
-		[['image', 'build'], /^silt: usage:\n {2}silt image build -t .*\n {2}silt image build base.*\n$/],
-		[['image', 'bogus'], /silt image ls \| build .*\nTry: silt image --help\n$/],
+		[['image', 'tag', 'x'], /^silt: usage: silt image tag NAME OTHER\nTry: silt help image tag\n$/],
+		[['image', 'build'], /^silt: usage: silt image build -t .*\n {7}silt image build base.*\nTry: /],
+		[['image', 'bogus'], /silt image ls \| build .*\nTry: silt help image\n$/],
 	]) {
 		const end = await silt(words);
 		assert.deepEqual([end.code, end.stdout], [125, ''], words.join(' '));

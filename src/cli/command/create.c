@@ -81,14 +81,14 @@ int silt_cli_create(int argc, char **argv)
         {.name = "ttl", .value = &w.ttl},
         {.name = "keep-alive", .flag = &w.keep_alive},
         {.name = "ephemeral", .flag = &w.ephemeral},
-        {.name = "env", .words = &w.env},
+        {.name = "env", .letter = 'e', .words = &w.env},
         {.name = "label", .words = &w.labels},
     };
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count > 1)
-        return silt_cli_usage("silt create [ID] [--image NAME] [--type TYPE] ...");
+        return silt_cli_usage();
     int got = silt_client_init(&client, cli.server, cli.token_file, &e);
     if (got == 0)
         got = create(&cli, &w, &client, &e);

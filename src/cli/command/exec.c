@@ -85,16 +85,18 @@ static int collect(struct silt_client *c, const struct silt_client_request *q, i
 static int parse(struct order *o, int argc, char **argv, struct silt_error *e)
 {
     const struct silt_option own[] = {
-        {.name = "session", .value = &o->session},      {.name = "cwd", .value = &o->cwd},
-        {.name = "timeout", .value = &o->timeout},      {.name = "env", .words = &o->env},
-        {.name = "no-session", .flag = &o->no_session}, {.name = "keep", .flag = &o->keep},
+        {.name = "session", .value = &o->session},
+        {.name = "cwd", .letter = 'w', .value = &o->cwd},
+        {.name = "timeout", .value = &o->timeout},
+        {.name = "env", .letter = 'e', .words = &o->env},
+        {.name = "no-session", .flag = &o->no_session},
+        {.name = "keep", .flag = &o->keep},
     };
     struct silt_options options = {.table = own, .count = SILT_COUNT(own), .plain_max = 1};
     if (silt_cli_parse(&o->cli, &options, argc, argv, e) < 0)
         return -1;
     if (o->cli.plain.count != 1 || o->cli.rest.count == 0)
-        return silt_fail(e, SILT_INVALID,
-                         "usage: silt exec ID [OPTION...] -- COMMAND [ARGUMENT...]");
+        return silt_cli_misused(e);
     if (o->no_session && (o->session != NULL || o->keep))
         return silt_fail(e, SILT_INVALID, "--no-session goes with neither --session nor --keep");
     return silt_id_check(silt_slice_of(o->cli.plain.items[0]), e);

@@ -130,8 +130,7 @@ int silt_cli_git_clone(int argc, char **argv)
     if (silt_cli_parse(&g.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (g.cli.plain.count < 2 || g.cli.plain.count > 3)
-        return silt_cli_usage(
-            "silt git-clone ID URL [DIR] [--branch B] [--depth N] [--timeout 5m]");
+        return silt_cli_usage();
     g.live = isatty(STDERR_FILENO) == 1;
     if (silt_client_init(&client, g.cli.server, g.cli.token_file, &e) < 0
         || silt_wait_catch_interrupt(&e) < 0)

@@ -347,37 +347,6 @@ static int forget_all(const struct silt_words *w, struct silt_client *c, struct 
     return got;
 }
 
-static const char *const usages[] = {
-    "ls [--json]",
-    ("build -t NAME [-f FILE] [--build-arg K=V]... [--target STAGE] [--network public|none] "
-     "[--no-cache] DIR"),
-    "build base|host [--refresh]",
-    "import [--image REF] [--format auto|tar|oci|docker] [NAME] PATH|-",
-    "export [-o FILE] [--format oci|docker|tar] NAME",
-    "pull REF [--name NAME] [--user U --password-stdin]",
-    "tag NAME OTHER",
-    "commit ID NAME",
-    "prune",
-    "rm NAME...",
-};
-
-static int refuse(const struct silt_words *w, struct silt_error *e)
-{
-    silt_auto_buf text;
-    const char *word = w->count > 0 ? w->items[0] : "";
-    silt_buf_init(&text, sizeof(e->text));
-    for (size_t i = 0; i < SILT_COUNT(usages); i++) {
-        size_t len = strcspn(usages[i], " ");
-        if (strlen(word) == len && strncmp(usages[i], word, len) == 0)
-            silt_buf_addf(&text, "\n  silt image %s", usages[i]);
-    }
-    if (text.len > 0)
-        return silt_fail(e, SILT_INVALID, "usage:%.*s", (int)text.len, text.data);
-    return silt_fail(e, SILT_INVALID,
-                     "usage: silt image ls | build | import | export | pull | tag | commit | prune "
-                     "| rm\nTry: silt image --help");
-}
-
 static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct silt_client *c,
                     struct silt_error *e)
 {
@@ -400,7 +369,7 @@ static int dispatch(const struct silt_cli *cli, const struct wishes *x, struct s
         return prune(c, e);
     if (w->count >= 2 && strcmp(w->items[0], "rm") == 0)
         return forget_all(w, c, e);
-    return refuse(w, e);
+    return silt_cli_misused(e);
 }
 
 int silt_cli_image(int argc, char **argv)

@@ -35,7 +35,7 @@ static int change_one(struct silt_client *c, const struct silt_cli *cli, const c
     return silt_client_call(c, &q, &a, &answer, e) < 0 ? -1 : print_state(cli, answer);
 }
 
-static int change_all(int argc, char **argv, const char *change, const char *usage)
+static int change_all(int argc, char **argv, const char *change)
 {
     static struct silt_cli cli;
     static struct silt_client client;
@@ -44,7 +44,7 @@ static int change_all(int argc, char **argv, const char *change, const char *usa
     if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count == 0)
-        return silt_cli_usage(usage);
+        return silt_cli_usage();
     if (silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     for (size_t i = 0; i < cli.plain.count; i++)
@@ -56,27 +56,27 @@ static int change_all(int argc, char **argv, const char *change, const char *usa
 
 int silt_cli_stop(int argc, char **argv)
 {
-    return change_all(argc, argv, "/stop", "silt stop ID... [--json]");
+    return change_all(argc, argv, "/stop");
 }
 
 int silt_cli_start(int argc, char **argv)
 {
-    return change_all(argc, argv, "/start", "silt start ID... [--json]");
+    return change_all(argc, argv, "/start");
 }
 
 int silt_cli_restart(int argc, char **argv)
 {
-    return change_all(argc, argv, "/restart", "silt restart ID... [--json]");
+    return change_all(argc, argv, "/restart");
 }
 
 int silt_cli_pause(int argc, char **argv)
 {
-    return change_all(argc, argv, "/pause", "silt pause ID... [--json]");
+    return change_all(argc, argv, "/pause");
 }
 
 int silt_cli_resume(int argc, char **argv)
 {
-    return change_all(argc, argv, "/resume", "silt resume ID... [--json]");
+    return change_all(argc, argv, "/resume");
 }
 
 /* update */
@@ -188,14 +188,14 @@ int silt_cli_update(int argc, char **argv)
         {.name = "pids", .value = &w.pids},
         {.name = "network", .value = &w.network},
         {.name = "allow", .words = &w.allow},
-        {.name = "env", .words = &w.env},
+        {.name = "env", .letter = 'e', .words = &w.env},
         {.name = "label", .words = &w.labels},
     };
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count != 1)
-        return silt_cli_usage("silt update ID [--memory MIB] [--sleep-after 5m] ...");
+        return silt_cli_usage();
     int got = silt_client_init(&client, cli.server, cli.token_file, &e);
     if (got == 0)
         got = update(&client, &cli, &w, &e);

@@ -146,7 +146,7 @@ int silt_cli_net(int argc, char **argv)
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count != 1)
-        return silt_cli_usage("silt net ID [--mode none|public|allow] [--allow RULE]... [--json]");
+        return silt_cli_usage();
     if (silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     int got = show(&cli, &wanted, &client, &e);

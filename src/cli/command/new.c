@@ -155,7 +155,7 @@ int silt_cli_new(int argc, char **argv)
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count != 1)
-        return silt_cli_usage("silt new DIR [--template NAME]");
+        return silt_cli_usage();
     if (make_project(cli.plain.items[0], template, &e) < 0)
         return silt_cli_fail(&e);
     (void)printf("%s: an app of the template %s. To run it (Node 22 or newer):\n\n  cd %s\n  npm "

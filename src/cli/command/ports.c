@@ -177,7 +177,7 @@ static int open_it(const struct silt_cli *cli, const struct wanted *w, struct si
     return 0;
 }
 
-static int run(int argc, char **argv, size_t words, const char *usage,
+static int run(int argc, char **argv, size_t words,
                int (*deed)(const struct silt_cli *, const struct wanted *, struct silt_client *,
                            struct silt_error *))
 {
@@ -193,7 +193,7 @@ static int run(int argc, char **argv, size_t words, const char *usage,
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count != words || cli.rest.count > 0)
-        return silt_cli_usage(usage);
+        return silt_cli_usage();
     if (silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     int got = deed(&cli, &wanted, &client, &e);
@@ -203,21 +203,20 @@ static int run(int argc, char **argv, size_t words, const char *usage,
 
 int silt_cli_expose(int argc, char **argv)
 {
-    return run(argc, argv, 2,
-               "silt expose ID PORT [--name NAME] [--token TOKEN] [--private] [--json]", expose);
+    return run(argc, argv, 2, expose);
 }
 
 int silt_cli_unexpose(int argc, char **argv)
 {
-    return run(argc, argv, 2, "silt unexpose ID PORT [--json]", unexpose);
+    return run(argc, argv, 2, unexpose);
 }
 
 int silt_cli_ports(int argc, char **argv)
 {
-    return run(argc, argv, 1, "silt ports ID [--json]", list);
+    return run(argc, argv, 1, list);
 }
 
 int silt_cli_open(int argc, char **argv)
 {
-    return run(argc, argv, 2, "silt open ID PORT [--json]", open_it);
+    return run(argc, argv, 2, open_it);
 }

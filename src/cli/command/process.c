@@ -108,7 +108,7 @@ int silt_cli_ps(int argc, char **argv)
     if (silt_cli_parse(&l.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (l.cli.plain.count != 1)
-        return silt_cli_usage("silt ps ID [--all] [--json]");
+        return silt_cli_usage();
     if (silt_client_init(&client, l.cli.server, l.cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     int got = list(&l, &client, &e);
@@ -236,7 +236,7 @@ int silt_cli_kill(int argc, char **argv)
     if (silt_cli_parse(&k.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (k.cli.plain.count == 0 || k.all != (k.cli.plain.count == 1) || (k.all && k.signal != NULL))
-        return silt_cli_usage("silt kill ID PROCESS... [-s SIGNAL] | silt kill ID --all");
+        return silt_cli_usage();
     if (silt_client_init(&client, k.cli.server, k.cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     if (check_box(&client, k.cli.plain.items[0], &e) < 0)
@@ -299,7 +299,7 @@ static int parse_logs(struct logs *l, int argc, char **argv, struct silt_error *
     if (silt_cli_parse(&l->cli, &options, argc, argv, e) < 0)
         return -1;
     if (l->cli.plain.count != 2 || (l->only_stdout && l->only_stderr))
-        return silt_fail(e, SILT_INVALID, "usage: silt logs [-f] [--stdout | --stderr] ID PROCESS");
+        return silt_cli_misused(e);
     l->tail = (struct silt_tail){.id = l->cli.plain.items[0],
                                  .name = l->cli.plain.items[1],
                                  .no_stdout = l->only_stderr,

@@ -84,17 +84,16 @@ static int parse(struct order *o, int argc, char **argv, struct silt_error *e)
         {.name = "detach", .letter = 'd', .flag = &o->detach},
         {.name = "name", .value = &o->name},
         {.name = "session", .value = &o->session},
-        {.name = "cwd", .value = &o->cwd},
-        {.name = "env", .words = &o->env},
-        {.name = "user", .value = &o->user},
+        {.name = "cwd", .letter = 'w', .value = &o->cwd},
+        {.name = "env", .letter = 'e', .words = &o->env},
+        {.name = "user", .letter = 'u', .value = &o->user},
         {.name = "timeout", .value = &o->timeout},
     };
     struct silt_options options = {.table = own, .count = SILT_COUNT(own), .plain_max = 1};
     if (silt_cli_parse(&o->cli, &options, argc, argv, e) < 0)
         return -1;
     if (o->cli.plain.count != 1 || o->cli.rest.count == 0)
-        return silt_fail(e, SILT_INVALID,
-                         "usage: silt run [-d] ID [OPTION...] -- COMMAND [ARGUMENT...]");
+        return silt_cli_misused(e);
     return 0;
 }
 

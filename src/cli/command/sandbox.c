@@ -154,7 +154,7 @@ int silt_cli_ls(int argc, char **argv)
     if (silt_cli_parse(&l.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (l.cli.plain.count > 0)
-        return silt_cli_usage("silt ls [--label K=V]... [--json]");
+        return silt_cli_usage();
     if (silt_client_init(&client, l.cli.server, l.cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     int got = list(&l, &client, &e);
@@ -276,7 +276,7 @@ int silt_cli_info(int argc, char **argv)
     if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count != 1)
-        return silt_cli_usage("silt info ID [--json]");
+        return silt_cli_usage();
     int got = silt_client_init(&client, cli.server, cli.token_file, &e);
     if (got == 0)
         got = call_one(&client, "GET", cli.plain.items[0], &a, &answer, &e);
@@ -314,7 +314,7 @@ int silt_cli_rm(int argc, char **argv)
     if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count == 0)
-        return silt_cli_usage("silt rm ID...");
+        return silt_cli_usage();
     if (silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
     for (size_t i = 0; i < cli.plain.count; i++)

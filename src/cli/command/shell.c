@@ -326,7 +326,7 @@ int silt_cli_shell(int argc, char **argv)
     if (silt_cli_parse(&s.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (s.cli.plain.count != 1)
-        return silt_cli_usage("silt shell ID [--session S] [--shell PROGRAM]");
+        return silt_cli_usage();
     if (silt_id_check(silt_slice_of(s.cli.plain.items[0]), &e) < 0
         || silt_client_init(&s.client, s.cli.server, s.cli.token_file, &e) < 0
         || catch_signals(&s, &e) < 0 || attach(&s, &e) < 0)

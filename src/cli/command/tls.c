@@ -186,6 +186,6 @@ int silt_cli_tls(int argc, char **argv)
     if (silt_cli_parse(&cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (cli.plain.count != 1 || strcmp(cli.plain.items[0], "dev") != 0)
-        return silt_cli_usage("silt tls dev [--directory DIR] [--print-ca]");
+        return silt_cli_usage();
     return run_dev(directory, print, &e) < 0 ? silt_cli_fail(&e) : EXIT_SUCCESS;
 }

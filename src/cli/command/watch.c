@@ -127,8 +127,7 @@ int silt_cli_watch(int argc, char **argv)
     if (silt_cli_parse(&w.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
     if (w.cli.plain.count != 2)
-        return silt_cli_usage("silt watch ID PATH [--include GLOB]... [--exclude GLOB]... [--event "
-                              "TYPE]... [--flat] [--json]");
+        return silt_cli_usage();
     if (check_events(&w.events, &e) < 0
         || silt_client_init(&client, w.cli.server, w.cli.token_file, &e) < 0
         || silt_wait_catch_interrupt(&e) < 0)

@@ -1,10 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/cli.h"
 #include "base/own.h"
+#include "cli/core/help.h"
 
 #include <assert.h>
 
-enum { OPTIONS_MAX = 24 };
+enum { OPTIONS_MAX = 32, USAGE_MAX = 400 };
+
+/* An option is known to the code and to the table, or to neither. A command with verbs gives the
+ * options of all of them; those of the other verbs are not taken. */
+static bool is_of_this_verb(const struct silt_option *o)
+{
+    const struct silt_table_row *row = silt_table_current;
+    if (row == NULL)
+        return true;
+    const struct silt_table_option *known = silt_table_option(row, silt_slice_of(o->name));
+    assert(known != NULL || silt_table_has_verbs(row));
+    assert(known == NULL
+           || (known->letter == o->letter && (known->value == NULL) == (o->flag != NULL)
+               && known->many == (o->words != NULL)));
+    return known != NULL;
+}
+
+static void check_table(const struct silt_options *all)
+{
+    const struct silt_table_row *row = silt_table_current;
+    for (const struct silt_table_option *o = row != NULL ? row->options : NULL;
+         o != NULL && o->name != NULL; o++) {
+        bool found = false;
+        for (size_t i = 0; i < all->count; i++)
+            found = found || strcmp(all->table[i].name, o->name) == 0;
+        assert(found);
+    }
+}
 
 int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int argc, char **argv,
                    struct silt_error *e)
@@ -12,12 +40,17 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
     struct silt_option table[OPTIONS_MAX] = {
         {.name = "server", .value = &cli->server},
         {.name = "token-file", .value = &cli->token_file},
-        {.name = "json", .flag = &cli->json},
     };
-    struct silt_options all = {.table = table, .count = 3, .plain_max = SIZE_MAX};
+    struct silt_options all = {.table = table, .count = 2, .plain_max = SIZE_MAX};
+    const struct silt_option json = {.name = "json", .flag = &cli->json};
+    if (silt_table_current == NULL
+        || silt_table_option(silt_table_current, SILT_LIT("json")) != NULL)
+        table[all.count++] = json;
     assert(own == NULL || own->count <= OPTIONS_MAX - all.count);
     for (size_t i = 0; own != NULL && i < own->count; i++)
-        table[all.count++] = own->table[i];
+        if (is_of_this_verb(&own->table[i]))
+            table[all.count++] = own->table[i];
+    check_table(&all);
     if (own != NULL && own->plain_max > 0)
         all.plain_max = own->plain_max;
     return silt_options_parse(&all, argc, argv, &cli->plain, &cli->rest, e);
@@ -45,10 +78,36 @@ int silt_cli_fail(const struct silt_error *e)
     return SILT_EXIT_OWN;
 }
 
-int silt_cli_usage(const char *usage)
+int silt_cli_misused(struct silt_error *e)
+{
+    silt_auto_buf usage;
+    const struct silt_table_row *row = silt_table_current;
+    assert(row != NULL);
+    silt_buf_init(&usage, USAGE_MAX);
+    silt_help_usage(row, "\n       ", &usage);
+    return silt_fail(e, SILT_INVALID, "usage: %.*s\nTry: silt help %s", (int)usage.len, usage.data,
+                     row->name);
+}
+
+int silt_cli_usage(void)
 {
     struct silt_error e;
-    (void)silt_fail(&e, SILT_INVALID, "usage: %s", usage);
+    (void)silt_cli_misused(&e);
+    return silt_cli_fail(&e);
+}
+
+int silt_cli_no_command(const char *word)
+{
+    struct silt_error e;
+    const char *hint = silt_table_hint(word);
+    silt_slice near = silt_table_near_command(silt_slice_of(word));
+    if (hint != NULL)
+        (void)silt_fail(&e, SILT_INVALID, "no command %s\n%s", word, hint);
+    else if (near.len > 0)
+        (void)silt_fail(&e, SILT_INVALID, "no command %s\nDid you mean: silt %.*s", word,
+                        (int)near.len, near.data);
+    else
+        (void)silt_fail(&e, SILT_INVALID, "no command %s\nTry: silt help", word);
     return silt_cli_fail(&e);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli: code that the commands of `silt` share. A command is one function that gets the arguments
- * after its name and returns the exit status. */
+ * after its name and returns the exit status; its options and arguments are a row of cli/table.c.
+ */
 #pragma once
 
 #include "cli/core/client.h"
@@ -29,7 +30,10 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
                    struct silt_error *e);
 /* Prints `silt: <message>` and returns SILT_EXIT_OWN. */
 int silt_cli_fail(const struct silt_error *e);
-int silt_cli_usage(const char *usage); /* the same for wrong arguments */
+/* The same for wrong arguments: the usage of the command that runs, from the table. */
+int silt_cli_usage(void);
+int silt_cli_misused(struct silt_error *e); /* only fills e; returns -1 */
+int silt_cli_no_command(const char *word);  /* the same for a command that is none */
 
 /* Members of a JSON object; a default if the member is missing or has another type. */
 silt_slice silt_cli_text(const struct silt_json *object, const char *key); /* "" */
@@ -85,3 +89,8 @@ int silt_cli_open(int argc, char **argv);
 int silt_cli_image(int argc, char **argv);
 int silt_cli_tls(int argc, char **argv);
 int silt_cli_doctor(int argc, char **argv);
+int silt_cli_help(int argc, char **argv);
+int silt_cli_version(int argc, char **argv);
+int silt_cli_token(int argc, char **argv);
+int silt_cli_completion(int argc, char **argv);
+int silt_cli_complete(int argc, char **argv); /* what the scripts of completion call */

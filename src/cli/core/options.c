@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/options.h"
 #include "base/slice.h"
+#include "cli/core/table.h"
 
 static int add(struct silt_words *w, const char *word, struct silt_error *e)
 {
@@ -47,6 +48,18 @@ static bool take_letters(const struct silt_options *o, const char *word)
     return true;
 }
 
+static int refuse(const char *word, silt_slice key, struct silt_error *e)
+{
+    const struct silt_table_row *row = silt_table_current;
+    silt_slice near = row != NULL ? silt_table_near_option(row, key) : SILT_LIT("");
+    if (row == NULL)
+        return silt_fail(e, SILT_INVALID, "unknown option %s", word);
+    if (near.len > 0)
+        return silt_fail(e, SILT_INVALID, "unknown option %s\nDid you mean: --%.*s", word,
+                         (int)near.len, near.data);
+    return silt_fail(e, SILT_INVALID, "unknown option %s\nTry: silt %s --help", word, row->name);
+}
+
 /* Reads the option at argv[*at]; advances *at if its value is the next argument. */
 static int take_option(const struct silt_options *o, int argc, char **argv, int *at,
                        struct silt_error *e)
@@ -58,8 +71,7 @@ static int take_option(const struct silt_options *o, int argc, char **argv, int 
     if (option == NULL && take_letters(o, word))
         return 0;
     if (option == NULL)
-        return silt_fail(e, SILT_INVALID, "unknown option %s\n--help lists those of a command",
-                         word);
+        return refuse(word, key, e);
     if (option->flag != NULL && equals != NULL)
         return silt_fail(e, SILT_INVALID, "--%s takes no value", option->name);
     if (option->flag != NULL) {

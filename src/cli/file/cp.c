@@ -299,10 +299,7 @@ static int parse(struct copy *x, int argc, char **argv, struct silt_error *e)
         return -1;
     const struct silt_words *w = &x->cli.plain;
     if (w->count != 2 || x->cli.rest.count > 0)
-        return silt_fail(
-            e, SILT_INVALID,
-            "usage: silt cp FROM TO\nOne of them is ID:PATH, the other a path, ID:PATH "
-            "or - for standard input or output.");
+        return silt_cli_misused(e);
     if (silt_copy_target_parse(w->items[0], &x->from, e) < 0
         || silt_copy_target_parse(w->items[1], &x->to, e) < 0)
         return -1;
