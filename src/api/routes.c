@@ -12,6 +12,7 @@ const struct silt_route silt_routes[] = {
     {"GET", "/healthz", silt_api_healthz, SILT_ROUTE_OPEN},
     {"GET", "/metrics", silt_api_metrics, 0},
     {"GET", "/v1/openapi.json", silt_api_openapi, 0},
+    {"GET", "/v1/events", silt_api_events, 0},
     {"GET", "/v1/sandboxes", silt_api_sandbox_list, 0},
     {"POST", "/v1/sandboxes", silt_api_sandbox_create, 0},
     {"GET", "/v1/sandboxes/{id}", silt_api_sandbox_get, 0},

@@ -189,6 +189,7 @@ static void on_signal(struct silt_watch *w, uint32_t events)
     d->stopping = true;
     silt_log(SILT_LOG_INFO, "stopping", "signal=%u", info.ssi_signo);
     silt_api_stop_watches(&d->api);
+    silt_api_stop_followers(&d->api);
     silt_api_part_with_guests(&d->api);
     silt_engine_drain(&d->engine, DRAIN_MS);
     if (d->api.server != NULL)

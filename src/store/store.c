@@ -100,6 +100,9 @@ static const char *const migrations[] = {
     "ALTER TABLE sandbox ADD COLUMN expires_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sandbox ADD COLUMN paused_ms INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sandbox SET stop_after_s=86400 WHERE sleep_after_s>0;",
+
+    "CREATE TABLE event(number INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, type INTEGER NOT NULL,"
+    " id TEXT, details TEXT);",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -138,6 +141,13 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_VOLUME] = "INSERT OR REPLACE INTO volume VALUES(?,?,?)",
     [SILT_DB_REMOVE_VOLUME] = "DELETE FROM volume WHERE name=?",
     [SILT_DB_EACH_VOLUME] = "SELECT * FROM volume ORDER BY name",
+    [SILT_DB_PUT_EVENT] = "INSERT OR REPLACE INTO event VALUES(?,?,?,?,?)",
+    [SILT_DB_TRIM_EVENTS] = ("DELETE FROM event WHERE number <= (SELECT number FROM event"
+                             " ORDER BY number DESC LIMIT 1 OFFSET ?)"),
+    [SILT_DB_FIRST_EVENT] = "SELECT number FROM event ORDER BY number LIMIT 1",
+    [SILT_DB_LAST_EVENT] = "SELECT number FROM event ORDER BY number DESC LIMIT 1",
+    [SILT_DB_EACH_EVENT] = ("SELECT * FROM event WHERE number > ? AND number < ?"
+                            " ORDER BY number LIMIT ?"),
     [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
     [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

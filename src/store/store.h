@@ -191,6 +191,32 @@ struct silt_volume_row {
 };
 void silt_volume_row_fini(struct silt_volume_row *r);
 
+enum silt_event_type { /* the values are stored in the database */
+                       SILT_EVENT_CREATED = 0,
+                       SILT_EVENT_STARTED = 1, /* it has processes; details: incarnation */
+                       SILT_EVENT_PAUSED = 2,
+                       SILT_EVENT_RESUMED = 3,
+                       SILT_EVENT_STOPPED = 4, /* as wanted; details: cause, message */
+                       SILT_EVENT_DIED = 5,    /* unexpectedly; details: cause, message, … */
+                       SILT_EVENT_SNAPSHOT = 6,
+                       SILT_EVENT_FORKED = 7,
+                       SILT_EVENT_ROLLED_BACK = 8,
+                       SILT_EVENT_DESTROYED = 9,
+                       SILT_EVENT_EXPOSED = 10,
+                       SILT_EVENT_DENIED = 11, /* a connection or lookup */
+                       SILT_EVENT_DISK_FULL = 12,
+                       SILT_EVENT_TYPE_MAX
+};
+
+struct silt_event_row {
+    uint64_t number; /* its cursor: grows from event to event, not by one */
+    int64_t at_ms;
+    enum silt_event_type type;
+    char id[SILT_ID_MAX + 1]; /* of the sandbox; empty: none */
+    char *details;            /* JSON object; owned, may be NULL */
+};
+void silt_event_row_fini(struct silt_event_row *r);
+
 struct silt_store;
 int silt_store_open(const char *path, struct silt_store **ret, struct silt_error *e);
 void silt_store_close(struct silt_store *s);
@@ -304,6 +330,18 @@ int silt_store_put_step(struct silt_store *s, const struct silt_step_row *row,
                         struct silt_error *e);
 int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *row,
                            struct silt_error *e);
+
+/* Events (sandbox/core/journal.h). */
+int silt_store_put_event(struct silt_store *s, const struct silt_event_row *row,
+                         struct silt_error *e);
+int silt_store_trim_events(struct silt_store *s, uint32_t kept, struct silt_error *e);
+/* The number of the oldest and of the newest event; 0: there is none. */
+int silt_store_first_event(struct silt_store *s, uint64_t *ret, struct silt_error *e);
+int silt_store_last_event(struct silt_store *s, uint64_t *ret, struct silt_error *e);
+/* At most `most` events between the two numbers, oldest first; borrowed rows. Returns how many. */
+int silt_store_each_event(struct silt_store *s, uint64_t after, uint64_t before, uint32_t most,
+                          void (*each)(void *context, const struct silt_event_row *row),
+                          void *context, struct silt_error *e);
 
 /* Compares the machine's boot id with the last recorded one; true if it has rebooted. */
 int silt_store_rebooted(struct silt_store *s, const char *boot_id, bool *ret, struct silt_error *e);

@@ -61,6 +61,9 @@ test('what the rules name is reached, everything else is refused at once and tol
 	assert.deepEqual([tcp.protocol, tcp.destination], ['tcp', PUBLIC[4]]);
 	assert.ok(['address_not_allowed', 'port_not_allowed'].includes(tcp.reason), tcp.reason);
 	assert.ok(Date.parse(tcp.firstAt) <= Date.parse(tcp.lastAt) && tcp.count >= 1);
+	const told = (await daemon.api('GET', `/v1/events?follow=false&cursor=0&types=denied&sandbox=${box.id}`)).raw.toString();
+	assert.match(told, /"type":"denied".*"protocol":"dns","name":"www\.other\.test","reason":"name_not_allowed"/);
+	assert.match(told, new RegExp(`"destination":"${PUBLIC[4].replaceAll('.', '\\.')}","port":7,"protocol":"tcp"`));
 	for (const name of ['connections', 'requests', 'dnsQuestions', 'refused'])
 		assert.ok(counters[name] > 0, `${name}: ${counters[name]}`);
 });

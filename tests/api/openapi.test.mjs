@@ -114,6 +114,8 @@ const SCRIPT = [
 	['POST', '/v1/sandboxes', { body: { id: 'probe', image: 'host', labels: { a: 'b' }, env: { A: '1' }, sleepAfter: '1h', limits: { memoryMiB: 256 } } }],
 	['POST', '/v1/sandboxes', { body: { id: 'probe', image: 'host' } }],
 	['POST', '/v1/sandboxes', { body: { id: '..' } }],
+	['GET', '/v1/events', { path: '/v1/events?follow=false&cursor=0' }],
+	['GET', '/v1/events', { path: '/v1/events?cursor=x' }],
 	['GET', '/v1/sandboxes'],
 	['GET', '/v1/sandboxes', { path: '/v1/sandboxes?limit=1&label=a%3Db&after=a' }],
 	['GET', '/v1/sandboxes', { path: '/v1/sandboxes?limit=x' }],

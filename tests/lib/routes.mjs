@@ -8,6 +8,7 @@ export const ROUTES = [
 	['GET', '/healthz'],
 	['GET', '/metrics'],
 	['GET', '/v1/openapi.json'],
+	['GET', '/v1/events'],
 	['GET', '/v1/sandboxes'],
 	['POST', '/v1/sandboxes'],
 	['GET', '/v1/sandboxes/{id}'],

@@ -30,7 +30,7 @@ export async function* events(response, ms = 90_000) {
 }
 
 function parse(frame) {
-	const match = /^event: ([a-z_]+)\ndata: (\{.*\})$/.exec(frame);
+	const match = /^(?:id: \d+\n)?event: ([A-Za-z_]+)\ndata: (\{.*\})$/.exec(frame);
 	assert.ok(match, `a frame has an event line and a data line: ${JSON.stringify(frame.slice(0, 200))}`);
 	const data = JSON.parse(match[2]);
 	assert.equal(data.type, match[1], 'event: and data.type agree');

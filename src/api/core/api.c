@@ -136,6 +136,7 @@ void silt_api_init(struct silt_api *api)
     api->started_ms = silt_clock_ms();
     api->log_flush = (struct silt_timer){.on_time = on_log_flush};
     silt_list_init(&api->watchings);
+    silt_list_init(&api->followers);
     silt_list_init(&api->guests);
     silt_log_gather();
 }

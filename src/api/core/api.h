@@ -29,6 +29,7 @@ struct silt_api {
     bool git_local_remotes;      /* the setting */
     struct silt_timer log_flush; /* lines of the access log leave together */
     struct silt_link watchings;  /* streams of file events */
+    struct silt_link followers;  /* streams of the journal */
     struct silt_link guests;     /* struct silt_ws_client: clients with a WebSocket */
 };
 
@@ -36,6 +37,7 @@ struct silt_api {
 void silt_api_init(struct silt_api *api);
 /* The daemon is to end: streams that would never end by themselves say so and end. */
 void silt_api_stop_watches(struct silt_api *api);
+void silt_api_stop_followers(struct silt_api *api);
 void silt_api_part_with_guests(struct silt_api *api);
 
 enum {
@@ -150,6 +152,7 @@ SILT_HANDLER(silt_api_sandbox_stop);
 SILT_HANDLER(silt_api_sandbox_start);
 SILT_HANDLER(silt_api_sandbox_restart);
 SILT_HANDLER(silt_api_sandbox_pause);
+SILT_HANDLER(silt_api_events);
 SILT_HANDLER(silt_api_network_get);
 SILT_HANDLER(silt_api_network_put);
 SILT_HANDLER(silt_api_git_checkout);

@@ -44,6 +44,11 @@ void silt_sse_open(struct silt_buf *b, const char *type)
 void silt_sse_send(struct silt_sse *s, struct silt_buf *b)
 {
     silt_json_close(b, '}');
+    silt_sse_send_raw(s, b);
+}
+
+void silt_sse_send_raw(struct silt_sse *s, struct silt_buf *b)
+{
     silt_buf_add(b, SILT_LIT("\n\n"));
     silt_http_write(s->request, silt_buf_slice(b));
     silt_loop_after(s->loop, &s->keepalive, KEEPALIVE_MS);

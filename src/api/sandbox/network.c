@@ -8,39 +8,6 @@
 
 enum { ANSWER_MAX = 1 << 20 }; /* 1,024 rules and 256 denials, with room to spare */
 
-static const char *const protocols[SILT_EGRESS_PROTOCOL_MAX] = {
-    [SILT_EGRESS_TCP] = "tcp",
-    [SILT_EGRESS_UDP] = "udp",
-    [SILT_EGRESS_ICMP] = "icmp",
-    [SILT_EGRESS_DNS] = "dns",
-};
-
-static const struct {
-    const char *name, *message;
-} reasons[SILT_REFUSED_REASON_MAX] = {
-    [SILT_REFUSED_MODE] = {"mode", "the sandbox's mode carries nothing of this kind"},
-    [SILT_REFUSED_CLOSED] =
-        {"closed_network",
-         "an address of this machine, of a private or special network, or of another sandbox"},
-    [SILT_REFUSED_NAME] = {"name_not_allowed", "no rule names it"},
-    [SILT_REFUSED_PORT] = {"port_not_allowed", "a rule names it, for other ports"},
-    [SILT_REFUSED_ADDRESS] =
-        {"address_not_allowed",
-         "no rule names this address, and no allowed name was answered with it"},
-    [SILT_REFUSED_MISMATCH] = {"name_mismatch",
-                               "an allowed name, at an address that is not its own"},
-    [SILT_REFUSED_NAMELESS] = {"no_name",
-                               "TLS without a server name, or HTTP without a usable Host"},
-    [SILT_REFUSED_SECOND] = {"other_host", "a later request on the connection is for another host"},
-    [SILT_REFUSED_PROTOCOL] = {"unknown_protocol", "nobody can tell to whom it talks"},
-    [SILT_REFUSED_ANSWER] = {"closed_answer", "the name's answer has an address that is closed"},
-    [SILT_REFUSED_LIMIT] = {"too_many_connections", "the sandbox has too many connections"},
-    [SILT_REFUSED_NO_POLICY] = {"no_policy", "the rules have not arrived yet"},
-    [SILT_REFUSED_BY_OTHER] = {"worker", "the worker that the container belongs to refused it"},
-    [SILT_REFUSED_NOBODY] = {"nobody", "the worker that the container belongs to is not there"},
-    [SILT_REFUSED_SILENCE] = {"silence", "it said too little too late for us to tell"},
-};
-
 /* One request to silt-priv and the response to the client, which may disconnect in between. */
 struct visit {
     struct silt_http_request *request; /* NULL: the client has disconnected */
@@ -105,34 +72,10 @@ static void add_rules(struct silt_buf *b, const char *rules)
     silt_json_close(b, ']');
 }
 
-/* null if there is none. */
-static void add_text(struct silt_buf *b, const char *key, const char *text)
-{
-    silt_json_key(b, silt_slice_of(key));
-    if (text[0] != 0)
-        silt_json_string(b, silt_slice_of(text));
-    else
-        silt_json_null(b);
-}
-
 static void add_refusal(struct silt_buf *b, const struct silt_denial *r)
 {
-    char address[SILT_IP_PREFIX_TEXT] = "";
-    silt_ip_prefix p = {.family = r->family, .bits = r->family == 4 ? 32 : 128};
-    memcpy(p.bytes, r->address, sizeof(p.bytes));
-    if (r->family != 0)
-        silt_ip_prefix_text(&p, address);
     silt_json_open(b, '{');
-    add_text(b, "destination", address);
-    silt_json_key(b, SILT_LIT("port"));
-    if (r->port != 0)
-        silt_json_u64(b, r->port);
-    else
-        silt_json_null(b);
-    add_text(b, "protocol", protocols[r->protocol]);
-    add_text(b, "name", r->name);
-    add_text(b, "reason", reasons[r->reason].name);
-    add_text(b, "message", reasons[r->reason].message);
+    silt_denial_write(b, r);
     silt_json_add_u64(b, "count", r->count);
     silt_json_key(b, SILT_LIT("firstAt"));
     silt_api_time(b, r->first_ms);

@@ -69,6 +69,7 @@ int silt_cli_ps(int argc, char **argv);
 int silt_cli_logs(int argc, char **argv);
 int silt_cli_kill(int argc, char **argv);
 int silt_cli_cp(int argc, char **argv);
+int silt_cli_events(int argc, char **argv);
 int silt_cli_watch(int argc, char **argv);
 int silt_cli_git_clone(int argc, char **argv);
 int silt_cli_ls(int argc, char **argv);

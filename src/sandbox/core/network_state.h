@@ -12,7 +12,9 @@
 struct silt_denials {
     struct silt_link list; /* struct silt_denial, newest last */
     uint32_t count;
-    uint64_t lost; /* too many at once to record one by one */
+    uint64_t lost;     /* too many at once to record one by one */
+    int64_t events_ms; /* since when `events` are counted */
+    uint32_t events, omitted;
 };
 
 struct silt_egress_end { /* in each sandbox */

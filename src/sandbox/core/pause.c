@@ -42,6 +42,9 @@ static void on_frozen(void *context, const struct silt_priv_answer *a, int *fds,
     silt_sandbox_enter(s, SILT_SANDBOX_IS_PAUSED);
     s->remark[0] = 0;
     silt_log(SILT_LOG_INFO, "sandbox.pause", "sandbox=%s", s->row.id);
+    if (!s->paused_before)
+        silt_journal_add(s->registry, s->row.id, SILT_EVENT_PAUSED, (silt_slice){NULL, 0});
+    s->paused_before = false;
     silt_sandbox_rest_later(s);
     silt_sandbox_tell_resters(s, NULL);
     if (s->wake_wanted || !silt_list_empty(&s->waiters))
@@ -76,6 +79,7 @@ void silt_sandbox_pause(struct silt_sandbox *s, struct silt_waiter *w)
     if (s->state == SILT_SANDBOX_RUNNING) {
         /* Saved first: if siltd dies after the freeze, the next one knows that it must thaw. */
         s->row.paused_ms = silt_clock_wall_ms();
+        s->paused_before = false;
         if (silt_sandbox_store(s, &e) < 0) {
             s->row.paused_ms = 0;
             silt_sandbox_rest_later(s);
@@ -93,6 +97,7 @@ void silt_sandbox_pause(struct silt_sandbox *s, struct silt_waiter *w)
 void silt_sandbox_pause_again(struct silt_sandbox *s)
 {
     bool used = s->requests > 0 || s->state != SILT_SANDBOX_RUNNING;
+    s->paused_before = true;
     begin_pause(s);
     s->wake_wanted = used;
 }
@@ -129,6 +134,7 @@ static void on_thawed(void *context, const struct silt_priv_answer *a, int *fds,
     silt_sandbox_enter(s, SILT_SANDBOX_IS_RUNNING);
     silt_sandbox_save(s);
     silt_log(SILT_LOG_INFO, "sandbox.resume", "sandbox=%s", s->row.id);
+    silt_journal_add(s->registry, s->row.id, SILT_EVENT_RESUMED, (silt_slice){NULL, 0});
     if (!s->network.coming)
         silt_sandbox_serve(s);
 }

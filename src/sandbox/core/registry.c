@@ -317,6 +317,7 @@ static void load_sandbox(void *context, struct silt_sandbox_row *row)
     }
     struct silt_sandbox *s = silt_sandbox_new(r, row->slot);
     s->row = *row;
+    s->known = s->row.id[0] != 0 && (s->row.incarnation[0] != 0 || s->row.started_ms > 0);
     own_slot(r, s);
     if (s->row.id[0] != 0)
         index_by_id(r, s);
@@ -390,6 +391,7 @@ int silt_registry_open(struct silt_registry *r, struct silt_error *e)
     r->default_limits = *limits;
     if (read_boot_id(boot_id, sizeof(boot_id), e) < 0
         || silt_store_rebooted(r->store, boot_id, &r->rebooted, e) < 0 || begin_numbers(r, e) < 0
+        || silt_journal_open(&r->journal, r, e) < 0
         || silt_image_check_map(silt_slice_of(r->settings.image_map), e) < 0
         || silt_images_load(r, e) < 0 || silt_store_each_sandbox(r->store, load_sandbox, r, e) < 0
         || load_facets(r, e) < 0)
@@ -551,6 +553,7 @@ void silt_registry_close(struct silt_registry *r)
         silt_sandbox_forget(r->by_slot[i]);
     }
     silt_super_notes_forget(r);
+    silt_journal_close(&r->journal);
     silt_facets_call(r, free, r);
     silt_images_forget(r);
     silt_recovery_free(r->recovery);

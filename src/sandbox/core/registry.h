@@ -14,6 +14,7 @@
 #include "sandbox/core/disk_pool.h"
 #include "sandbox/core/ready_pool.h"
 #include "sandbox/core/fair_queue.h"
+#include "sandbox/core/journal.h"
 #include "sandbox/core/tcp_memory.h"
 #include "store/store.h"
 
@@ -134,6 +135,7 @@ struct silt_registry {
     struct silt_registry_counts counts;
     struct silt_disk_pool pool;
     struct silt_tcp_memory tcp_memory;
+    struct silt_journal journal;
 };
 
 /* When a sandbox sleeps and ends. All zero: never, as for containers of the engine socket. */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "json/json.h"
 #include "sandbox/core/facet.h"
 #include "sandbox/core/image.h"
 #include "sandbox/core/network_choice.h"
@@ -135,11 +136,56 @@ void silt_sandbox_save(struct silt_sandbox *s)
     (void)silt_sandbox_store(s, &e);
 }
 
+/* ---- the journal ---- */
+
+static void note_start(struct silt_sandbox *s)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_EVENT_DETAILS_MAX);
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "incarnation", s->row.incarnation);
+    silt_json_close(&b, '}');
+    if (!s->known)
+        silt_journal_add(s->registry, s->row.id, SILT_EVENT_CREATED, (silt_slice){NULL, 0});
+    s->known = true;
+    silt_journal_add(s->registry, s->row.id, SILT_EVENT_STARTED, silt_buf_slice(&b));
+}
+
+static bool is_wanted(const struct silt_death *d)
+{
+    return strcmp(d->cause, "stopped") == 0 || strcmp(d->cause, "idle") == 0
+           || strcmp(d->cause, "rolledBack") == 0;
+}
+
+static void note_end(struct silt_sandbox *s)
+{
+    const struct silt_death *d = &s->row.death;
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_EVENT_DETAILS_MAX);
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "cause", d->cause);
+    silt_json_add_text(&b, "message", d->message);
+    if (d->exit_code >= 0)
+        silt_json_add_i64(&b, "exitCode", d->exit_code);
+    if (d->signal > 0)
+        silt_json_add_i64(&b, "signal", d->signal);
+    if (d->limit_bytes > 0) {
+        silt_json_add_u64(&b, "limitBytes", d->limit_bytes);
+        silt_json_add_u64(&b, "peakBytes", d->peak_bytes);
+    }
+    silt_json_close(&b, '}');
+    if (s->row.id[0] != 0 && s->known)
+        silt_journal_add(s->registry, s->row.id,
+                         is_wanted(d) ? SILT_EVENT_STOPPED : SILT_EVENT_DIED, silt_buf_slice(&b));
+}
+
 void silt_sandbox_died(struct silt_sandbox *s, const struct silt_death *d)
 {
     s->row.death = *d;
     s->registry->counts.deaths++;
     silt_sandbox_save(s);
+    if (s->state != SILT_SANDBOX_STOPPING) /* otherwise once they have ended */
+        note_end(s);
     silt_log(SILT_LOG_INFO, "sandbox.death", "sandbox=%s cause=%s signal=%d", name_of(s), d->cause,
              d->signal);
 }
@@ -334,6 +380,7 @@ static void on_created(void *context, const struct silt_priv_answer *a, int *fds
         return;
     if (!fresh)
         silt_sandbox_save(s);
+    note_start(s);
     is_running(s);
     if (s->registry->cold_starts == 0)
         silt_ready_pool_refill_soon(s->registry);
@@ -396,8 +443,10 @@ static void on_claimed(void *context, const struct silt_priv_answer *a, int *fds
         was_recorded(s);
         silt_facets_call(s->registry, on_claimed, s);
         /* Not before: a new siltd must not believe it already has these limits. */
-        if (is_stored(s))
+        if (is_stored(s)) {
+            note_start(s);
             is_running(s);
+        }
         return;
     }
     /* The ready sandbox was unusable: fall back to an ordinary start under this name. */
@@ -490,6 +539,8 @@ static void bury(struct silt_sandbox *s)
     if (silt_store_remove_sandbox(r->store, s->row.slot, &e) < 0)
         silt_log(SILT_LOG_ERROR, "store.remove", "slot=%u error=%s", s->row.slot, e.text);
     silt_facets_call(r, on_removed, s);
+    if (s->known)
+        silt_journal_add(r, s->row.id, SILT_EVENT_DESTROYED, (silt_slice){NULL, 0});
     if (s->indexed)
         silt_map_remove(&r->by_id, silt_slice_of(s->row.id));
     s->indexed = false;
@@ -667,6 +718,7 @@ static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds
         silt_log(SILT_LOG_ERROR, "sandbox.stop", "sandbox=%s error=%s", name_of(s),
                  a->body.error.text);
     silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
+    note_end(s);
     bool unwanted = s->row.remove_after_stop && silt_list_empty(&s->waiters);
     if (s->row.id[0] != 0)
         silt_sandbox_save(s);

@@ -118,6 +118,8 @@ struct silt_sandbox {
     bool keep_limits;              /* claimed from the ready pool with the right limits */
     bool indexed;                  /* in registry->by_id */
     bool coming;                   /* the ready pool waits for it */
+    bool known;                    /* the journal has its creation */
+    bool paused_before;            /* by a previous siltd, whose journal says so */
     bool unsaved;                  /* a full disk refused its row or one of its processes' */
     struct silt_link ready_link;
     struct silt_channel channel;

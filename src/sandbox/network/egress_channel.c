@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "json/json.h"
 #include "sandbox/network/intercept.h"
 #include "sandbox/network/allow_rule.h"
 #include "sandbox/core/sandbox.h"
@@ -295,9 +296,25 @@ static void on_rejected(struct silt_sandbox *s, struct silt_egress_note *note)
 
 static void on_refused(struct silt_sandbox *s, const struct silt_egress_note *note)
 {
-    if (s->network.end.heard
-        && !silt_denials_note(&s->network.refusals, &note->body.refusal, silt_clock_wall_ms()))
+    uint32_t omitted;
+    if (!s->network.end.heard)
+        return;
+    struct silt_denials *l = &s->network.refusals;
+    struct silt_denial *r = silt_denials_note(l, &note->body.refusal, silt_clock_wall_ms());
+    if (r == NULL) {
         silt_log(SILT_LOG_WARN, "egress.note", "sandbox=%s error=\"no refusal\"", s->row.id);
+        return;
+    }
+    if (!silt_denials_is_event(l, r, &omitted))
+        return;
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_EVENT_DETAILS_MAX);
+    silt_json_open(&b, '{');
+    silt_denial_write(&b, r);
+    if (omitted > 0)
+        silt_json_add_u64(&b, "omitted", omitted);
+    silt_json_close(&b, '}');
+    silt_journal_add(s->registry, s->row.id, SILT_EVENT_DENIED, silt_buf_slice(&b));
 }
 
 static void on_note(struct silt_egress *x, struct silt_egress_note *note)

@@ -2,6 +2,7 @@
 #include "sandbox/preview/exposed_port.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "json/json.h"
 #include "sandbox/preview/preview_channel.h"
 #include "sandbox/preview/signed_url.h"
 #include "sandbox/core/recovery.h"
@@ -226,6 +227,20 @@ static struct silt_port_row merge(struct silt_sandbox *s, const struct silt_expo
     return row;
 }
 
+/* Without its URL, which opens it. */
+static void note_exposed(const struct silt_exposed_port *x)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, SILT_EVENT_DETAILS_MAX);
+    silt_json_open(&b, '{');
+    silt_json_add_u64(&b, "port", x->row.port);
+    if (x->row.name[0] != 0)
+        silt_json_add_text(&b, "name", x->row.name);
+    silt_json_close(&b, '}');
+    silt_journal_add(x->sandbox->registry, x->sandbox->row.id, SILT_EVENT_EXPOSED,
+                     silt_buf_slice(&b));
+}
+
 int silt_exposed_port_expose(struct silt_sandbox *s, const struct silt_exposed_port_options *o,
                              struct silt_exposed_port **ret, uint64_t *ret_former,
                              struct silt_error *e)
@@ -255,6 +270,8 @@ int silt_exposed_port_expose(struct silt_sandbox *s, const struct silt_exposed_p
         *ret_former = close_entrance(former);
     *ret = same ? former : add(s, &row);
     silt_recovery_on_sandbox(s);
+    if (former == NULL)
+        note_exposed(*ret);
     return 0;
 }
 

@@ -374,6 +374,7 @@ TEST(a_liar_is_not_believed)
     }
     harness_turn(&h);
     assert_int_equal(l->count, 0);
+    uint64_t before = silt_journal_last(&h.registry.journal);
     for (int i = 0; i < 1000; i++) {
         n.link = 77;
         n.body.refusal = good;
@@ -384,6 +385,9 @@ TEST(a_liar_is_not_believed)
     assert_int_equal(l->count, SILT_DENIALS_MAX);
     struct silt_denial *last = silt_outer(l->list.prev, struct silt_denial, link);
     assert_int_equal(last->port, 500);
+    /* The others are counted: a guest must not fill the journal. */
+    assert_int_equal(silt_journal_last(&h.registry.journal) - before, 20);
+    assert_true(l->omitted >= 480);
     p.len = 3;
     (void)silt_fd_send(proxy, &p, &e); /* out of its mind */
     harness_turn(&h);
