@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All routes, one line each; a test compares them with docs/openapi.json. */
+/* All routes, one line each; a test compares them with docs/openapi.json and
+ * docs/openapi-compat.json. */
 #include "api/core/api.h"
 
 const struct silt_route silt_routes[] = {
@@ -11,12 +12,14 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/exists", silt_api_file_exists, 0},
     {"GET", "/healthz", silt_api_healthz, SILT_ROUTE_OPEN},
     {"GET", "/metrics", silt_api_metrics, 0},
-    {"GET", "/v1/openapi.json", silt_api_openapi, 0},
+    {"GET", "/v1/openapi.json", silt_api_openapi, SILT_ROUTE_OPEN},
+    {"GET", "/v1/openapi-compat.json", silt_api_openapi_compat, SILT_ROUTE_OPEN},
     {"GET", "/v1/events", silt_api_events, 0},
     {"GET", "/v1/sandboxes", silt_api_sandbox_list, 0},
     {"POST", "/v1/sandboxes", silt_api_sandbox_create, 0},
     {"GET", "/v1/sandboxes/{id}", silt_api_sandbox_get, 0},
     {"DELETE", "/v1/sandboxes/{id}", silt_api_sandbox_destroy, 0},
+    {"PUT", "/v1/sandboxes/{id}", silt_api_sandbox_put, 0},
     {"PATCH", "/v1/sandboxes/{id}", silt_api_sandbox_update, 0},
     {"POST", "/v1/sandboxes/{id}/stop", silt_api_sandbox_stop, 0},
     {"POST", "/v1/sandboxes/{id}/start", silt_api_sandbox_start, 0},

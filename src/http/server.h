@@ -11,6 +11,7 @@
 
 struct silt_http_server;
 struct silt_http_request;
+struct silt_route;
 
 struct silt_http_limits {
     size_t connections; /* further ones are accepted and closed at once, without a 503 (logged) */
@@ -58,9 +59,10 @@ void silt_http_server_cut(struct silt_http_server *s, const void *tag);
 struct silt_http_request {
     const struct silt_http_head *head; /* borrowed: valid until the response is complete */
     struct silt_arena *arena;          /* lives until the response is complete */
-    silt_slice body;   /* silt_http_collect: the whole body, once its callback runs */
-    void *owner;       /* the handler's own */
-    void *tag;         /* of its connection, if adopted */
+    silt_slice body;                /* silt_http_collect: the whole body, once its callback runs */
+    void *owner;                    /* the handler's own */
+    void *tag;                      /* of its connection, if adopted */
+    const struct silt_route *route; /* set by whoever routed it; borrowed */
     silt_slice reason; /* of the response's status line, in the arena; empty: the standard one */
     silt_slice more_fields; /* response headers, also for errors of the server: "Name: value\r\n…",
                                in the arena; may be empty */

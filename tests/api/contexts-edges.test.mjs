@@ -236,8 +236,8 @@ for (const language of ['python', 'javascript']) {
 			return seen.state === 'idle' && seen;
 		});
 		assert.deepEqual([before.executionCount, after.executionCount, after.createdAt], [3, 3, before.createdAt]);
-		for (const used of [before.lastUsed, after.lastUsed].map(Date.parse))
-			assert.ok(used >= begun && used <= over, `${before.lastUsed}, then ${after.lastUsed}, and its last run was from ${begun} to ${over}`);
+		for (const used of [before.lastUsedAt, after.lastUsedAt].map(Date.parse))
+			assert.ok(used >= begun && used <= over, `${before.lastUsedAt}, then ${after.lastUsedAt}, and its last run was from ${begun} to ${over}`);
 	});
 }
 

@@ -34,10 +34,10 @@ test('what a command leaves is in the list, with its session, and kill --all end
 	const list = await found(box);
 	assert.deepEqual(list.map(p => [p.kind, p.status, p.command]).sort(), [
 		['leftover', 'running', 'sleep 1000.701'], ['leftover', 'running', 'sleep 1000.702'], ['leftover', 'running', 'sleep 1000.703']]);
-	assert.equal(list.find(p => p.command.endsWith('701')).session, 'a');
+	assert.equal(list.find(p => p.command.endsWith('701')).sessionId, 'a');
 	for (const p of list) {
 		assert.equal(p.id, `pid:${p.pid}`);
-		assert.ok(Math.abs(Date.parse(p.startTime) - Date.now()) < 120_000, p.startTime);
+		assert.ok(Math.abs(Date.parse(p.startedAt) - Date.now()) < 120_000, p.startedAt);
 	}
 	assert.match((await silt(['ps', box.id])).stdout, /^pid:\d+ +\d+ leftover +\d{4}-\S+ +sleep 1000\.701$/m);
 	assert.deepEqual((await box.api('GET', '/api/process/list')).body.processes.filter(p => p.command.startsWith('sleep')), [], 'the list of clients knows records only');
@@ -95,7 +95,7 @@ test('kill --all ends records and commands that run, and leaves idle shells, con
 	const untimed = box.exec('sleep 1000.725; touch /tmp/went-on', { sessionId: 'other' });
 	const marks = [721, 722, 723, 724, 725].map(n => `1000.${n}`);
 	await runs(marks);
-	assert.deepEqual((await found(box)).map(p => `${p.kind} ${p.command} ${p.session}`).sort(), [
+	assert.deepEqual((await found(box)).map(p => `${p.kind} ${p.command} ${p.sessionId}`).sort(), [
 		'command sleep 1000.723 undefined', 'command sleep 1000.724 busy', 'command sleep 1000.725 other', 'leftover sleep 1000.721 idle']);
 	const ended = await killAll(box);
 	assert.deepEqual([ended.count, ended.left], [5, 0]);

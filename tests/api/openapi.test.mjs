@@ -9,12 +9,12 @@ import { Schemas } from '../lib/schema.mjs';
 import { skeletonTar } from '../lib/tar.mjs';
 
 let daemon;
-let document;
-let schemas;
+let families;
 before(async () => {
 	daemon = await startDaemon({ images: false });
-	document = (await daemon.api('GET', '/v1/openapi.json')).body;
-	schemas = new Schemas(document);
+	// Two documents, one for each family of routes; the tests look at both.
+	const documents = await Promise.all(['/v1/openapi.json', '/v1/openapi-compat.json'].map(async url => (await daemon.api('GET', url, undefined, { token: false })).body));
+	families = documents.map(each => ({ document: each, schemas: new Schemas(each) }));
 	const answer = await daemon.api('PUT', '/v1/images/host?kind=host', skeletonTar(), { headers: { 'content-type': 'application/x-tar' } });
 	assert.equal(answer.status, 201, answer.raw.toString());
 });
@@ -22,17 +22,19 @@ after(() => daemon?.stop());
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace'];
 
-function operations() {
-	return Object.entries(document.paths).flatMap(([path, item]) => METHODS.filter(method => method in item).map(method => [method.toUpperCase(), path, item[method]]));
-}
+const paths = () => families.flatMap(family => Object.keys(family.document.paths));
+const family = path => families.find(each => path in each.document.paths);
+const itemOf = path => family(path).document.paths[path];
+const operation = (method, path) => itemOf(path)[method.toLowerCase()];
 
-function operation(method, path) {
-	return document.paths[path][method.toLowerCase()];
+function operations() {
+	return paths().flatMap(path => METHODS.filter(method => method in itemOf(path)).map(method => [method.toUpperCase(), path, itemOf(path)[method]]));
 }
 
 /** The answer's status, content type and body are what the document promises. */
 function conforms(method, path, answer) {
 	const where = `${method} ${path} -> ${answer.status}`;
+	const { schemas } = family(path);
 	const response = operation(method, path).responses[answer.status] ?? operation(method, path).responses.default;
 	assert.ok(response, `${where} is documented: ${answer.raw.toString().slice(0, 300)}`);
 	const { content } = schemas.resolve(response);
@@ -44,41 +46,51 @@ function conforms(method, path, answer) {
 		assert.deepEqual(schemas.check(content[type].schema, answer.body), [], where);
 }
 
-test('the document is OpenAPI 3 with a title and a version', () => {
-	assert.match(document.openapi, /^3\.\d+\.\d+$/);
-	assert.ok(document.info.title && document.info.version);
+test('the documents are OpenAPI 3.1 with a title and a version', () => {
+	for (const { document } of families) {
+		assert.equal(document.openapi, '3.1.0');
+		assert.ok(document.info.title && document.info.version);
+	}
 });
 
-test('the document lists exactly the routes of the router', () => {
+test('one document has /v1 and the daemon itself, the other the compatible routes', () => {
+	const [own, compatible] = families.map(each => Object.keys(each.document.paths));
+	assert.deepEqual(own.filter(path => !path.startsWith('/v1/')), ['/healthz', '/metrics']);
+	assert.deepEqual(compatible.filter(path => !path.startsWith('/sandboxes/')), ['/assets/{file}']);
+});
+
+test('the documents list exactly the routes of the router', () => {
 	const listed = operations().map(([method, path]) => `${method} ${path}`).sort();
 	assert.deepEqual(listed, ROUTES.map(([method, path]) => `${method} ${path}`).sort());
 });
 
 test('every listed route exists: a wrong method on its path is 405, never 404', async () => {
-	for (const path of Object.keys(document.paths)) {
+	for (const path of paths()) {
 		const real = path.replace(/\{\w+\}/g, 'probe');
 		if (/\/ports\/\{port\}\/./.test(path))
 			continue; // any method is for the service inside
-		const answer = await daemon.api('patch' in document.paths[path] ? 'PUT' : 'PATCH', real);
+		const answer = await daemon.api(['patch', 'put', 'post', 'delete'].find(method => !(method in itemOf(path))).toUpperCase(), real);
 		assert.equal(answer.status, 405, path);
 		const allowed = (answer.headers.allow ?? '').split(/,\s*/).filter(method => !['HEAD', 'OPTIONS'].includes(method)).sort();
-		const fitting = Object.keys(document.paths).filter(other => new RegExp(`^${other.replace(/\{\w+\}/g, '[^/]+')}$`).test(real)); // .../process/list is one of .../process/{process}
-		assert.deepEqual(allowed, METHODS.filter(method => fitting.some(other => method in document.paths[other])).map(m => m.toUpperCase()).sort(), path);
+		const fitting = paths().filter(other => new RegExp(`^${other.replace(/\{\w+\}/g, '[^/]+')}$`).test(real)); // .../process/list is one of .../process/{process}
+		assert.deepEqual(allowed, METHODS.filter(method => fitting.some(other => method in itemOf(other))).map(m => m.toUpperCase()).sort(), path);
 	}
 });
 
 test('every operation has an id of its own, a summary, a security rule and documented errors', () => {
-	const ids = new Set();
+	const ids = new Map(families.map(each => [each, new Set()]));
 	for (const [method, path, op] of operations()) {
 		const where = `${method} ${path}`;
-		assert.ok(op.operationId && !ids.has(op.operationId), where);
-		ids.add(op.operationId);
+		assert.ok(op.operationId && !ids.get(family(path)).has(op.operationId), where);
+		ids.get(family(path)).add(op.operationId);
 		assert.ok(op.summary, where);
+		assert.equal(op.tags?.length, 1, where);
+		assert.ok(family(path).document.tags.some(tag => tag.name === op.tags[0]), where);
 		assert.ok(Object.keys(op.responses).some(status => /^(2|3|101)/.test(status)), where);
 		const open = Array.isArray(op.security) && op.security.length === 0;
 		assert.equal(open, OPEN.includes(path), `${where}: only few are open`);
 		for (const name of path.match(/(?<=\{)\w+(?=\})/g) ?? []) {
-			const parameters = [...(document.paths[path].parameters ?? []), ...(op.parameters ?? [])].map(p => schemas.resolve(p));
+			const parameters = [...(itemOf(path).parameters ?? []), ...(op.parameters ?? [])].map(p => family(path).schemas.resolve(p));
 			assert.ok(parameters.some(p => p.in === 'path' && p.name === name && p.required), `${where}: ${name}`);
 		}
 	}
@@ -88,6 +100,7 @@ const SCRIPT = [
 	['GET', '/healthz'],
 	['GET', '/metrics'],
 	['GET', '/v1/openapi.json'],
+	['GET', '/v1/openapi-compat.json'],
 	['GET', '/v1/images'],
 	['PUT', '/v1/images/{name}', { path: '/v1/images/second?kind=host', raw: skeletonTar }],
 	['PUT', '/v1/images/{name}', { path: '/v1/images/broken', raw: () => Buffer.from('no tar') }],
@@ -125,6 +138,10 @@ const SCRIPT = [
 	['PATCH', '/v1/sandboxes/{id}', { body: { ttl: null, unknown: 1 } }],
 	['PATCH', '/v1/sandboxes/{id}', { path: '/v1/sandboxes/unknown', body: {} }],
 	['PATCH', '/v1/sandboxes/{id}', { body: { ttl: null } }],
+	['PUT', '/v1/sandboxes/{id}', { body: { labels: { c: 'd' } } }],
+	['PUT', '/v1/sandboxes/{id}', { body: { ephemeral: true } }],
+	['PUT', '/v1/sandboxes/{id}', { path: '/v1/sandboxes/second', body: { image: 'host' } }],
+	['DELETE', '/v1/sandboxes/{id}', { path: '/v1/sandboxes/second' }],
 	['POST', '/v1/sandboxes/{id}/pause'],
 	['POST', '/v1/sandboxes/{id}/resume'],
 	['POST', '/v1/sandboxes/{id}/stop'],
@@ -176,7 +193,7 @@ const SCRIPT = [
 	['PUT', '/v1/sandboxes/{id}/network', { body: { mode: 'public' } }],
 	['PUT', '/v1/sandboxes/{id}/network', { body: { mode: 'x' } }],
 	['POST', '/v1/sandboxes/{id}/ports/wait', { body: { port: 9, timeoutMs: 20 } }],
-	['POST', '/v1/sandboxes/{id}/ports/wait', { body: { port: 9, process: 'never-there' } }],
+	['POST', '/v1/sandboxes/{id}/ports/wait', { body: { port: 9, processId: 'never-there' } }],
 	['POST', '/v1/sandboxes/{id}/ports/wait', { body: {} }],
 	['POST', '/v1/sandboxes/{id}/ports', { body: { port: 8000, name: 'web', token: 'abcdefgh' } }],
 	['POST', '/v1/sandboxes/{id}/ports', { body: { port: 8001, token: 'abcdefgh' } }],
@@ -215,7 +232,7 @@ const SCRIPT = [
 	['GET', '/sandboxes/{id}/api/process/{process}/stream', { path: '/sandboxes/probe/api/process/p1/stream?cursor=7' }],
 	['DELETE', '/sandboxes/{id}/api/process/kill-all'],
 	['POST', '/v1/sandboxes/{id}/processes', { body: { argv: ['cat'], cwd: '/', env: { A: 'x' }, processId: 'n1', stdin: true, timeoutMs: 60_000, autoCleanup: false } }],
-	['POST', '/v1/sandboxes/{id}/processes', { body: { command: 'true', session: 's' } }],
+	['POST', '/v1/sandboxes/{id}/processes', { body: { command: 'true', sessionId: 's' } }],
 	['POST', '/v1/sandboxes/{id}/processes', { body: { command: 'true', processId: 'n1' } }],
 	['POST', '/v1/sandboxes/{id}/processes', { path: '/v1/sandboxes/unknown/processes', body: { command: 'true' } }],
 	['GET', '/v1/sandboxes/{id}/processes'],
@@ -311,7 +328,7 @@ test('every answer of every route fits its schema', async () => {
 
 test('answers without a token fit their schema', async () => {
 	for (const [method, route] of ROUTES) {
-		if (route !== '/healthz')
+		if (!OPEN.includes(route))
 			conforms(method, route, await daemon.api(method, route.replace(/\{\w+\}/g, 'probe'), method === 'GET' || method === 'DELETE' ? undefined : {}, { token: false }));
 	}
 });
@@ -320,7 +337,7 @@ test('request bodies of the document accept what the tests send', () => {
 	for (const [method, route, { body } = {}] of SCRIPT) {
 		if (!body)
 			continue;
-		const { content } = schemas.resolve(operation(method, route).requestBody);
+		const { content } = family(route).schemas.resolve(operation(method, route).requestBody);
 		assert.ok(content['application/json'].schema, `${method} ${route}`);
 	}
 });

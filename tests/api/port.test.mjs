@@ -69,7 +69,7 @@ test('http: a server that takes connections and says nothing is not ready, and n
 	await node(box, 'require("net").createServer(() => {}).listen(8082); require("net").createServer(s => s.end("SSH-2.0\\n")).listen(8083); require("net").createServer(s => { const more = () => s.write("HTTP/1.1 200 OK\\r\\nX: " + "y".repeat(60000), more); s.on("error", () => {}); more(); }).listen(8084)');
 	await waitFor(box, { port: 8084, mode: 'tcp' });
 	for (const port of [8082, 8083, 8084])
-		assert.deepEqual((await waitFor(box, { port, timeoutMs: 300, interval: 100 })).body, { reached: false });
+		assert.deepEqual((await waitFor(box, { port, timeoutMs: 300, intervalMs: 100 })).body, { reached: false });
 });
 
 test('what comes up is noticed within 20 ms', async t => {
@@ -113,14 +113,14 @@ test('a process that ends ends the wait for its port', async t => {
 	await start(box, 'gone', 'exit 3');
 	await start(box, 'web', 'mkfifo /tmp/gate2; read x < /tmp/gate2; exit 5');
 	const { end } = await watch(box, { port: 6100, mode: 'tcp', processId: 'web' });
-	const answer = waitFor(box, { port: 6100, mode: 'tcp', process: 'web' });
+	const answer = waitFor(box, { port: 6100, mode: 'tcp', processId: 'web' });
 	await until('it waits', async () => (await box.run('test -p /tmp/gate2')).exitCode === 0);
 	await box.out('echo > /tmp/gate2');
 	assert.deepEqual(await end(), [{ type: 'process_exited', port: 6100, exitCode: 5 }]);
 	assert.deepEqual((await answer).body, { reached: false, processExited: true, exitCode: 5 });
 	await until('it is over', async () => (await box.api('GET', '/api/process/gone')).body.process.status !== 'running');
 	assert.deepEqual(await (await watch(box, { port: 6100, processId: 'gone' })).end(), [{ type: 'process_exited', port: 6100, exitCode: 3 }]);
-	assert.deepEqual((await waitFor(box, { port: 6100, process: 'gone' })).body, { reached: false, processExited: true, exitCode: 3 });
+	assert.deepEqual((await waitFor(box, { port: 6100, processId: 'gone' })).body, { reached: false, processExited: true, exitCode: 3 });
 });
 
 test('a process that serves its port is ready, one that nobody knows is an error', async t => {
@@ -128,9 +128,9 @@ test('a process that serves its port is ready, one that nobody knows is an error
 	const body = { port: 6200, mode: 'tcp', processId: 'web' };
 	await start(box, 'web', `exec node -e 'require("net").createServer().listen(6200)'`);
 	assert.deepEqual(await (await watch(box, body)).end(), [{ type: 'ready', port: 6200 }]);
-	assert.deepEqual((await waitFor(box, { port: 6200, mode: 'tcp', process: 'web' })).body, { reached: true });
+	assert.deepEqual((await waitFor(box, { port: 6200, mode: 'tcp', processId: 'web' })).body, { reached: true });
 	assert.deepEqual(await (await watch(box, { ...body, processId: 'stranger' })).end(), [{ type: 'error', port: 6200, error: 'Process not found' }]);
-	refused(await waitFor(box, { port: 6200, process: 'stranger' }), 404, 'PROCESS_NOT_FOUND');
+	refused(await waitFor(box, { port: 6200, processId: 'stranger' }), 404, 'PROCESS_NOT_FOUND');
 });
 
 test('a wait of a process for its port: reached, too late, or the process is over', async t => {

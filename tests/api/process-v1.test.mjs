@@ -33,8 +33,8 @@ test('argv runs a program without a shell', async t => {
 	const box = await daemon.box(t, {});
 	const words = ['printf', '%s|', '$HOME', '*', 'a b', '', "it's", '"', '\\', '\n', 'ü'];
 	const record = await start(box, { argv: words, processId: 'p' });
-	assert.ok(record.id === 'p' && record.pid > 1 && record.autoCleanup === false && !('session' in record));
-	assert.match(record.startTime, TIME);
+	assert.ok(record.id === 'p' && record.pid > 1 && record.autoCleanup === false && !('sessionId' in record));
+	assert.match(record.startedAt, TIME);
 	const end = await exit(box, 'p');
 	assert.deepEqual([end.reached, end.status, end.exitCode], [true, 'completed', 0]);
 	assert.equal(await stdout(box, 'p'), words.slice(2).map(w => `${w}|`).join(''));
@@ -55,8 +55,8 @@ test('wrong fields of a start are refused', async t => {
 test('a process runs in a session or on its own, as any user of the image', async t => {
 	const box = await daemon.box(t, { env: { OF_THE_BOX: '1' } });
 	await box.out('X=set; cd /var', { sessionId: 's' });
-	const shared = await start(box, { command: 'echo $X $PWD $E $OF_THE_BOX', session: 's', env: { E: 'e' }, processId: 'a' });
-	assert.equal(shared.session, 's');
+	const shared = await start(box, { command: 'echo $X $PWD $E $OF_THE_BOX', sessionId: 's', env: { E: 'e' }, processId: 'a' });
+	assert.equal(shared.sessionId, 's');
 	await exit(box, 'a');
 	assert.equal(await stdout(box, 'a'), 'set /var e 1\n');
 	await start(box, { command: 'echo [$X] $PWD $OF_THE_BOX', processId: 'b' });

@@ -74,7 +74,7 @@ test('its commands in the background have its user, variables, functions and dir
 	for await (const event of box.stream('id -u; echo $A'))
 		chunks.push(event);
 	assert.match(JSON.stringify(chunks), /1234/);
-	const body = { command: 'id -u; echo $A $HOME; stat -c %u /home/worker/made1', user: 'root', session: 'default', processId: 'r' };
+	const body = { command: 'id -u; echo $A $HOME; stat -c %u /home/worker/made1', user: 'root', sessionId: 'default', processId: 'r' };
 	assert.ok((await daemon.api('POST', `/v1/sandboxes/${box.id}/processes`, body)).status < 300);
 	await ended(box, 'r');
 	assert.match((await logs(box, 'r')).stdout, /^0\n.*\/root\n1234\n$/);

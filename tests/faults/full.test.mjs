@@ -68,7 +68,7 @@ test('not a byte left below state and run: it serves, refuses what it cannot sto
 	const box = await daemon.box(undefined, { id: 'kept', type: 'basic' });
 	await box.out('echo content > /workspace/file; X=1', { sessionId: 'one' });
 	const { body: { id: process } } = await daemon.api('POST', '/v1/sandboxes/kept/processes', { command: 'sleep 1000' });
-	assert.equal((await daemon.api('POST', '/v1/sandboxes/kept/ports', { port: 8000 })).status, 200);
+	assert.equal((await daemon.api('POST', '/v1/sandboxes/kept/ports', { port: 8000 })).status, 201);
 
 	/** Everything that needs no new row, on the disk as it is. */
 	const serves = async (session = '1\n') => {

@@ -377,7 +377,7 @@ export class Kills {
 		if (known.context === undefined) {
 			const made = await this.#ask('POST', url, { language: 'python' });
 			if (made?.status < 400)
-				known.context = { id: made.body.contextId, value: 'None' };
+				known.context = { id: made.body.id, value: 'None' };
 			return;
 		}
 		const { id, value: former } = known.context;

@@ -17,7 +17,7 @@ export async function serve(box, port, { address = '127.0.0.1', delay = 0, name 
 
 export async function expose(box, port, fields = {}) {
 	const answer = await box.daemon.api('POST', `/v1/sandboxes/${box.id}/ports`, { port, ...fields });
-	assert.equal(answer.status, 200, answer.raw.toString());
+	assert.ok([200, 201].includes(answer.status), answer.raw.toString());
 	return new Preview(box.daemon, answer.body.url, answer.body);
 }
 

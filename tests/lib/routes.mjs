@@ -2,17 +2,19 @@
 // Every route of the router, by hand: the OpenAPI document and the router must both agree with this list.
 
 /** Those that need no token. */
-export const OPEN = ['/healthz', '/sandboxes/{id}/terminal', '/assets/{file}'];
+export const OPEN = ['/healthz', '/v1/openapi.json', '/v1/openapi-compat.json', '/sandboxes/{id}/terminal', '/assets/{file}'];
 
 export const ROUTES = [
 	['GET', '/healthz'],
 	['GET', '/metrics'],
 	['GET', '/v1/openapi.json'],
+	['GET', '/v1/openapi-compat.json'],
 	['GET', '/v1/events'],
 	['GET', '/v1/sandboxes'],
 	['POST', '/v1/sandboxes'],
 	['GET', '/v1/sandboxes/{id}'],
 	['DELETE', '/v1/sandboxes/{id}'],
+	['PUT', '/v1/sandboxes/{id}'],
 	['PATCH', '/v1/sandboxes/{id}'],
 	['POST', '/v1/sandboxes/{id}/stop'],
 	['POST', '/v1/sandboxes/{id}/start'],

@@ -34,6 +34,7 @@ struct job {
     struct silt_buf error; /* members of the error, which is sent last; empty: none */
     struct whole *whole;   /* NULL: streams events */
     enum silt_language language;
+    bool native;
     char context[SILT_CONTEXT_ID_SIZE];
 };
 
@@ -350,8 +351,7 @@ static void tell_end(struct job *j, const struct silt_code_run_end *end)
         silt_buf_add_byte(&b, ',');
         silt_buf_add(&b, (silt_slice){j->error.data + 1, j->error.len - 1});
     }
-    silt_json_key(&b, SILT_LIT("execution_count"));
-    silt_json_u64(&b, end->count);
+    silt_json_add_u64(&b, j->native ? "executionCount" : "execution_count", end->count);
     silt_sse_begin(&j->sse);
     silt_sse_send(&j->sse, &b);
 }
@@ -373,8 +373,6 @@ static void add_logs(struct silt_buf *b, const struct whole *w)
 static void answer_whole(struct job *j, struct silt_buf *b, const struct silt_code_run_end *end)
 {
     silt_json_open(b, '{');
-    silt_json_key(b, SILT_LIT("success"));
-    silt_json_bool(b, j->error.len == 0);
     add_member(b, "contextId", j->context);
     silt_json_key(b, SILT_LIT("executionCount"));
     silt_json_u64(b, end->count);
@@ -392,7 +390,6 @@ static void answer_whole(struct job *j, struct silt_buf *b, const struct silt_co
     }
     silt_json_key(b, SILT_LIT("truncated"));
     silt_json_bool(b, j->whole->cut);
-    silt_api_timestamp(b);
     silt_json_close(b, '}');
 }
 
@@ -449,6 +446,7 @@ static struct job *make_job(struct silt_call *c, const struct request *q,
                                           .failed = on_failed};
     j->sandbox = c->sandbox;
     j->language = x->row.language;
+    j->native = q->native;
     memcpy(j->context, x->row.id, sizeof(j->context));
     silt_buf_init(&j->error, EVENT_MAX);
     silt_sse_init(&j->sse, c->api->loop, c->request);

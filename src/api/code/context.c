@@ -84,7 +84,7 @@ struct silt_context *silt_context_of(struct silt_call *c, silt_slice id, bool na
     return x;
 }
 
-static void add_context(struct silt_buf *b, const struct silt_context *x)
+static void add_context(struct silt_buf *b, const struct silt_context *x, bool native)
 {
     static const char *const states[] = {
         [SILT_CONTEXT_STARTING] = "starting", [SILT_CONTEXT_IDLE] = "idle",
@@ -101,7 +101,7 @@ static void add_context(struct silt_buf *b, const struct silt_context *x)
     silt_json_u64(b, x->row.count);
     silt_json_key(b, SILT_LIT("createdAt"));
     silt_api_time(b, x->row.created_ms);
-    silt_json_key(b, SILT_LIT("lastUsed"));
+    silt_json_key(b, native ? SILT_LIT("lastUsedAt") : SILT_LIT("lastUsed"));
     silt_api_time(b, x->row.used_ms);
     if (x->state == SILT_CONTEXT_DEAD) {
         silt_json_key(b, SILT_LIT("cause"));
@@ -115,13 +115,14 @@ static void answer_context(struct silt_http_request *r, int status, const struct
 {
     silt_auto_buf b;
     silt_buf_init(&b, 64 << 10);
+    bool native = silt_api_is_native(r);
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
-    silt_json_key(&b, SILT_LIT("contextId"));
-    silt_json_string(&b, silt_slice_of(x->row.id));
-    add_context(&b, x);
-    silt_api_timestamp(&b);
+    if (!native)
+        silt_json_add_bool(&b, "success", true);
+    silt_json_add_text(&b, native ? "id" : "contextId", x->row.id);
+    add_context(&b, x, native);
+    if (!native)
+        silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(r, status, &b);
 }
@@ -201,14 +202,21 @@ static void create(struct silt_call *c)
     silt_context_refuse(c->request, q->options.language, &e);
 }
 
+/* Of compatible clients, which have written them in several ways. */
+static bool read_old_options(struct silt_call *c, struct silt_context_options *o)
+{
+    return silt_body_env(c, "envVars", SILT_SANDBOX_ENV_MAX, &o->env)
+           && silt_body_env(c, "env_vars", SILT_SANDBOX_ENV_MAX, &o->env)
+           && silt_body_ms(c, "timeout", &o->timeout_ms);
+}
+
 static bool read_options(struct silt_call *c, struct silt_context_options *o)
 {
     silt_slice language = SILT_LIT("python");
     if (!silt_body_string(c, "language", &language)
         || !silt_context_language(c, language, &o->language) || !silt_body_string(c, "cwd", &o->cwd)
-        || !silt_body_env(c, "envVars", SILT_SANDBOX_ENV_MAX, &o->env)
-        || !silt_body_env(c, "env_vars", SILT_SANDBOX_ENV_MAX, &o->env)
-        || !silt_body_ms(c, "timeout", &o->timeout_ms)
+        || (c->kind->native && !silt_body_env(c, "env", SILT_SANDBOX_ENV_MAX, &o->env))
+        || (!c->kind->native && !read_old_options(c, o))
         || !silt_body_ms(c, "timeoutMs", &o->timeout_ms))
         return false;
     if (o->cwd.len < PATH_MAX && (o->cwd.len == 0 || o->cwd.data[0] == '/')
@@ -259,8 +267,8 @@ static void answer_list(struct silt_call *c)
     silt_auto_buf b;
     silt_buf_init(&b, 4 << 20); /* directories, every byte escaped */
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
+    if (!c->kind->native)
+        silt_json_add_bool(&b, "success", true);
     silt_json_key(&b, SILT_LIT("contexts"));
     silt_json_open(&b, '[');
     silt_list_each(it, &c->sandbox->contexts)
@@ -271,11 +279,12 @@ static void answer_list(struct silt_call *c)
         silt_json_open(&b, '{');
         silt_json_key(&b, SILT_LIT("id"));
         silt_json_string(&b, silt_slice_of(x->row.id));
-        add_context(&b, x);
+        add_context(&b, x, c->kind->native);
         silt_json_close(&b, '}');
     }
     silt_json_close(&b, ']');
-    silt_api_timestamp(&b);
+    if (!c->kind->native)
+        silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(c->request, 200, &b);
 }
@@ -315,12 +324,13 @@ static void answer_deleted(struct silt_http_request *r, silt_slice id)
 {
     silt_auto_buf b;
     silt_buf_init(&b, 4096);
+    bool native = silt_api_is_native(r);
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
-    silt_json_key(&b, SILT_LIT("contextId"));
-    silt_json_string(&b, id);
-    silt_api_timestamp(&b);
+    if (!native)
+        silt_json_add_bool(&b, "success", true);
+    silt_json_add_slice(&b, "contextId", id);
+    if (!native)
+        silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(r, 200, &b);
 }
@@ -381,11 +391,7 @@ static void interrupt(struct silt_call *c)
         return;
     silt_buf_init(&b, 4096);
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
-    silt_json_key(&b, SILT_LIT("interrupted"));
-    silt_json_bool(&b, silt_context_interrupt(x));
-    silt_api_timestamp(&b);
+    silt_json_add_bool(&b, "interrupted", silt_context_interrupt(x));
     silt_json_close(&b, '}');
     silt_api_answer(c->request, 200, &b);
 }

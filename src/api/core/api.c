@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/core/api.h"
 #include "api/core/login.h"
+#include "api/core/strict.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -61,7 +62,9 @@ static void go(struct silt_api *api, struct silt_http_request *r,
 {
     if (match->route != NULL) {
         r->owner = api;
-        match->route->handle(r, match->args);
+        r->route = match->route;
+        if (!silt_api_is_native(r) || silt_strict_query(r, silt_strict_operation(match->route)))
+            match->route->handle(r, match->args);
     } else if (match->path_known) {
         refuse_method(r, match->allow);
     } else {
@@ -311,4 +314,19 @@ silt_slice silt_query(const struct silt_http_request *r, silt_slice name)
         if (silt_slice_split(&pair, '=', &key) && silt_slice_eq(key, name))
             return pair.data != NULL ? pair : (silt_slice){"", 0};
     return (silt_slice){NULL, 0};
+}
+
+bool silt_query_flag(struct silt_http_request *r, const char *name, bool *ret)
+{
+    silt_slice v = silt_query(r, silt_slice_of(name));
+    bool is_true = silt_slice_eq(v, SILT_LIT("true")) || silt_slice_eq(v, SILT_LIT("1"));
+    bool is_false = silt_slice_eq(v, SILT_LIT("false")) || silt_slice_eq(v, SILT_LIT("0"));
+    if (v.data == NULL)
+        return true;
+    if (!is_true && !is_false) {
+        silt_api_refuse_field(r, name, "must be true or false");
+        return false;
+    }
+    *ret = is_true;
+    return true;
 }

@@ -81,6 +81,8 @@ silt_slice silt_trim_blank(silt_slice s); /* without white space at its ends */
 bool silt_query_decode(struct silt_http_request *r, silt_slice raw, silt_slice *ret);
 silt_slice silt_query(const struct silt_http_request *r,
                       silt_slice name); /* raw; {NULL,0} if absent */
+/* Reads true, 1, false or 0; *ret is unchanged if absent. False: already answered with an error. */
+bool silt_query_flag(struct silt_http_request *r, const char *name, bool *ret);
 
 /* "digest":"sha256:…" */
 void silt_api_digest(struct silt_buf *b, silt_slice key, const uint8_t digest[SILT_DIGEST_SIZE]);
@@ -99,6 +101,7 @@ SILT_HANDLER(silt_api_commands);
 SILT_HANDLER(silt_api_healthz);
 SILT_HANDLER(silt_api_metrics);
 SILT_HANDLER(silt_api_openapi);
+SILT_HANDLER(silt_api_openapi_compat);
 SILT_HANDLER(silt_api_session_create);
 SILT_HANDLER(silt_api_session_list);
 SILT_HANDLER(silt_api_session_delete);
@@ -148,6 +151,7 @@ SILT_HANDLER(silt_api_sandbox_create);
 SILT_HANDLER(silt_api_sandbox_get);
 SILT_HANDLER(silt_api_sandbox_destroy);
 SILT_HANDLER(silt_api_sandbox_update);
+SILT_HANDLER(silt_api_sandbox_put);
 SILT_HANDLER(silt_api_sandbox_stop);
 SILT_HANDLER(silt_api_sandbox_start);
 SILT_HANDLER(silt_api_sandbox_restart);

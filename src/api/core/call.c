@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/core/api.h"
+#include "api/core/strict.h"
 #include "base/id.h"
 #include "sandbox/core/sandbox.h"
 
@@ -32,7 +33,8 @@ static void on_body(struct silt_http_request *r)
     else if (c->body->type != SILT_JSON_OBJECT)
         silt_api_refuse(r, SILT_API_VALIDATION_FAILED, (silt_slice){NULL, 0},
                         "Failed to parse request body: it must be a JSON object");
-    else
+    else if (!silt_api_is_native(r)
+             || silt_strict_body(r, silt_strict_operation(r->route), c->body))
         walk(c, SILT_CALL_PARSING);
 }
 
@@ -68,8 +70,11 @@ static bool find_sandbox(struct silt_call *c)
     c->sandbox = silt_registry_find(c->api->registry, c->id);
     if (c->sandbox != NULL || !c->kind->native)
         return true;
-    refuse_unknown(c);
-    return false;
+    if (!silt_query_flag(c->request, "create", &c->creates))
+        return false;
+    if (!c->creates)
+        refuse_unknown(c);
+    return c->creates;
 }
 
 static void on_ready(struct silt_waiter *w, struct silt_sandbox *sandbox,
@@ -91,7 +96,7 @@ static void on_ready(struct silt_waiter *w, struct silt_sandbox *sandbox,
 static bool wake_sandbox(struct silt_call *c)
 {
     bool starts = c->sandbox != NULL && c->sandbox->state == SILT_SANDBOX_STARTING;
-    if (c->kind->sandbox != SILT_CALL_WAKES && !starts)
+    if (c->kind->sandbox != SILT_CALL_WAKES && !starts && !c->creates)
         return true;
     c->waiter.on_ready = on_ready;
     silt_registry_use(c->api->registry, c->id, &c->waiter);

@@ -16,7 +16,8 @@ struct silt_session;
 enum silt_call_step {
     SILT_CALL_READING,  /* waits for the JSON body */
     SILT_CALL_PARSING,  /* the route's parse: body and query become its own struct */
-    SILT_CALL_FINDING,  /* looks the sandbox up; below /v1 an unknown id is refused with 404 */
+    SILT_CALL_FINDING,  /* looks the sandbox up; below /v1 an unknown id is refused with 404, unless
+                           the query says create=true */
     SILT_CALL_WAKING,   /* waits until it runs; creates or starts it if needed */
     SILT_CALL_CHOOSING, /* the route's choose: the session or process in the sandbox */
     SILT_CALL_RUNNING,  /* the route's run: does the work and answers */
@@ -44,6 +45,7 @@ struct silt_call_kind {
 struct silt_call {
     const struct silt_call_kind *kind; /* parse may replace it */
     enum silt_call_step step;
+    bool creates; /* the sandbox does not exist, and the query wants it */
     struct silt_http_request *request;
     struct silt_api *api;
     silt_slice id, arg, arg2;     /* parts of the path */

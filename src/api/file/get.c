@@ -329,7 +329,7 @@ static bool wants_zstd(const struct silt_http_request *r)
 static bool parse_tar(struct silt_file *f)
 {
     bool wrap = false;
-    if (!silt_native_path(f) || !silt_native_flag(f->request, "wrap", &wrap))
+    if (!silt_native_path(f) || !silt_query_flag(f->request, "wrap", &wrap))
         return false;
     f->ask.ask.flags =
         (wants_zstd(f->request) ? SILT_WORKER_ZSTD : 0U) | (wrap ? SILT_WORKER_WRAP : 0U);

@@ -16,21 +16,6 @@ bool silt_native_path(struct silt_file *f)
     return wrong == NULL;
 }
 
-bool silt_native_flag(struct silt_http_request *r, const char *name, bool *ret)
-{
-    silt_slice v = silt_query(r, silt_slice_of(name));
-    bool is_true = silt_slice_eq(v, SILT_LIT("true")) || silt_slice_eq(v, SILT_LIT("1"));
-    bool is_false = silt_slice_eq(v, SILT_LIT("false")) || silt_slice_eq(v, SILT_LIT("0"));
-    if (v.data == NULL)
-        return true;
-    if (!is_true && !is_false) {
-        silt_api_refuse_field(r, name, "must be true or false");
-        return false;
-    }
-    *ret = is_true;
-    return true;
-}
-
 bool silt_native_mode(silt_slice text, uint32_t *ret)
 {
     uint32_t mode = 0;

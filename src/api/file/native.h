@@ -6,8 +6,6 @@
 
 /* Reads the path from the query. False: already answered with an error. */
 bool silt_native_path(struct silt_file *f);
-/* Reads true, 1, false or 0; *ret is unchanged if absent. False: already answered with an error. */
-bool silt_native_flag(struct silt_http_request *r, const char *name, bool *ret);
 /* Reads an octal mode such as 0644; *ret is unchanged if absent. */
 bool silt_native_mode(silt_slice text, uint32_t *ret);
 

@@ -82,7 +82,7 @@ static bool body_number(struct silt_file *f, const char *name, uint64_t max, uin
 static bool parse_delete(struct silt_file *f)
 {
     bool recursive = false;
-    if (!silt_native_path(f) || !silt_native_flag(f->request, "recursive", &recursive))
+    if (!silt_native_path(f) || !silt_query_flag(f->request, "recursive", &recursive))
         return false;
     f->ask.ask.flags = recursive ? SILT_WORKER_RECURSIVE : 0;
     return true;

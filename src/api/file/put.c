@@ -281,7 +281,7 @@ static bool parse_put(struct silt_file *f)
     enum format format;
     bool owners = false;
     if (!read_format(f->request, &format) || !silt_native_path(f)
-        || !silt_native_flag(f->request, "owners", &owners) || !read_mode(g))
+        || !silt_query_flag(f->request, "owners", &owners) || !read_mode(g))
         return false;
     f->ask.ask.mode = g->mode != NO_MODE ? g->mode : 0666;
     f->ask.ask.flags = SILT_WORKER_PARENTS | SILT_WORKER_SYNC

@@ -28,7 +28,7 @@ static void add_native(struct silt_buf *b, const struct silt_process_row *row)
     if (row->remark != NULL)
         silt_json_add_text(b, "message", row->remark);
     if (row->session != NULL)
-        silt_json_add_text(b, "session", row->session);
+        silt_json_add_text(b, "sessionId", row->session);
     silt_json_key(b, SILT_LIT("autoCleanup"));
     silt_json_bool(b, row->auto_cleanup);
     silt_json_add_text(b, "kind", "process");
@@ -44,10 +44,10 @@ void silt_found_json(struct silt_buf *b, const struct silt_found *f)
     silt_json_key(b, SILT_LIT("command"));
     silt_json_string(b, f->command);
     silt_json_add_text(b, "status", "running");
-    silt_json_key(b, SILT_LIT("startTime"));
+    silt_json_key(b, SILT_LIT("startedAt"));
     silt_api_time(b, f->started_ms);
     if (f->session != NULL)
-        silt_json_add_text(b, "session", f->session);
+        silt_json_add_text(b, "sessionId", f->session);
     silt_json_add_text(b, "kind", f->kind);
     silt_json_close(b, '}');
 }
@@ -70,21 +70,22 @@ void silt_process_json(struct silt_buf *b, const struct silt_process *p,
                        enum silt_process_detail detail)
 {
     const struct silt_process_row *row = &p->row;
+    bool native = detail == SILT_PROCESS_NATIVE;
     silt_json_open(b, '{');
     silt_json_add_text(b, "id", row->id);
     if (row->pid > 0)
         silt_json_add_i64(b, "pid", row->pid);
     silt_json_add_text(b, "command", row->command != NULL ? row->command : "");
     silt_json_add_text(b, "status", silt_process_status_name(row->status));
-    silt_json_key(b, SILT_LIT("startTime"));
+    silt_json_key(b, native ? SILT_LIT("startedAt") : SILT_LIT("startTime"));
     silt_api_time(b, row->started_ms);
     if (detail != SILT_PROCESS_LISTED && row->ended_ms > 0) {
-        silt_json_key(b, SILT_LIT("endTime"));
+        silt_json_key(b, native ? SILT_LIT("endedAt") : SILT_LIT("endTime"));
         silt_api_time(b, row->ended_ms);
     }
     if (row->exit_code >= 0)
         silt_json_add_i64(b, "exitCode", row->exit_code);
-    if (detail == SILT_PROCESS_NATIVE)
+    if (native)
         add_native(b, row);
     silt_json_close(b, '}');
 }

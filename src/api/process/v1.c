@@ -165,11 +165,11 @@ static bool read_argv(struct silt_call *c, struct silt_process_wish *w)
 static bool read_session(struct silt_call *c, struct silt_process_wish *w)
 {
     silt_slice name = {NULL, 0};
-    if (!silt_body_string(c, "session", &name))
+    if (!silt_body_string(c, "sessionId", &name))
         return false;
     bool bad = name.len > SILT_SESSION_NAME_MAX || (name.data != NULL && silt_is_blank(name));
     if (bad || (name.data != NULL && (w->command.request.flags & SILT_START_ARGV))) {
-        silt_api_refuse_field(c->request, "session",
+        silt_api_refuse_field(c->request, "sessionId",
                               bad ? "is blank or longer than 256 bytes"
                                   : "is a shell, and argv wants none");
         return false;

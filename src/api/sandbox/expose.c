@@ -107,7 +107,6 @@ static void add_entrance(struct silt_buf *b, const struct silt_exposed_port *x)
     silt_json_key(b, SILT_LIT("token"));
     silt_json_string(b, silt_slice_of(x->row.token));
     add_url(b, "url", x, silt_exposed_port_url);
-    add_url(b, "exposedAt", x, silt_exposed_port_url);
     if (x->sandbox->registry->settings.preview.paths)
         add_url(b, "pathUrl", x, silt_exposed_port_path_url);
     silt_json_key(b, SILT_LIT("private"));
@@ -115,12 +114,13 @@ static void add_entrance(struct silt_buf *b, const struct silt_exposed_port *x)
     silt_json_close(b, '}');
 }
 
-static void answer_exposed(struct silt_http_request *r, const struct silt_exposed_port *x)
+static void answer_exposed(struct silt_http_request *r, int status,
+                           const struct silt_exposed_port *x)
 {
     silt_auto_buf b;
     silt_buf_init(&b, ITEM_MAX);
     add_entrance(&b, x);
-    silt_api_answer(r, 200, &b);
+    silt_api_answer(r, status, &b);
 }
 
 static void answer_unexposed(struct silt_http_request *r, uint16_t port)
@@ -128,8 +128,6 @@ static void answer_unexposed(struct silt_http_request *r, uint16_t port)
     silt_auto_buf b;
     silt_buf_init(&b, ITEM_MAX);
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
     silt_json_key(&b, SILT_LIT("port"));
     silt_json_u64(&b, port);
     silt_json_close(&b, '}');
@@ -155,7 +153,7 @@ static void on_dropped(void *context)
     if (v->unexposed)
         answer_unexposed(r, v->port);
     else if (x != NULL)
-        answer_exposed(r, x);
+        answer_exposed(r, 200, x);
     else
         refuse_port(r, SILT_API_PORT_NOT_EXPOSED, v->port, "The port was unexposed meanwhile");
     free(v);
@@ -200,12 +198,13 @@ static void expose(struct silt_call *c)
                     "Previews are switched off by the setting preview.listen");
         return;
     }
+    bool is_new = silt_exposed_port_find(c->sandbox, w->options.port) == NULL;
     if (silt_exposed_port_expose(c->sandbox, &w->options, &x, &former, &e) < 0)
         refuse_expose(c, &e);
     else if (former != 0)
         answer_when_dropped(c, former, w->options.port, false);
     else
-        answer_exposed(c->request, x);
+        answer_exposed(c->request, is_new ? 201 : 200, x);
 }
 
 static bool read_port(struct silt_call *c, uint16_t *ret)

@@ -28,7 +28,7 @@ bool silt_api_read_type(struct silt_call *c, struct silt_sandbox_options *o)
 }
 
 static bool read_number(struct silt_call *c, const struct silt_json *limits, const char *name,
-                        double min, double max, double *ret)
+                        bool whole, double min, double max, double *ret)
 {
     char why[96];
     const struct silt_json *v = silt_json_get(limits, silt_slice_of(name));
@@ -37,8 +37,9 @@ static bool read_number(struct silt_call *c, const struct silt_json *limits, con
     double n = v->type == SILT_JSON_INT      ? (double)v->integer
                : v->type == SILT_JSON_DOUBLE ? v->number
                                              : -1;
-    if (!(n >= min && n <= max)) {
-        (void)snprintf(why, sizeof(why), "%s must be a number between %g and %g", name, min, max);
+    if (!(n >= min && n <= max) || (whole && n != (double)(uint64_t)n)) {
+        (void)snprintf(why, sizeof(why), "%s must be a %s between %.*f and %.0f", name,
+                       whole ? "whole number" : "number", whole ? 0 : 2, min, max);
         silt_api_refuse_field(c->request, "limits", why);
         return false;
     }
@@ -74,10 +75,10 @@ bool silt_api_read_limits(struct silt_call *c, struct silt_sandbox_options *o)
         silt_api_refuse_field(c->request, "limits", "must be an object");
         return false;
     }
-    if (!read_number(c, limits, "cpu", 0.01, 1024, &cpu)
-        || !read_number(c, limits, "memoryMiB", 16, 1 << 24, &memory)
-        || !read_number(c, limits, "pids", 8, 4194304, &pids)
-        || !read_number(c, limits, "diskMiB", 16, 1 << 28, &disk))
+    if (!read_number(c, limits, "cpu", false, 0.01, 1024, &cpu)
+        || !read_number(c, limits, "memoryMiB", true, 16, 1 << 24, &memory)
+        || !read_number(c, limits, "pids", true, 8, 4194304, &pids)
+        || !read_number(c, limits, "diskMiB", true, 16, 1 << 28, &disk))
         return false;
     if (!fits_pool(c, limits, disk))
         return false;

@@ -11,6 +11,8 @@ bool silt_api_read_type(struct silt_call *c, struct silt_sandbox_options *o);
 bool silt_api_read_limits(struct silt_call *c, struct silt_sandbox_options *o);
 /* null: the instance's default; no expiry. */
 bool silt_api_read_lifetime(struct silt_call *c, struct silt_lifetime *life);
+/* The run of a call that changes c->sandbox as its body says (update.c). */
+void silt_api_update_sandbox(struct silt_call *c);
 /* Merges the labels into `before`, a JSON object or empty; null removes one. *ret: JSON text in the
  * arena. */
 bool silt_api_read_labels(struct silt_call *c, silt_slice before, silt_slice *ret);

@@ -39,7 +39,7 @@ static bool read_number(struct silt_call *c, const char *name, int64_t min, int6
 
 static bool read_interval(struct silt_call *c, uint32_t *ret)
 {
-    if (!silt_body_ms(c, "interval", ret))
+    if (!silt_body_ms(c, c->kind->native ? "intervalMs" : "interval", ret))
         return false;
     *ret = *ret < INTERVAL_MIN_MS   ? INTERVAL_MIN_MS
            : *ret > INTERVAL_MAX_MS ? INTERVAL_MAX_MS
@@ -47,7 +47,7 @@ static bool read_interval(struct silt_call *c, uint32_t *ret)
     return true;
 }
 
-bool silt_port_ask_read(struct silt_call *c, const char *process_field, struct silt_port_ask *ret)
+bool silt_port_ask_read(struct silt_call *c, struct silt_port_ask *ret)
 {
     uint32_t port = 0;
     silt_slice mode = {NULL, 0};
@@ -60,7 +60,7 @@ bool silt_port_ask_read(struct silt_call *c, const char *process_field, struct s
         || !silt_body_string(c, "path", &q->path)
         || !read_number(c, "statusMin", 0, 999, &q->status_min)
         || !read_number(c, "statusMax", 0, 999, &q->status_max)
-        || !read_interval(c, &q->interval_ms) || !silt_body_string(c, process_field, &ret->process))
+        || !read_interval(c, &q->interval_ms) || !silt_body_string(c, "processId", &ret->process))
         return false;
     if (port == 0 || q->path.len > SILT_WORKER_PATH_MAX) {
         silt_api_refuse_field(c->request, port == 0 ? "port" : "path",
@@ -208,7 +208,7 @@ static bool parse(struct silt_call *c)
     struct silt_port_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
         abort();
-    if (!silt_port_ask_read(c, "processId", ask))
+    if (!silt_port_ask_read(c, ask))
         return false;
     c->own = ask;
     return true;
@@ -341,8 +341,7 @@ static bool parse_wait(struct silt_call *c)
     if (ask == NULL)
         abort();
     ask->timeout_ms = WAIT_MS;
-    if (!silt_port_ask_read(c, "process", &ask->port)
-        || !silt_body_ms(c, "timeoutMs", &ask->timeout_ms))
+    if (!silt_port_ask_read(c, &ask->port) || !silt_body_ms(c, "timeoutMs", &ask->timeout_ms))
         return false;
     if (ask->timeout_ms > WAIT_MAX_MS)
         ask->timeout_ms = WAIT_MAX_MS;

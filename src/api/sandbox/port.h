@@ -11,4 +11,4 @@ struct silt_port_ask {
     struct silt_port_request request; /* slices live as long as the HTTP request */
     silt_slice process;               /* process id; empty: none */
 };
-bool silt_port_ask_read(struct silt_call *c, const char *process_field, struct silt_port_ask *ret);
+bool silt_port_ask_read(struct silt_call *c, struct silt_port_ask *ret);

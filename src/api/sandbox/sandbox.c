@@ -4,6 +4,8 @@
 #include "api/sandbox/network.h"
 #include "api/sandbox/options.h"
 #include "api/sandbox/view.h"
+#include "base/reference.h"
+#include "sandbox/core/image.h"
 
 #include <stdlib.h>
 
@@ -129,9 +131,9 @@ struct creation {
 
 static bool read_id(struct silt_call *c, struct creation *q)
 {
-    silt_slice id = {NULL, 0};
+    silt_slice id = c->id; /* of a PUT */
     struct silt_error e;
-    if (!silt_body_string(c, "id", &id))
+    if (id.data == NULL && !silt_body_string(c, "id", &id))
         return false;
     if (id.data == NULL) {
         memcpy(q->id, "sb-", 3);
@@ -212,6 +214,51 @@ static const struct silt_call_kind create_call = {.body = SILT_BODY_REQUIRED,
 SILT_HANDLER(silt_api_sandbox_create)
 {
     silt_call_begin(r, args, &create_call);
+}
+
+/* Put: creates or updates. */
+
+static bool has_image(struct silt_call *c, silt_slice reference)
+{
+    const struct silt_sandbox_row *row = &c->sandbox->row;
+    const struct silt_image *image = silt_image_find(c->api->registry, reference, NULL);
+    char spelled[SILT_REFERENCE_SIZE];
+    struct silt_error e;
+    return (silt_reference_read(reference, spelled, &e) == 0 && strcmp(spelled, row->image) == 0)
+           || (image != NULL && memcmp(image->row.digest, row->digest, sizeof(row->digest)) == 0);
+}
+
+/* A sandbox keeps what was decided when it was made. */
+static bool keeps(struct silt_call *c, const struct creation *q)
+{
+    const struct silt_json *ephemeral = silt_json_get(c->body, SILT_LIT("ephemeral"));
+    const char *other = NULL;
+    if (q->options.image.data != NULL && !has_image(c, q->options.image))
+        other = "image";
+    else if (ephemeral != NULL && ephemeral->type == SILT_JSON_BOOL
+             && ephemeral->boolean != c->sandbox->row.ephemeral)
+        other = "ephemeral";
+    if (other != NULL)
+        silt_api_refuse(c->request, SILT_API_SANDBOX_EXISTS, (silt_slice){NULL, 0},
+                        "Sandbox '%s' exists with another value of %s, which stays as it is",
+                        c->sandbox->row.id, other);
+    return other == NULL;
+}
+
+static void put(struct silt_call *c)
+{
+    if (c->sandbox == NULL)
+        create(c);
+    else if (keeps(c, c->own))
+        silt_api_update_sandbox(c);
+}
+
+static const struct silt_call_kind put_call = {
+    .body = SILT_BODY_REQUIRED, .sandbox = SILT_CALL_LOOKS, .parse = parse_create, .run = put};
+
+SILT_HANDLER(silt_api_sandbox_put)
+{
+    silt_call_begin(r, args, &put_call);
 }
 
 /* Destroy. */

@@ -11,17 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const known[] = {
-    "labels",    "env",           "limits", "sleepAfter",      "stopAfter",
-    "keepAlive", "keepProcesses", "ttl",    "removeAfterStop", "network",
-};
-
 struct update {
     struct silt_network_change change;
     struct silt_api *api;
     struct silt_http_request *request; /* NULL: the client has left */
     char id[SILT_ID_MAX + 1];
     struct silt_priv_limits limits;
+    char type[sizeof(((struct silt_sandbox_options *)0)->type)]; /* empty: limits of its own */
     bool has_limits, has_network;
     struct silt_lifetime life;
     char *labels, *env; /* owned; NULL: unchanged */
@@ -115,7 +111,7 @@ static void change_row(struct update *u, struct silt_sandbox *s)
     silt_registry_set_lifetime(&s->row, &u->life);
     if (u->has_limits) {
         s->row.limits = u->limits;
-        s->row.type[0] = 0;
+        memcpy(s->row.type, u->type, sizeof(u->type));
     }
     if (silt_sandbox_store(s, &e) < 0) {
         swap_texts(u, &s->row);
@@ -154,23 +150,6 @@ static void change_limits(struct update *u, struct silt_sandbox *s)
 }
 
 /* ---- reading ---- */
-
-static bool check_names(struct silt_call *c)
-{
-    for (const struct silt_json *v = c->body->items.first; v != NULL; v = v->next) {
-        bool found = false;
-        for (size_t i = 0; i < SILT_COUNT(known); i++)
-            found = found || silt_slice_eq(v->key, silt_slice_of(known[i]));
-        if (found)
-            continue;
-        silt_api_refuse(c->request, SILT_API_VALIDATION_FAILED, (silt_slice){NULL, 0},
-                        "Unknown field '%.*s'; an update takes labels, env, limits, sleepAfter, "
-                        "stopAfter, keepAlive, keepProcesses, ttl, removeAfterStop and network",
-                        (int)(v->key.len < 64 ? v->key.len : 64), v->key.data);
-        return false;
-    }
-    return true;
-}
 
 /* Variables with a value are set, those with null removed. */
 static bool read_env(struct silt_call *c, struct update *u)
@@ -214,7 +193,9 @@ static bool read_all(struct silt_call *c, struct update *u)
                                      .keep_alive = row->keep_alive,
                                      .let_sleep = row->let_sleep,
                                      .remove_after_stop = row->remove_after_stop};
-    if (!check_names(c) || !silt_api_read_limits(c, &o) || !silt_api_read_lifetime(c, &u->life)
+    bool typed = silt_json_get(c->body, SILT_LIT("type")) != NULL; /* of a PUT */
+    if ((typed && !silt_api_read_type(c, &o)) || !silt_api_read_limits(c, &o)
+        || !silt_api_read_lifetime(c, &u->life)
         || !silt_api_read_labels(c, silt_slice_of(row->labels != NULL ? row->labels : ""), &labels)
         || !read_env(c, u)
         || !silt_api_network_read(c, silt_json_get(c->body, SILT_LIT("network")), "network.allow",
@@ -222,6 +203,7 @@ static bool read_all(struct silt_call *c, struct update *u)
         return false;
     u->has_limits = memcmp(&o.limits, &row->limits, sizeof(o.limits)) != 0;
     u->limits = o.limits;
+    memcpy(u->type, o.type, sizeof(u->type));
     u->labels = labels.data != NULL ? strndup(labels.data, labels.len) : NULL;
     u->has_network = network.mode != SILT_NET_DEFAULT;
     u->mode = network.mode;
@@ -236,7 +218,7 @@ static void on_gone(struct silt_http_request *r)
     u->request = NULL;
 }
 
-static void update(struct silt_call *c)
+void silt_api_update_sandbox(struct silt_call *c)
 {
     struct update *u = calloc(1, sizeof(*u));
     if (u == NULL)
@@ -253,8 +235,10 @@ static void update(struct silt_call *c)
     change_limits(u, c->sandbox);
 }
 
-static const struct silt_call_kind update_call = {
-    .body = SILT_BODY_REQUIRED, .sandbox = SILT_CALL_LOOKS, .native = true, .run = update};
+static const struct silt_call_kind update_call = {.body = SILT_BODY_REQUIRED,
+                                                  .sandbox = SILT_CALL_LOOKS,
+                                                  .native = true,
+                                                  .run = silt_api_update_sandbox};
 
 SILT_HANDLER(silt_api_sandbox_update)
 {

@@ -42,7 +42,7 @@ static void print_row(const struct silt_json *p)
     const struct silt_json *code = silt_json_get(p, SILT_LIT("exitCode"));
     silt_slice id = silt_cli_text(p, "id"), status = silt_cli_text(p, "status"),
                kind = silt_cli_text(p, "kind");
-    silt_slice start = silt_cli_text(p, "startTime");
+    silt_slice start = silt_cli_text(p, "startedAt");
     char exit[24] = "";
     if (kind.len > 0 && !silt_slice_eq(kind, SILT_LIT("process")))
         status = kind; /* a process without a record: the kind of its control group */

@@ -20,7 +20,7 @@ static int write_body(const struct order *o, struct silt_buf *b, struct silt_err
 {
     silt_json_open(b, '{');
     silt_command_add_text(b, "processId", o->name);
-    silt_command_add_text(b, "session", o->session);
+    silt_command_add_text(b, "sessionId", o->session);
     silt_command_add_text(b, "cwd", o->cwd);
     silt_command_add_text(b, "user", o->user);
     if (silt_command_add_time(b, "timeoutMs", o->timeout, e) < 0
