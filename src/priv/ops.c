@@ -402,7 +402,8 @@ static int run_seal(struct silt_priv_helper *u, struct silt_priv_job *job, struc
     struct silt_layer_seal how = {.volume = volume,
                                   .ids = silt_priv_helper_ids(u, job->request.slot),
                                   .digest = q->digest,
-                                  .parent = q->parent};
+                                  .parent = q->parent,
+                                  .soon = q->soon != 0};
     if (job->in.nfds == 1
         && silt_fd_map_sealed(job->in.fds[0], SILT_SEAL_LEFT_OUT_MAX, &how.left_out, e) < 0)
         return -1;

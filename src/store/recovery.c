@@ -128,6 +128,17 @@ int silt_recovery_write_sandbox(struct silt_buf *b, const struct silt_recovery_s
     return write_sandbox(b, &less, e);
 }
 
+static void put_snapshot(struct silt_buf *b, const struct silt_snapshot_row *r)
+{
+    put_text(b, "snapshot", r->id);
+    put_text(b, "snapshot_sandbox", r->sandbox);
+    put_text(b, "snapshot_name", r->name);
+    put_number(b, "snapshot_bytes", r->bytes);
+    put_number(b, "snapshot_created", (uint64_t)r->created_ms);
+    put_number(b, "snapshot_expires", (uint64_t)r->expires_ms);
+    put(b, "snapshot_record", (silt_slice){r->record, r->record_len});
+}
+
 int silt_recovery_write_image(struct silt_buf *b, const struct silt_recovery_image *i,
                               struct silt_error *e)
 {
@@ -141,6 +152,8 @@ int silt_recovery_write_image(struct silt_buf *b, const struct silt_recovery_ima
     put_number(b, "created", (uint64_t)r->created_ms);
     for (size_t k = 0; k < i->name_count; k++)
         put_text(b, "name", i->names[k]);
+    if (i->snapshot.id[0] != 0)
+        put_snapshot(b, &i->snapshot);
     put_text(b, "config", r->config);
     return end(b, "image", e);
 }
@@ -382,6 +395,28 @@ static int read_name(silt_slice value, struct silt_recovery_image *i, struct sil
     return 0;
 }
 
+static int read_snapshot_field(silt_slice name, silt_slice value, struct silt_snapshot_row *r,
+                               struct silt_error *e)
+{
+    if (is(name, "snapshot"))
+        return read_text(value, r->id, sizeof(r->id), e);
+    if (is(name, "snapshot_sandbox"))
+        return silt_id_check(value, e) < 0 ? -1
+                                           : read_text(value, r->sandbox, sizeof(r->sandbox), e);
+    if (is(name, "snapshot_name"))
+        return read_copy(value, true, &r->name, e);
+    if (is(name, "snapshot_bytes"))
+        return silt_slice_to_u64(value, 1, INT64_MAX, &r->bytes, e);
+    if (is(name, "snapshot_created"))
+        return read_time(value, &r->created_ms, e);
+    if (is(name, "snapshot_expires"))
+        return read_time(value, &r->expires_ms, e);
+    if (!is(name, "snapshot_record"))
+        return 0; /* a field of a later version */
+    r->record_len = value.len;
+    return read_copy(value, false, &r->record, e);
+}
+
 static int read_image_field(silt_slice name, silt_slice value, struct silt_recovery_image *i,
                             struct silt_error *e)
 {
@@ -400,7 +435,8 @@ static int read_image_field(silt_slice name, silt_slice value, struct silt_recov
         return read_time(value, &r->created_ms, e);
     if (is(name, "name"))
         return read_name(value, i, e);
-    return is(name, "config") ? read_copy(value, true, &r->config, e) : 0;
+    return is(name, "config") ? read_copy(value, true, &r->config, e)
+                              : read_snapshot_field(name, value, &i->snapshot, e);
 }
 
 int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret,
@@ -414,8 +450,12 @@ int silt_recovery_read_image(silt_slice bytes, struct silt_recovery_image *ret,
     while ((more = next_field(&bytes, &name, &value, e)) > 0)
         if (read_image_field(name, value, ret, e) < 0)
             return -1;
-    return more == 0 && ret->row.config == NULL ? refuse(e, "an image without a configuration")
-                                                : more;
+    if (more == 0 && ret->row.config == NULL)
+        return refuse(e, "an image without a configuration");
+    const struct silt_snapshot_row *s = &ret->snapshot;
+    if (more == 0 && s->id[0] != 0 && (s->sandbox[0] == 0 || s->record == NULL))
+        return refuse(e, "a snapshot without its sandbox");
+    return more;
 }
 
 void silt_recovery_sandbox_fini(struct silt_recovery_sandbox *s)
@@ -429,6 +469,7 @@ void silt_recovery_image_fini(struct silt_recovery_image *i)
 {
     free(i->row.config);
     free(i->names);
+    silt_snapshot_row_fini(&i->snapshot);
     i->row.config = NULL;
     i->names = NULL;
 }

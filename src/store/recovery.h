@@ -25,6 +25,7 @@ struct silt_recovery_image {
     struct silt_image_row row;
     char (*names)[SILT_IMAGE_NAME_SIZE]; /* as above */
     size_t name_count;
+    struct silt_snapshot_row snapshot; /* whose files it holds; id empty: none */
 };
 
 /* What exceeds SILT_RECOVERY_MAX is left out: variables first, then the network rules. */

@@ -103,6 +103,10 @@ static const char *const migrations[] = {
 
     "CREATE TABLE event(number INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, type INTEGER NOT NULL,"
     " id TEXT, details TEXT);",
+    /* `record`: the sandbox as it was, encoded as its recovery record. */
+    "CREATE TABLE snapshot(id TEXT PRIMARY KEY, digest BLOB NOT NULL, sandbox TEXT NOT NULL, name "
+    "TEXT, bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, "
+    "record BLOB NOT NULL) WITHOUT ROWID;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -148,6 +152,9 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_LAST_EVENT] = "SELECT number FROM event ORDER BY number DESC LIMIT 1",
     [SILT_DB_EACH_EVENT] = ("SELECT * FROM event WHERE number > ? AND number < ?"
                             " ORDER BY number LIMIT ?"),
+    [SILT_DB_PUT_SNAPSHOT] = "INSERT OR REPLACE INTO snapshot VALUES(?,?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_SNAPSHOT] = "DELETE FROM snapshot WHERE id=?",
+    [SILT_DB_EACH_SNAPSHOT] = "SELECT * FROM snapshot ORDER BY created_ms, id",
     [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
     [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

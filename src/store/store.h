@@ -154,6 +154,24 @@ struct silt_image_row {
     char *config; /* sandbox/core/image_config.h; owned, never NULL in the store */
 };
 
+enum {
+    SILT_SNAPSHOT_ID_SIZE = 22, /* snap_ and 16 random characters */
+    SILT_SNAPSHOT_NAME_MAX = 128,
+};
+
+/* The files of a sandbox at one time, and what its row was. */
+struct silt_snapshot_row {
+    char id[SILT_SNAPSHOT_ID_SIZE];
+    uint8_t digest[SILT_DIGEST_SIZE]; /* of the image that holds its files */
+    char sandbox[SILT_ID_MAX + 1];    /* which may be gone */
+    char *name;                       /* owned; NULL: none */
+    uint64_t bytes;                   /* disk usage of the sandbox */
+    int64_t created_ms, expires_ms;   /* 0: never */
+    char *record; /* the sandbox, as silt_recovery_write_sandbox encodes it; owned */
+    size_t record_len;
+};
+void silt_snapshot_row_fini(struct silt_snapshot_row *r);
+
 enum { SILT_CONTAINER_ID_SIZE = 65, SILT_CONTAINER_NAME_MAX = 255 };
 
 enum silt_container_status { /* the values are stored in the database */
@@ -317,6 +335,14 @@ int silt_store_each_volume(struct silt_store *s,
 int silt_store_put_volume(struct silt_store *s, const struct silt_volume_row *row,
                           struct silt_error *e);
 int silt_store_remove_volume(struct silt_store *s, const char *name, struct silt_error *e);
+
+/* The callee owns the row: it frees or keeps its strings. In order of creation. */
+int silt_store_each_snapshot(struct silt_store *s,
+                             void (*each)(void *context, struct silt_snapshot_row *row),
+                             void *context, struct silt_error *e);
+int silt_store_put_snapshot(struct silt_store *s, const struct silt_snapshot_row *row,
+                            struct silt_error *e);
+int silt_store_remove_snapshot(struct silt_store *s, const char *id, struct silt_error *e);
 
 /* A build step and the image it produced; the most recently used comes last. */
 struct silt_step_row {

@@ -162,6 +162,7 @@ enum { SILT_SEAL_LEFT_OUT_MAX = 512 << 10 };
 
 struct silt_priv_seal {
     uint8_t digest[SILT_DIGEST_SIZE], parent[SILT_DIGEST_SIZE];
+    uint32_t soon; /* answer before the layer is on the disk; a power failure may take it back */
 };
 
 struct silt_priv_log {

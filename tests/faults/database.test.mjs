@@ -42,13 +42,16 @@ async function fill(daemon) {
 	await daemon.api('POST', '/v1/sandboxes/full/ports', { port: 9000, private: true });
 	const plain = new Box(daemon, 'plain');
 	await plain.out('echo plain > /workspace/file');
-	return { before: stays(await box.info()), exposed: await ports(daemon), images: await images(daemon) };
+	assert.equal((await daemon.api('POST', '/v1/sandboxes/full/snapshots', { name: 'kept', ttl: '1h' })).status, 201);
+	return { before: stays(await box.info()), exposed: await ports(daemon), images: await images(daemon), kept: await snapshots(daemon) };
 }
+
+const snapshots = async daemon => (await daemon.api('GET', '/v1/snapshots')).body.snapshots;
 
 const ports = async daemon => (await daemon.api('GET', '/v1/sandboxes/full/ports')).body.ports.map(({ port, name, token, private: locked }) => ({ port, name, token, locked }));
 const images = async daemon => (await daemon.api('GET', '/v1/images')).body;
 
-async function check(daemon, { before, exposed, images: known }) {
+async function check(daemon, { before, exposed, images: known, kept }) {
 	const box = new Box(daemon, 'full');
 	assert.deepEqual(stays(await box.info()), before);
 	assert.equal(await box.out('cat /workspace/file; stat -c "%u %g" /workspace/file; printf %s "$SECRET"'), 'content\n5 6\nx=y\nz');
@@ -56,6 +59,8 @@ async function check(daemon, { before, exposed, images: known }) {
 	assert.equal(exposed.length, 2);
 	assert.deepEqual(await ports(daemon), exposed);
 	assert.deepEqual(await images(daemon), known);
+	assert.equal(kept.length, 1);
+	assert.deepEqual(await snapshots(daemon), kept);
 	const ids = (await daemon.api('GET', '/v1/sandboxes')).body.sandboxes.map(s => s.id);
 	assert.deepEqual(ids, ['full', 'plain']);
 	assert.match(daemon.log(), /recovery\.restored sandboxes=2/);

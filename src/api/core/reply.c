@@ -33,6 +33,8 @@ static const struct {
                                     "The first command on an id makes a sandbox of it."},
     [SILT_API_SANDBOX_EXISTS] = {"SANDBOX_ALREADY_EXISTS", 409,
                                  "Use it as it is, choose another id, or destroy it first."},
+    [SILT_API_SNAPSHOT_NOT_FOUND] = {"SNAPSHOT_NOT_FOUND", 404,
+                                     "`silt snapshot ls` lists the snapshots."},
     [SILT_API_SANDBOX_STOPPED] = {"SANDBOX_STOPPED", 409, "Start it first: `silt start ID`."},
     [SILT_API_NOT_PAUSED] = {"RESOURCE_BUSY", 409,
                              "It runs on. Try again later, or stop it: its files are kept."},

@@ -91,8 +91,7 @@ bool silt_api_read_limits(struct silt_call *c, struct silt_sandbox_options *o)
     return true;
 }
 
-/* Seconds as a number, or as text with a unit; *ret is unchanged if it is absent or null. */
-static bool read_duration(struct silt_call *c, const char *name, int64_t *ret, bool *ret_null)
+bool silt_api_read_duration(struct silt_call *c, const char *name, int64_t *ret, bool *ret_null)
 {
     static const char why[] = "must be seconds (a number) or like 30s, 5m, 1h; at most one year";
     const struct silt_json *v = silt_json_get(c->body, silt_slice_of(name));
@@ -122,7 +121,7 @@ static bool read_ttl(struct silt_call *c, struct silt_lifetime *life)
 {
     int64_t ttl_s = -1;
     bool none;
-    if (!read_duration(c, "ttl", &ttl_s, &none))
+    if (!silt_api_read_duration(c, "ttl", &ttl_s, &none))
         return false;
     if (ttl_s == 0) {
         silt_api_refuse_field(c->request, "ttl", "must be at least one second");
@@ -139,11 +138,11 @@ bool silt_api_read_lifetime(struct silt_call *c, struct silt_lifetime *life)
 {
     const struct silt_registry_settings *usual = &c->api->registry->settings;
     bool keep = !life->let_sleep, none;
-    if (!read_duration(c, "sleepAfter", &life->sleep_after_s, &none))
+    if (!silt_api_read_duration(c, "sleepAfter", &life->sleep_after_s, &none))
         return false;
     if (none)
         life->sleep_after_s = usual->sleep_after_s;
-    if (!read_duration(c, "stopAfter", &life->stop_after_s, &none))
+    if (!silt_api_read_duration(c, "stopAfter", &life->stop_after_s, &none))
         return false;
     if (none)
         life->stop_after_s = usual->stop_after_s;

@@ -9,6 +9,8 @@ enum { SILT_LABELS_MAX = 64 };
 
 bool silt_api_read_type(struct silt_call *c, struct silt_sandbox_options *o);
 bool silt_api_read_limits(struct silt_call *c, struct silt_sandbox_options *o);
+/* Seconds as a number, or as text with a unit; *ret is unchanged if it is absent or null. */
+bool silt_api_read_duration(struct silt_call *c, const char *name, int64_t *ret, bool *ret_null);
 /* null: the instance's default; no expiry. */
 bool silt_api_read_lifetime(struct silt_call *c, struct silt_lifetime *life);
 /* The run of a call that changes c->sandbox as its body says (update.c). */

@@ -114,6 +114,8 @@ static void offer_kind(const struct asking *x, silt_slice kind)
         offer_processes(x);
     } else if (silt_slice_eq(kind, SILT_LIT("image")) || silt_slice_eq(kind, SILT_LIT("IMAGE"))) {
         offer_from_daemon(x, "/v1/images", "images", "name", "");
+    } else if (silt_slice_eq(kind, SILT_LIT("snapshot"))) {
+        offer_from_daemon(x, "/v1/snapshots", "snapshots", "id", "");
     } else if (silt_slice_eq(kind, SILT_LIT("place"))) {
         offer_from_daemon(x, "/v1/sandboxes?limit=200", "sandboxes", "id", ":");
         (void)puts(":place");

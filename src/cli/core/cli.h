@@ -81,6 +81,7 @@ int silt_cli_restart(int argc, char **argv);
 int silt_cli_pause(int argc, char **argv);
 int silt_cli_resume(int argc, char **argv);
 int silt_cli_update(int argc, char **argv);
+int silt_cli_snapshot(int argc, char **argv);
 int silt_cli_net(int argc, char **argv);
 int silt_cli_expose(int argc, char **argv);
 int silt_cli_create(int argc, char **argv);

@@ -32,8 +32,8 @@ struct silt_table_row {
     const char *help;  /* a sentence */
     const char *example;
     const struct silt_table_option *options; /* NULL: only the common ones */
-    /* What completion offers for each argument: sandbox, process, image, place (of cp), file,
-     * directory, or choices as a|b|c; the last one with a * goes for all that follow. */
+    /* What completion offers for each argument: sandbox, process, image, snapshot, place (of cp),
+     * file, directory, or choices as a|b|c; the last one with a * goes for all that follow. */
     const char *arguments;
     const char *aliases;  /* other names, separated by spaces; NULL: none */
     size_t command_after; /* the arguments after this many are a command of the sandbox; 0: none */

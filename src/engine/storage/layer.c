@@ -163,11 +163,13 @@ static int leave_out_all(int layer, silt_slice paths, struct silt_error *e)
     return 0;
 }
 
-static int publish(const struct silt_volumes *v, const char *from, const char *to,
+static int publish(const struct silt_volumes *v, const char *from, const char *to, bool soon,
                    struct silt_error *e)
 {
     if (renameat2(v->layers, from, v->layers, to, RENAME_NOREPLACE) < 0)
         return silt_fail_errno(e, "publish layer %.12s", to);
+    if (soon)
+        return 0;
     /* Waits for this transaction only, not for all dirty files as syncfs would. */
     uint64_t transaction = 0;
     if (ioctl(v->layers, BTRFS_IOC_START_SYNC, &transaction) < 0
@@ -209,10 +211,11 @@ int silt_layer_seal(const struct silt_volumes *v, int images, const struct silt_
     char from[NAME_SIZE] = NEW, *to = from + sizeof(NEW) - 1;
     struct silt_error ignored;
     silt_image_name(s->digest, to);
-    if (check(v, images, s, e) < 0 || silt_volume_usage(v, s->volume, ret_bytes, e) < 0
-        || snapshot(v, s->volume, from, e) < 0)
+    if (check(v, images, s, e) < 0 || snapshot(v, s->volume, from, e) < 0)
         return -1;
-    if (fill(v, from, s, e) < 0 || publish(v, from, to, e) < 0) {
+    /* not before: the snapshot has written what was dirty */
+    if (silt_volume_usage(v, s->volume, ret_bytes, e) < 0 || fill(v, from, s, e) < 0
+        || publish(v, from, to, s->soon, e) < 0) {
         (void)silt_layer_forget(v, s->digest, &ignored); /* published or not */
         return -1;
     }

@@ -36,8 +36,10 @@ struct silt_layer_seal {
     const uint8_t *digest, *parent;
     /* absolute paths to leave out, each NUL-terminated; symlinks in them are not followed */
     silt_slice left_out;
+    bool soon; /* do not wait for the disk */
 };
-/* Atomic, even across a power failure. Waits for the disk. *ret_bytes: disk usage of the volume. */
+/* Atomic, even across a power failure. Waits for the disk, unless `soon`; then a power failure may
+ * take it back. *ret_bytes: disk usage of the volume. */
 int silt_layer_seal(const struct silt_volumes *v, int images, const struct silt_layer_seal *s,
                     uint64_t *ret_bytes, struct silt_error *e);
 /* Moves the layer to the trash, which the janitor empties. Succeeds if it does not exist. */

@@ -341,6 +341,12 @@ int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt
     return silt_fail_errno(e, "move volume %u to the trash", slot);
 }
 
+/* Waits for the disk. */
+static void clean(const struct silt_volumes *v)
+{
+    (void)ioctl(v->trash, BTRFS_IOC_SYNC); /* this also wakes the kernel's cleaner */
+}
+
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
 {
     int fd = openat(v->trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -350,10 +356,15 @@ int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e)
         return silt_fail_errno(e, "list the trash");
     }
     int result = 0;
-    for (struct dirent *it = readdir(d); it != NULL; it = readdir(d))
+    bool layers = false;
+    for (struct dirent *it = readdir(d); it != NULL; it = readdir(d)) {
+        layers = layers || it->d_name[0] == 'l';
         if (it->d_name[0] != '.' && delete_volume(v, v->trash, it->d_name, e) < 0)
             result = -1;
+    }
     (void)closedir(d);
+    if (v->btrfs && layers) /* a sandbox may have no other space left than that of its snapshot */
+        clean(v);
     return result;
 }
 
@@ -370,7 +381,7 @@ bool silt_volumes_hurry(const struct silt_volumes *v)
 {
     if (!v->btrfs || !silt_volumes_are_crowded(v))
         return false;
-    (void)ioctl(v->trash, BTRFS_IOC_SYNC); /* this also wakes the kernel's cleaner */
+    clean(v);
     return true;
 }
 

@@ -17,6 +17,7 @@ struct silt_facet {
     /* Everything a previous siltd left running has been adopted. */
     void (*recovered)(struct silt_registry *r);
     void (*make_room)(struct silt_registry *r); /* the disk is full */
+    void (*upkeep)(struct silt_registry *r);    /* every few seconds */
     /* True if the facet still uses the files of this image. */
     bool (*needs_files)(const struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);
     void (*on_files_gone)(struct silt_registry *r, const uint8_t digest[SILT_DIGEST_SIZE]);

@@ -155,6 +155,9 @@ static void free_image(struct silt_image *i)
     silt_list_each(it, &i->names) free(silt_outer(it, struct silt_image_name, link));
     silt_arena_fini(&i->arena);
     free(i->row.config);
+    if (i->snapshot != NULL)
+        silt_snapshot_row_fini(i->snapshot);
+    free(i->snapshot);
     free(i);
 }
 
@@ -211,7 +214,7 @@ static bool is_used(const struct silt_image *i)
 {
     const struct silt_registry *r = i->registry;
     return !silt_list_empty(&i->names) || i->children > 0 || i->holds > 0 || i->cached > 0
-           || has_sandboxes(r, i->row.digest) || is_needed(r, i->row.digest);
+           || i->snapshot != NULL || has_sandboxes(r, i->row.digest) || is_needed(r, i->row.digest);
 }
 
 /* May leave its parent unused. */

@@ -20,7 +20,8 @@ struct silt_image {
     uint32_t children;
     uint32_t holds;  /* silt_image_hold */
     uint32_t cached; /* cached build steps that led to it: it stays, but may lose its names */
-    struct silt_link names; /* struct silt_image_name */
+    struct silt_link names;             /* struct silt_image_name */
+    struct silt_snapshot_row *snapshot; /* whose files it holds: it stays; owned; NULL: none */
 };
 
 struct silt_image_name {

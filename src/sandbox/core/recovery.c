@@ -45,6 +45,8 @@ static int write_sandbox(const struct silt_sandbox *s, int *ret_fd, struct silt_
 static int write_image(const struct silt_image *i, int *ret_fd, struct silt_error *e)
 {
     struct silt_recovery_image out = {.row = i->row};
+    if (i->snapshot != NULL)
+        out.snapshot = *i->snapshot;
     silt_auto_buf b;
     silt_buf_init(&b, SILT_RECOVERY_IMAGE_MAX);
     size_t count = 0;

@@ -536,6 +536,7 @@ static void on_upkeep(struct silt_timer *t)
     silt_ready_pool_remove_stale(r);
     remove_nameless(r);
     remove_expired(r);
+    silt_facets_call(r, upkeep, r);
     silt_ready_pool_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);
 }

@@ -99,7 +99,11 @@ static int put_image(struct restoring *g, const struct silt_recovery_image *i, s
             memcpy(g->digest, i->row.digest, sizeof(g->digest));
     }
     g->images++;
-    return 0;
+    if (i->snapshot.id[0] == 0)
+        return 0;
+    struct silt_snapshot_row snapshot = i->snapshot;
+    memcpy(snapshot.digest, i->row.digest, sizeof(snapshot.digest));
+    return silt_store_put_snapshot(store, &snapshot, e);
 }
 
 /* Its parent may follow later or be lost; using the image then reports that. */

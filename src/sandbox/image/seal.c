@@ -18,7 +18,7 @@ struct silt_seal {
     struct silt_image *image;     /* held */
     silt_image_sealed *on_sealed; /* NULL: cancelled */
     void *context;
-    bool asked;
+    bool asked, soon;
     int left_out; /* a sealed memfd; -1: none */
     size_t name_count;
     char names[][SILT_IMAGE_NAME_SIZE];
@@ -74,6 +74,7 @@ static void ask_next(struct silt_registry *r)
     s->asked = true;
     memcpy(q.body.seal.digest, s->image->row.digest, SILT_DIGEST_SIZE);
     memcpy(q.body.seal.parent, silt_image_files(s->image->parent), SILT_DIGEST_SIZE);
+    q.body.seal.soon = s->soon;
     int left_out = silt_take_fd(&s->left_out);
     silt_priv_ask(r->priv, &q, &left_out, left_out >= 0, on_answer, s);
 }
@@ -113,6 +114,7 @@ static struct silt_seal *new_seal(struct silt_sandbox *sandbox, const struct sil
     if (s == NULL)
         abort();
     s->sandbox = sandbox;
+    s->soon = o->soon;
     s->left_out = -1;
     for (; s->name_count < o->name_count; s->name_count++)
         (void)snprintf(s->names[s->name_count], SILT_IMAGE_NAME_SIZE, "%s",

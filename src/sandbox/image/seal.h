@@ -14,6 +14,7 @@ struct silt_seal_options {
     const char *const *names; /* canonical */
     size_t name_count;
     silt_slice left_out; /* absolute paths, each NUL-terminated, excluded from the image */
+    bool soon;           /* a power failure in the next seconds may lose it */
 };
 /* Once. `image` is NULL on failure. Unless the callback holds it, an image without a name is
  * removed. */

@@ -111,6 +111,39 @@ static void what_does_not_fit_is_left_out_and_said(void **state)
     silt_sandbox_row_fini(&in.row);
 }
 
+static void an_image_reads_back_with_its_snapshot(void **state)
+{
+    struct silt_recovery_image in = {.row = {.layered = true, .config = (char[]){"{}"}},
+                                     .snapshot = {.id = "snap_a",
+                                                  .sandbox = "demo",
+                                                  .name = (char[]){"two words"},
+                                                  .bytes = 7,
+                                                  .created_ms = 8,
+                                                  .expires_ms = 9,
+                                                  .record = (char[]){"a\0b\n"},
+                                                  .record_len = 4}};
+    struct silt_recovery_image out;
+    struct silt_error e;
+    silt_auto_buf b;
+    (void)state;
+    silt_buf_init(&b, SILT_RECOVERY_IMAGE_MAX);
+    assert_int_equal(silt_recovery_write_image(&b, &in, &e), 0);
+    assert_int_equal(silt_recovery_read_image(silt_buf_slice(&b), &out, &e), 0);
+    assert_string_equal(out.snapshot.id, "snap_a");
+    assert_string_equal(out.snapshot.sandbox, "demo");
+    assert_string_equal(out.snapshot.name, "two words");
+    assert_int_equal(out.snapshot.bytes, 7);
+    assert_int_equal(out.snapshot.created_ms, 8);
+    assert_int_equal(out.snapshot.expires_ms, 9);
+    assert_int_equal(out.snapshot.record_len, 4);
+    assert_memory_equal(out.snapshot.record, "a\0b\n", 4);
+    silt_recovery_image_fini(&out);
+    in.snapshot.record_len = 0; /* nothing to make a sandbox of */
+    assert_int_equal(silt_recovery_write_image(&b, &in, &e), 0);
+    assert_int_equal(silt_recovery_read_image(silt_buf_slice(&b), &out, &e), -1);
+    silt_recovery_image_fini(&out);
+}
+
 static void an_image_reads_back_with_its_names(void **state)
 {
     char names[2][SILT_IMAGE_NAME_SIZE] = {"base", "other:tag"};
@@ -144,6 +177,7 @@ int main(void)
         cmocka_unit_test(every_changed_byte_is_noticed),
         cmocka_unit_test(what_does_not_fit_is_left_out_and_said),
         cmocka_unit_test(an_image_reads_back_with_its_names),
+        cmocka_unit_test(an_image_reads_back_with_its_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,7 +333,8 @@ static void contexts_come_by_number_and_go_alone_or_with_their_sandbox(void **st
     "ALTER TABLE sandbox DROP COLUMN stop_after_s; ALTER TABLE sandbox DROP COLUMN keep_alive;"    \
     "ALTER TABLE sandbox DROP COLUMN let_sleep;"                                                   \
     "ALTER TABLE sandbox DROP COLUMN remove_after_stop;"                                           \
-    "ALTER TABLE sandbox DROP COLUMN expires_ms; ALTER TABLE sandbox DROP COLUMN paused_ms;"
+    "ALTER TABLE sandbox DROP COLUMN expires_ms; ALTER TABLE sandbox DROP COLUMN paused_ms;"       \
+    "DROP TABLE snapshot;"
 
 static void run_sql(const char *sql)
 {
