@@ -44,6 +44,12 @@ function conforms(method, path, answer) {
 	assert.ok(content[type], `${where}: ${type} is documented`);
 	if (type === 'application/json')
 		assert.deepEqual(schemas.check(content[type].schema, answer.body), [], where);
+	if (content[type]['x-silt-stream'] === 'sse') {
+		const events = answer.raw.toString().split('\n').filter(line => line.startsWith('data: ')).map(line => JSON.parse(line.slice(6)));
+		assert.ok(events.length > 0, `${where}: events`);
+		for (const event of events)
+			assert.deepEqual(schemas.check(content[type].schema, event), [], `${where}: ${event.type}`);
+	}
 }
 
 test('the documents are OpenAPI 3.1 with a title and a version', () => {
@@ -67,7 +73,7 @@ test('the documents list exactly the routes of the router', () => {
 test('every listed route exists: a wrong method on its path is 405, never 404', async () => {
 	for (const path of paths()) {
 		const real = path.replace(/\{\w+\}/g, 'probe');
-		if (/\/ports\/\{port\}\/./.test(path))
+		if (/\/(ports|proxy|previews)\/\{port\}\/./.test(path))
 			continue; // any method is for the service inside
 		const answer = await daemon.api(['patch', 'put', 'post', 'delete'].find(method => !(method in itemOf(path))).toUpperCase(), real);
 		assert.equal(answer.status, 405, path);
@@ -98,6 +104,7 @@ test('every operation has an id of its own, a summary, a security rule and docum
 
 const SCRIPT = [
 	['GET', '/healthz'],
+	['GET', '/v1/version'],
 	['GET', '/metrics'],
 	['GET', '/v1/openapi.json'],
 	['GET', '/v1/openapi-compat.json'],
@@ -160,6 +167,27 @@ const SCRIPT = [
 	['POST', '/v1/sandboxes/{id}/image', { body: { name: 'Bad' } }],
 	['POST', '/v1/sandboxes/{id}/image', { path: '/v1/sandboxes/unknown/image', body: { name: 'sealed' } }],
 	['DELETE', '/v1/images/{name}', { path: '/v1/images/sealed' }],
+	['POST', '/v1/sandboxes/{id}/exec', { body: { command: 'echo hi; echo err >&2', sessionId: 's1', cwd: '/tmp', env: { A: 'x', B: null }, timeoutMs: 10_000 } }],
+	['POST', '/v1/sandboxes/{id}/exec', { body: { argv: ['cat'], stdin: 'aGk=', stdinEncoding: 'base64', user: 'root', sessionId: null } }],
+	['POST', '/v1/sandboxes/{id}/exec', { body: { command: 'echo hi; exit 3', sessionId: null }, accept: 'text/event-stream' }],
+	['POST', '/v1/sandboxes/{id}/exec', { body: { command: '  ' } }],
+	['POST', '/v1/sandboxes/{id}/exec', { body: { command: 'sleep 10', sessionId: null, timeoutMs: 50 } }],
+	['POST', '/v1/sandboxes/{id}/exec', { path: '/v1/sandboxes/unknown/exec', body: { command: 'true' } }],
+	['POST', '/v1/sandboxes/{id}/sessions', { body: { id: 's2', cwd: '/tmp', env: { A: 'x' }, commandTimeoutMs: 60_000 } }],
+	['POST', '/v1/sandboxes/{id}/sessions', { body: { id: 's2' } }],
+	['GET', '/v1/sandboxes/{id}/sessions'],
+	['GET', '/v1/sandboxes/{id}/sessions/{session}', { path: '/v1/sandboxes/probe/sessions/s2' }],
+	['GET', '/v1/sandboxes/{id}/sessions/{session}', { path: '/v1/sandboxes/probe/sessions/none' }],
+	['PATCH', '/v1/sandboxes/{id}/sessions/{session}', { path: '/v1/sandboxes/probe/sessions/s2', body: { env: { A: null, B: 'y' } } }],
+	['PATCH', '/v1/sandboxes/{id}/sessions/{session}', { path: '/v1/sandboxes/probe/sessions/s2', body: { env: 5 } }],
+	['DELETE', '/v1/sandboxes/{id}/sessions/{session}', { path: '/v1/sandboxes/probe/sessions/s2' }],
+	['DELETE', '/v1/sandboxes/{id}/sessions/{session}', { path: '/v1/sandboxes/probe/sessions/s2' }],
+	['GET', '/v1/sandboxes/{id}/languages'],
+	['POST', '/v1/sandboxes/{id}/run', { body: { code: '1', language: 'python' } }],
+	['POST', '/v1/sandboxes/{id}/run', { body: { code: '1', language: 'cobol' } }],
+	['GET', '/v1/sandboxes/{id}/terminal', { path: '/v1/sandboxes/probe/terminal?sessionId=s1' }],
+	['DELETE', '/v1/sandboxes/{id}/terminal', { path: '/v1/sandboxes/probe/terminal?sessionId=s1' }],
+	['DELETE', '/v1/sandboxes/{id}/terminal'],
 	['GET', '/sandboxes/{id}/'],
 	['GET', '/sandboxes/{id}/api/ping'],
 	['GET', '/sandboxes/{id}/api/version'],
@@ -185,6 +213,7 @@ const SCRIPT = [
 	['POST', '/sandboxes/{id}/api/git/checkout', { body: { repoUrl: 'ext::x' } }],
 	['POST', '/v1/sandboxes/{id}/git/clone', { body: { repoUrl: 'http://127.0.0.1:9/x.git' } }],
 	['POST', '/v1/sandboxes/{id}/git/clone', { body: {} }],
+	['POST', '/v1/sandboxes/{id}/git/clone', { body: { repoUrl: 'http://127.0.0.1:9/x.git' }, accept: 'application/json' }],
 	['GET', '/sandboxes/{id}/ws'],
 	['GET', '/sandboxes/{id}/rpc'],
 	['GET', '/sandboxes/{id}/api/ws'],
@@ -207,6 +236,8 @@ const SCRIPT = [
 	['POST', '/v1/sandboxes/{id}/ports', { body: { port: 3000 } }],
 	['POST', '/v1/sandboxes/{id}/ports', { body: { port: 80 } }],
 	['GET', '/v1/sandboxes/{id}/ports'],
+	['GET', '/v1/sandboxes/{id}/ports/{port}', { path: '/v1/sandboxes/probe/ports/8000' }],
+	['GET', '/v1/sandboxes/{id}/ports/{port}', { path: '/v1/sandboxes/probe/ports/8001' }],
 	['GET', '/v1/sandboxes/{id}/ports', { path: '/v1/sandboxes/unknown/ports' }],
 	['POST', '/v1/sandboxes/{id}/ports/{port}/sign', { path: '/v1/sandboxes/probe/ports/8000/sign', body: { expiresIn: 60 } }],
 	['POST', '/v1/sandboxes/{id}/ports/{port}/sign', { path: '/v1/sandboxes/probe/ports/8001/sign', body: {} }],
@@ -218,6 +249,15 @@ const SCRIPT = [
 	['POST', '/v1/sandboxes/{id}/ports/{port}/{path}', { path: '/v1/sandboxes/probe/ports/65536/x', bytes: 'text' }],
 	['DELETE', '/v1/sandboxes/{id}/ports/{port}/{path}', { path: '/v1/sandboxes/unknown/ports/8000/x' }],
 	['PATCH', '/v1/sandboxes/{id}/ports/{port}/{path}', { path: '/v1/sandboxes/probe/ports/0/x', bytes: 'text' }],
+	['GET', '/v1/sandboxes/{id}/proxy/{port}/{path}', { path: '/v1/sandboxes/probe/proxy/08000/' }],
+	['PUT', '/v1/sandboxes/{id}/proxy/{port}/{path}', { path: '/v1/sandboxes/unknown/proxy/8000/x', bytes: 'text' }],
+	['POST', '/v1/sandboxes/{id}/proxy/{port}/{path}', { path: '/v1/sandboxes/probe/proxy/65536/x', bytes: 'text' }],
+	['DELETE', '/v1/sandboxes/{id}/proxy/{port}/{path}', { path: '/v1/sandboxes/unknown/proxy/8000/x' }],
+	['PATCH', '/v1/sandboxes/{id}/proxy/{port}/{path}', { path: '/v1/sandboxes/probe/proxy/0/x', bytes: 'text' }],
+	...['GET', 'PUT', 'POST', 'DELETE', 'PATCH'].map(method => [method, '/v1/previews/{port}/{id}/{token}/{path}', { path: '/v1/previews/8000/probe/wrongtoken/x' }]),
+	['POST', '/v1/sandboxes/{id}/ports/wait', { body: { port: 9, timeoutMs: 20 }, accept: 'text/event-stream' }],
+	['POST', '/v1/sandboxes/{id}/watch/check', { body: { path: '/tmp' } }],
+	['POST', '/v1/sandboxes/{id}/watch/check', { body: { path: '/tmp', since: 'x' } }],
 	['POST', '/sandboxes/{id}/api/watch', { body: { path: 'never-there' } }],
 	['POST', '/sandboxes/{id}/api/watch', { body: { path: '/etc' } }],
 	['POST', '/sandboxes/{id}/api/watch', { body: { path: '.', include: ['['] } }],
@@ -324,8 +364,8 @@ const SCRIPT = [
 ];
 
 test('every answer of every route fits its schema', async () => {
-	for (const [method, route, { path, body, bytes, raw } = {}] of SCRIPT) {
-		const headers = raw ? { 'content-type': 'application/x-tar' } : {};
+	for (const [method, route, { path, body, bytes, raw, accept } = {}] of SCRIPT) {
+		const headers = { ...(raw && { 'content-type': 'application/x-tar' }), ...(accept && { accept }) };
 		const answer = await daemon.api(method, path ?? route.replace('{id}', 'probe'), body ?? bytes ?? raw?.(), { headers });
 		conforms(method, route, answer);
 	}

@@ -590,6 +590,20 @@ SILT_HANDLER(silt_api_code)
 static const struct silt_call_kind v1_code_call = {
     .body = SILT_BODY_REQUIRED, .native = true, .parse = parse_v1, .run = run};
 
+static bool parse_run(struct silt_call *c)
+{
+    c->arg = (silt_slice){NULL, 0}; /* the default context of the language */
+    return parse_v1(c);
+}
+
+static const struct silt_call_kind v1_run_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse_run, .run = run};
+
+SILT_HANDLER(silt_api_v1_run)
+{
+    silt_call_begin(r, args, &v1_run_call);
+}
+
 SILT_HANDLER(silt_api_v1_code)
 {
     silt_call_begin(r, args, &v1_code_call);

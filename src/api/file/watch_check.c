@@ -88,8 +88,9 @@ static void answer(struct checking *k)
         return;
     }
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
+    bool native = k->check->ask.native;
+    if (!native)
+        silt_json_add_bool(&b, "success", true);
     add_status(&b, k, w);
     silt_json_key(&b, SILT_LIT("version"));
     silt_json_string(&b, silt_slice_of(version));
@@ -97,7 +98,8 @@ static void answer(struct checking *k)
         silt_json_key(&b, SILT_LIT("partial"));
         silt_json_bool(&b, true);
     }
-    silt_api_timestamp(&b);
+    if (!native)
+        silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(k->request, 200, &b);
     free_checking(k);
@@ -202,7 +204,8 @@ static bool parse(struct silt_call *c)
     struct check *k = silt_arena_alloc(c->request->arena, sizeof(*k));
     if (k == NULL)
         abort();
-    *k = (struct check){.ask = {.anywhere = c->kind->variant == ANYWHERE}};
+    *k = (struct check){
+        .ask = {.native = c->kind->native, .anywhere = c->kind->variant == ANYWHERE}};
     c->own = k;
     return silt_watch_ask_read(c, &k->ask) && read_since(c, k);
 }
@@ -211,6 +214,14 @@ static const struct silt_call_kind check_call = {
     .body = SILT_BODY_REQUIRED, .parse = parse, .run = run};
 static const struct silt_call_kind anywhere_call = {
     .body = SILT_BODY_REQUIRED, .variant = ANYWHERE, .parse = parse, .run = run};
+
+static const struct silt_call_kind native_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse, .run = run};
+
+SILT_HANDLER(silt_api_v1_watch_check)
+{
+    silt_call_begin(r, args, &native_call);
+}
 
 SILT_HANDLER(silt_api_watch_check)
 {

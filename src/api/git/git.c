@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST …/api/git/checkout: clones a repository, then answers. POST /v1/…/git/clone: the same, with
- * progress as server-sent events. git runs in the sandbox, in a shell with the session's state; a
- * client that disconnects does not stop it. */
+ * progress as server-sent events, unless the client accepts JSON only. git runs in the sandbox, in
+ * a shell with the session's state; a client that disconnects does not stop it. */
 #include "api/process/command.h"
 #include "api/git/report.h"
 #include "api/git/request.h"
 #include "api/core/sse.h"
+#include "http/field.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -35,6 +36,7 @@ struct clone {
     struct silt_loop *loop;            /* borrowed */
     struct silt_timer deadline;
     bool native, timed_out;
+    bool whole; /* one answer instead of events */
     struct silt_git_report report;
     struct silt_buf result; /* branch and commit, one per line */
     int64_t told_ms;        /* when progress was last sent */
@@ -83,7 +85,7 @@ static void on_started(struct silt_exec_sink *sink, int32_t pid)
     struct clone *k = silt_outer(sink, struct clone, sink);
     (void)pid;
     silt_loop_after(k->loop, &k->deadline, k->ask.timeout_ms);
-    if (k->native && k->request != NULL)
+    if (!k->whole && k->request != NULL)
         silt_sse_begin(&k->sse);
 }
 
@@ -239,14 +241,15 @@ static void add_result(struct clone *k, struct silt_buf *b)
     silt_json_add_slice(b, "targetDir", k->ask.target);
     if (k->native && commit.len > 0)
         silt_json_add_slice(b, "commit", commit);
-    silt_api_timestamp(b);
+    if (!k->native || !k->whole)
+        silt_api_timestamp(b);
 }
 
 static void tell_done(struct clone *k)
 {
     silt_auto_buf b;
     silt_buf_init(&b, ANSWER_MAX);
-    if (k->native) {
+    if (!k->whole) {
         silt_sse_begin(&k->sse);
         silt_sse_open(&b, "complete");
         add_result(k, &b);
@@ -255,9 +258,9 @@ static void tell_done(struct clone *k)
         return;
     }
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
-    silt_json_add_slice(&b, "repoUrl", k->ask.repo);
+    if (!k->native)
+        silt_json_add_bool(&b, "success", true);
+    silt_json_add_slice(&b, "repoUrl", k->native ? silt_buf_slice(&k->ask.url.shown) : k->ask.repo);
     add_result(k, &b);
     silt_json_close(&b, '}');
     silt_api_answer(let_go(k), 200, &b);
@@ -346,6 +349,13 @@ static int start(struct clone *k, struct silt_call *c, struct silt_error *e)
     return silt_exec_start(k->sandbox, session, &x, &k->sink, &k->exec, e);
 }
 
+static bool wants_json(const struct silt_http_request *r)
+{
+    silt_slice accept = silt_http_field(r->head, SILT_LIT("accept"));
+    return silt_http_accepts(accept, SILT_LIT("application/json"))
+           && !silt_http_accepts(accept, SILT_LIT("text/event-stream"));
+}
+
 static struct clone *new_clone(struct silt_call *c)
 {
     struct clone *k = calloc(1, sizeof(*k));
@@ -361,9 +371,10 @@ static struct clone *new_clone(struct silt_call *c)
         .loop = c->api->loop,
         .deadline = {.on_time = on_deadline},
         .native = c->kind->native,
+        .whole = !c->kind->native || wants_json(c->request),
     };
     silt_git_report_init(&k->report);
-    k->report.progress = k->native ? on_progress : NULL;
+    k->report.progress = k->whole ? NULL : on_progress;
     silt_buf_init(&k->result, RESULT_MAX);
     silt_sse_init(&k->sse, k->loop, c->request);
     silt_sandbox_hold(k->sandbox);

@@ -98,6 +98,18 @@ SILT_HANDLER(silt_api_commands)
     silt_call_begin(r, args, &commands_call);
 }
 
+SILT_HANDLER(silt_api_v1_version)
+{
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, 1024);
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "version", SILT_VERSION);
+    silt_json_add_text(&b, "api", "v1");
+    silt_json_close(&b, '}');
+    silt_api_answer(r, 200, &b);
+}
+
 /* 503 if nothing can be written, so that a load balancer goes elsewhere. A full pool is no reason:
  * the sandboxes here can be used and deleted only here. */
 SILT_HANDLER(silt_api_healthz)

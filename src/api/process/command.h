@@ -12,10 +12,25 @@ struct silt_command {
     bool foreground; /* runs in the session's shell, not beside it */
     bool bytes;      /* streaming only: also send non-text output as base64 */
     bool blank;      /* nothing but white space */
+    bool native;     /* below /v1 */
+    bool has_input;
+    silt_slice input; /* what the command reads from its standard input */
 };
 
 /* False: already answered with an error. */
 bool silt_command_read(struct silt_call *c, struct silt_command *ret);
+/* The fields that commands and processes below /v1 share: command or argv, cwd, env, user,
+ * timeoutMs. False: already answered with an error. */
+bool silt_command_read_native(struct silt_call *c, struct silt_command *m);
+/* body.sessionId; *ret is unchanged if absent or null. */
+bool silt_session_name_read(struct silt_call *c, silt_slice *ret);
+/* If the command has an input: a memory file with it, which `q` borrows and the caller closes. */
+int silt_command_feed(const struct silt_command *m, struct silt_exec_request *q, int *ret_fd,
+                      struct silt_error *e);
+/* The last step of calls whose c->own is a command: runs it and answers with all of its output, or
+ * with events. */
+void silt_command_collect(struct silt_call *c);
+void silt_command_stream(struct silt_call *c);
 /* For commands that run outside the session's shell: checks that neither the command nor its
  * session name is blank. */
 bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m);

@@ -5,6 +5,7 @@
 #include "api/process/client_env.h"
 #include "api/process/spool.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/core/start_frame.h"
 
@@ -79,10 +80,9 @@ static void add_prefix(struct collect *k, struct silt_buf *b)
         }
     } else {
         silt_json_open(b, '{');
-        silt_json_key(b, SILT_LIT("success"));
-        silt_json_bool(b, exit_code(k) == 0);
-        silt_json_key(b, SILT_LIT("exitCode"));
-        silt_json_i64(b, exit_code(k));
+        if (!k->command.native)
+            silt_json_add_bool(b, "success", exit_code(k) == 0);
+        silt_json_add_i64(b, "exitCode", exit_code(k));
     }
     silt_json_key(b, SILT_LIT("stdout"));
     silt_buf_add_byte(b, '"');
@@ -116,15 +116,17 @@ static void add_suffix(struct collect *k, struct silt_buf *b)
         silt_api_envelope_end(b, k->refusal);
         return;
     }
-    silt_json_key(b, SILT_LIT("command"));
-    silt_json_string(b, k->command.request.command);
-    silt_json_key(b, SILT_LIT("duration"));
-    silt_json_i64(b, k->ended_ms - k->started_ms);
-    silt_api_timestamp(b);
-    if (k->command.choice.given) {
-        silt_json_key(b, SILT_LIT("sessionId"));
-        silt_json_string(b, k->command.choice.name);
+    if (k->command.native) {
+        silt_json_key(b, SILT_LIT("startedAt"));
+        silt_api_time(b, silt_clock_wall_ms() - (silt_clock_ms() - k->started_ms));
+        silt_json_add_i64(b, "durationMs", k->ended_ms - k->started_ms);
+    } else {
+        silt_json_add_slice(b, "command", k->command.request.command);
+        silt_json_add_i64(b, "duration", k->ended_ms - k->started_ms);
+        silt_api_timestamp(b);
     }
+    if (k->command.choice.given)
+        silt_json_add_slice(b, "sessionId", k->command.choice.name);
     silt_command_notice(b, k->sandbox, &k->command);
     if (k->end.flags & (SILT_END_OOM | SILT_END_TIMEOUT | SILT_END_PIDS | SILT_END_TCP)) {
         silt_json_key(b, SILT_LIT("death"));
@@ -377,12 +379,14 @@ static void start(struct silt_call *c, const struct silt_command *m)
     c->request->on_gone = on_gone;
     if (c->session != NULL && k->command.request.timeout_ms == 0)
         k->command.request.timeout_ms = usual_timeout(c->sandbox, c->session);
-    if (silt_exec_start(k->sandbox, c->session, &k->command.request, &k->exec_sink, &k->exec, &e)
-        < 0)
+    silt_auto_fd input = -1;
+    if (silt_command_feed(m, &k->command.request, &input, &e) < 0
+        || silt_exec_start(k->sandbox, c->session, &k->command.request, &k->exec_sink, &k->exec, &e)
+               < 0)
         on_failed(&k->exec_sink, &e);
 }
 
-static void run(struct silt_call *c)
+void silt_command_collect(struct silt_call *c)
 {
     const struct silt_command *m = c->own;
     if (m->blank && c->session != NULL && c->session->state != SILT_SESSION_DEAD)
@@ -429,7 +433,7 @@ static bool parse(struct silt_call *c)
 }
 
 static const struct silt_call_kind execute_call = {
-    .body = SILT_BODY_REQUIRED, .parse = parse, .choose = choose, .run = run};
+    .body = SILT_BODY_REQUIRED, .parse = parse, .choose = choose, .run = silt_command_collect};
 
 SILT_HANDLER(silt_api_execute)
 {

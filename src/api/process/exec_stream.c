@@ -5,6 +5,7 @@
 #include "api/process/process.h"
 #include "api/core/sse.h"
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <stdlib.h>
 
@@ -51,8 +52,8 @@ static void send_start(struct stream *t)
     silt_buf_init(&b, EVENT_MAX);
     silt_sse_begin(&t->sse);
     silt_sse_open(&b, "start");
-    silt_json_key(&b, SILT_LIT("command"));
-    silt_json_string(&b, t->command.request.command);
+    if (!t->command.native)
+        silt_json_add_slice(&b, "command", t->command.request.command);
     if (t->process->row.pid > 0) {
         silt_json_key(&b, SILT_LIT("pid"));
         silt_json_i64(&b, t->process->row.pid);
@@ -212,7 +213,7 @@ static void on_event(struct silt_process_watch *w, struct silt_process *p,
     }
 }
 
-static void run(struct silt_call *c)
+void silt_command_stream(struct silt_call *c)
 {
     const struct silt_command *m = c->own;
     bool text = !m->bytes;
@@ -234,7 +235,9 @@ static void run(struct silt_call *c)
     c->request->owner = t;
     c->request->on_gone = on_gone;
     c->request->on_drain = on_drain;
-    if (silt_process_start(t->sandbox, c->session, &q, &t->watch, &t->process, &e) < 0)
+    silt_auto_fd input = -1;
+    if (silt_command_feed(m, &q.exec, &input, &e) < 0
+        || silt_process_start(t->sandbox, c->session, &q, &t->watch, &t->process, &e) < 0)
         silt_command_refuse_failed(let_go(t), m, SILT_API_STREAM_START, &e);
 }
 
@@ -248,8 +251,10 @@ static bool parse(struct silt_call *c)
            && silt_command_is_whole(c, m);
 }
 
-static const struct silt_call_kind stream_call = {
-    .body = SILT_BODY_REQUIRED, .parse = parse, .choose = silt_command_choose, .run = run};
+static const struct silt_call_kind stream_call = {.body = SILT_BODY_REQUIRED,
+                                                  .parse = parse,
+                                                  .choose = silt_command_choose,
+                                                  .run = silt_command_stream};
 
 SILT_HANDLER(silt_api_execute_stream)
 {

@@ -10,8 +10,6 @@ enum {
     FOUND_JSON_MAX = SILT_FOUND_MAX * (SILT_FOUND_TEXT_MAX * 6 + 2048),
     LIST_MAX = (96 << 20) + FOUND_JSON_MAX,
     GRACE_MAX_MS = 600000,
-    ARGUMENTS_MAX = 65536,
-    USER_MAX = 256
 };
 
 bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret)
@@ -133,45 +131,13 @@ SILT_HANDLER(silt_api_v1_process_get)
 
 /* Start. */
 
-/* Arguments, each NUL-terminated; false: already answered with an error. */
-static bool read_argv(struct silt_call *c, struct silt_process_wish *w)
-{
-    const struct silt_json *v = silt_json_get(c->body, SILT_LIT("argv"));
-    if (v == NULL || v->type == SILT_JSON_NULL)
-        return true;
-    silt_auto_buf b;
-    silt_buf_init(&b, SILT_COMMAND_MAX);
-    bool good = v->type == SILT_JSON_ARRAY && v->items.count > 0 && v->items.count <= ARGUMENTS_MAX
-                && w->command.request.command.data == NULL;
-    for (const struct silt_json *a = good ? v->items.first : NULL; a != NULL; a = a->next) {
-        good = good && a->type == SILT_JSON_STRING && !silt_slice_has_byte(a->string, 0);
-        silt_buf_add(&b, good ? a->string : SILT_LIT(""));
-        silt_buf_add_byte(&b, 0);
-    }
-    char *copy = good && !b.broken && b.data[0] != 0
-                     ? silt_arena_dup(c->request->arena, silt_buf_slice(&b))
-                     : NULL;
-    if (copy == NULL) {
-        silt_api_refuse_field(
-            c->request, "argv",
-            "must be a list of strings that begins with a program, instead of command");
-        return false;
-    }
-    w->command.request.command = (silt_slice){copy, b.len};
-    w->command.request.flags |= SILT_START_ARGV;
-    return true;
-}
-
 static bool read_session(struct silt_call *c, struct silt_process_wish *w)
 {
     silt_slice name = {NULL, 0};
-    if (!silt_body_string(c, "sessionId", &name))
+    if (!silt_session_name_read(c, &name))
         return false;
-    bool bad = name.len > SILT_SESSION_NAME_MAX || (name.data != NULL && silt_is_blank(name));
-    if (bad || (name.data != NULL && (w->command.request.flags & SILT_START_ARGV))) {
-        silt_api_refuse_field(c->request, "sessionId",
-                              bad ? "is blank or longer than 256 bytes"
-                                  : "is a shell, and argv wants none");
+    if (name.data != NULL && (w->command.request.flags & SILT_START_ARGV)) {
+        silt_api_refuse_field(c->request, "sessionId", "is a shell, and argv wants none");
         return false;
     }
     w->command.choice = (struct silt_session_choice){
@@ -179,57 +145,14 @@ static bool read_session(struct silt_call *c, struct silt_process_wish *w)
     return true;
 }
 
-static bool is_id(silt_slice text)
-{
-    enum { ID_MAX = 65535 }; /* ids 0 to 65535 exist in a sandbox */
-    struct silt_error e;
-    uint64_t n;
-    return silt_slice_to_u64(text, 0, ID_MAX, &n, &e) == 0;
-}
-
-/* A number, two numbers with a colon, or a name; rejects lookalikes. */
-static bool is_user(silt_slice user)
-{
-    silt_slice gid = user, uid;
-    if (user.len > 0 && user.data[0] >= '0' && user.data[0] <= '9')
-        return silt_slice_split(&gid, ':', &uid) && is_id(uid)
-               && (uid.len == user.len || is_id(gid));
-    for (size_t i = 0; i < user.len; i++) {
-        char c = user.data[i];
-        bool letter =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-        if (!letter && (i == 0 || !silt_is_any(c, ".-$")))
-            return false;
-    }
-    return true;
-}
-
 static bool read_wish(struct silt_call *c, struct silt_process_wish *w)
 {
-    struct silt_exec_request *q = &w->command.request;
     bool input = false;
-    if (!silt_body_string(c, "command", &q->command) || !read_argv(c, w)
-        || !silt_body_string(c, "cwd", &q->cwd) || !silt_body_env(c, "env", SILT_ENV_MAX, &q->env)
-        || !silt_body_string(c, "user", &q->user) || !silt_body_ms(c, "timeoutMs", &q->timeout_ms)
-        || !silt_body_bool(c, "stdin", &input)
+    if (!silt_command_read_native(c, &w->command) || !silt_body_bool(c, "stdin", &input)
         || !silt_body_bool(c, "autoCleanup", &w->request.auto_cleanup)
         || !silt_process_read_id(c, &w->request.id) || !read_session(c, w))
         return false;
-    if (q->cwd.len >= PATH_MAX || q->user.len > USER_MAX || q->command.len > SILT_COMMAND_MAX) {
-        silt_api_refuse_field(c->request,
-                              q->cwd.len >= PATH_MAX   ? "cwd"
-                              : q->user.len > USER_MAX ? "user"
-                                                       : "command",
-                              "is too long");
-        return false;
-    }
-    if (!is_user(q->user)) {
-        silt_api_refuse_field(c->request, "user",
-                              "must be a name, a number, or two numbers with a colon");
-        return false;
-    }
-    q->flags |= input ? SILT_START_STDIN : 0U;
-    w->command.blank = silt_is_blank(q->command);
+    w->command.request.flags |= input ? SILT_START_STDIN : 0U;
     return true;
 }
 

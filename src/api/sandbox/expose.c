@@ -298,6 +298,24 @@ SILT_HANDLER(silt_api_port_list)
     silt_call_begin(r, args, &list_call);
 }
 
+/* Show */
+
+static void show(struct silt_call *c)
+{
+    uint16_t port = path_port(c->request, c->arg);
+    const struct silt_exposed_port *x = port != 0 ? need_exposed(c, port) : NULL;
+    if (x != NULL)
+        answer_exposed(c->request, 200, x);
+}
+
+static const struct silt_call_kind show_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = show};
+
+SILT_HANDLER(silt_api_port_get)
+{
+    silt_call_begin(r, args, &show_call);
+}
+
 /* Unexpose */
 
 static void unexpose(struct silt_call *c)

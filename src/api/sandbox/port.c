@@ -3,6 +3,7 @@
  * as the client stays connected. POST /v1/…/ports/wait: the same as one response. */
 #include "api/sandbox/port.h"
 #include "api/core/sse.h"
+#include "http/field.h"
 
 #include <stdlib.h>
 
@@ -76,6 +77,7 @@ bool silt_port_ask_read(struct silt_call *c, struct silt_port_ask *ret)
 
 struct stream {
     struct silt_port_wait wait;
+    struct silt_timer deadline; /* of a client that names one */
     struct silt_sse sse;
     struct silt_sandbox *sandbox; /* borrowed, held */
     uint16_t port;
@@ -84,6 +86,7 @@ struct stream {
 static void free_stream(struct stream *t)
 {
     silt_port_wait_leave(&t->wait);
+    silt_loop_cancel(t->sse.loop, &t->deadline);
     silt_sandbox_release(t->sandbox);
     free(t);
 }
@@ -154,6 +157,11 @@ static void on_failed(struct silt_port_wait *w, const struct silt_error *e)
     end_with_error(silt_outer(w, struct stream, wait), e->text);
 }
 
+static void on_stream_late(struct silt_timer *t)
+{
+    end_with_error(silt_outer(t, struct stream, deadline), "The port was not reached in time");
+}
+
 static void begin(struct stream *t)
 {
     silt_auto_buf b;
@@ -169,6 +177,7 @@ static struct stream *new_stream(struct silt_call *c, const struct silt_port_ask
         abort();
     *t = (struct stream){
         .wait = {.reached = on_reached, .exited = on_exited, .failed = on_failed},
+        .deadline = {.on_time = on_stream_late},
         .sandbox = c->sandbox,
         .port = ask->request.port,
     };
@@ -201,6 +210,8 @@ static void run(struct silt_call *c)
         return;
     }
     begin(t);
+    if (ask->timeout_ms > 0)
+        silt_loop_after(c->api->loop, &t->deadline, ask->timeout_ms);
 }
 
 static bool parse(struct silt_call *c)
@@ -208,7 +219,8 @@ static bool parse(struct silt_call *c)
     struct silt_port_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
         abort();
-    if (!silt_port_ask_read(c, ask))
+    if (!silt_port_ask_read(c, ask)
+        || (c->kind->native && !silt_body_ms(c, "timeoutMs", &ask->timeout_ms)))
         return false;
     c->own = ask;
     return true;
@@ -335,11 +347,19 @@ static void run_wait(struct silt_call *c)
         silt_loop_after(a->loop, &a->deadline, ask->timeout_ms);
 }
 
+static const struct silt_call_kind native_watch_call = {
+    .body = SILT_BODY_REQUIRED, .native = true, .parse = parse, .run = run};
+
 static bool parse_wait(struct silt_call *c)
 {
     struct wait_ask *ask = silt_arena_alloc(c->request->arena, sizeof(*ask));
     if (ask == NULL)
         abort();
+    if (silt_http_accepts(silt_http_field(c->request->head, SILT_LIT("accept")),
+                          SILT_LIT("text/event-stream"))) {
+        c->kind = &native_watch_call;
+        return parse(c);
+    }
     ask->timeout_ms = WAIT_MS;
     if (!silt_port_ask_read(c, &ask->port) || !silt_body_ms(c, "timeoutMs", &ask->timeout_ms))
         return false;

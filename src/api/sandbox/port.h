@@ -10,5 +10,6 @@
 struct silt_port_ask {
     struct silt_port_request request; /* slices live as long as the HTTP request */
     silt_slice process;               /* process id; empty: none */
+    uint32_t timeout_ms;              /* of a stream of events; 0: none */
 };
 bool silt_port_ask_read(struct silt_call *c, struct silt_port_ask *ret);

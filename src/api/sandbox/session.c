@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/core/session.h"
-#include "api/core/api.h"
+#include "api/sandbox/session.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -11,6 +10,7 @@ struct create {
     silt_slice name;
     struct silt_session_options options;
     char generated[64];
+    bool native;
     struct silt_call *call; /* NULL: the client has disconnected */
     struct silt_turn turn;
     struct silt_session *session;
@@ -24,6 +24,34 @@ static void add_ids(struct silt_buf *b, silt_slice name)
     silt_json_key(b, SILT_LIT("containerPlacementId"));
     silt_json_null(b);
     silt_json_close(b, '}');
+}
+
+void silt_api_add_session(struct silt_buf *b, const struct silt_session *s, silt_slice cwd)
+{
+    silt_json_add_text(b, "id", s->name);
+    silt_json_key(b, SILT_LIT("cwd"));
+    if (s->cwd != NULL)
+        silt_json_string(b, silt_slice_of(s->cwd));
+    else if (cwd.len > 0)
+        silt_json_string(b, cwd);
+    else
+        silt_json_null(b);
+    silt_json_add_bool(b, "busy", s->holder != NULL || s->foreign_exec != 0);
+    silt_json_key(b, SILT_LIT("commandTimeoutMs"));
+    if (s->timeout_ms > 0)
+        silt_json_u64(b, s->timeout_ms);
+    else
+        silt_json_null(b);
+}
+
+void silt_api_answer_session(struct silt_http_request *r, int status, const struct silt_session *s)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 64 << 10);
+    silt_json_open(&b, '{');
+    silt_api_add_session(&b, s, (silt_slice){NULL, 0});
+    silt_json_close(&b, '}');
+    silt_api_answer(r, status, &b);
 }
 
 static void answer_created(struct silt_http_request *r, silt_slice name)
@@ -54,6 +82,7 @@ static void on_open(struct silt_turn *t, struct silt_session *s, const struct si
 {
     struct create *q = silt_outer(t, struct create, turn);
     struct silt_http_request *r = q->call != NULL ? q->call->request : NULL;
+    bool native = q->native;
     char name[SILT_SESSION_NAME_MAX + 1];
     (void)snprintf(name, sizeof(name), "%.*s", (int)q->name.len, q->name.data);
     if (s != NULL && e == NULL)
@@ -64,6 +93,8 @@ static void on_open(struct silt_turn *t, struct silt_session *s, const struct si
     r->on_gone = NULL;
     if (e != NULL)
         silt_api_refuse_error(r, e);
+    else if (native)
+        silt_api_answer_session(r, 201, s);
     else
         answer_created(r, silt_slice_of(name));
 }
@@ -111,7 +142,7 @@ static bool parse_create(struct silt_call *c)
     struct create *q = silt_arena_alloc(c->request->arena, sizeof(*q));
     if (q == NULL)
         abort();
-    *q = (struct create){0};
+    *q = (struct create){.native = c->kind->native};
     if (!silt_body_string(c, "id", &q->name)
         || !silt_body_env(c, "env", SILT_ENV_MAX, &q->options.env)
         || !silt_body_string(c, "cwd", &q->options.cwd)
@@ -149,6 +180,14 @@ SILT_HANDLER(silt_api_session_create)
     silt_call_begin(r, args, &create_call);
 }
 
+static const struct silt_call_kind v1_create_call = {
+    .body = SILT_BODY_OPTIONAL, .native = true, .parse = parse_create, .run = create};
+
+SILT_HANDLER(silt_api_v1_session_create)
+{
+    silt_call_begin(r, args, &v1_create_call);
+}
+
 static void list(struct silt_call *c)
 {
     silt_auto_buf b;
@@ -177,6 +216,35 @@ SILT_HANDLER(silt_api_session_list)
     silt_call_begin(r, args, &list_call);
 }
 
+static void v1_list(struct silt_call *c)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, 16 << 20); /* directories, every byte escaped */
+    silt_json_open(&b, '{');
+    silt_json_key(&b, SILT_LIT("sessions"));
+    silt_json_open(&b, '[');
+    silt_list_each(it, &c->sandbox->sessions)
+    {
+        struct silt_session *s = silt_outer(it, struct silt_session, link);
+        if (s->state == SILT_SESSION_DEAD)
+            continue;
+        silt_json_open(&b, '{');
+        silt_api_add_session(&b, s, (silt_slice){NULL, 0});
+        silt_json_close(&b, '}');
+    }
+    silt_json_close(&b, ']');
+    silt_json_close(&b, '}');
+    silt_api_answer(c->request, 200, &b);
+}
+
+static const struct silt_call_kind v1_list_call = {
+    .sandbox = SILT_CALL_LOOKS, .native = true, .run = v1_list};
+
+SILT_HANDLER(silt_api_v1_session_list)
+{
+    silt_call_begin(r, args, &v1_list_call);
+}
+
 /* Delete waits for its turn, then for the end of the shell. It completes even if the client
  * disconnects. */
 struct deletion {
@@ -187,14 +255,15 @@ struct deletion {
 
 static void answer_deleted(struct silt_http_request *r, silt_slice name)
 {
+    bool native = silt_api_is_native(r);
     silt_auto_buf b;
     silt_buf_init(&b, 8192);
     silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("success"));
-    silt_json_bool(&b, true);
-    silt_json_key(&b, SILT_LIT("sessionId"));
-    silt_json_string(&b, name);
-    silt_api_timestamp(&b);
+    if (!native)
+        silt_json_add_bool(&b, "success", true);
+    silt_json_add_slice(&b, "sessionId", name);
+    if (!native)
+        silt_api_timestamp(&b);
     silt_json_close(&b, '}');
     silt_api_answer(r, 200, &b);
 }
@@ -219,9 +288,9 @@ static void on_deleter_gone(struct silt_http_request *r)
     d->request = NULL;
 }
 
-static void delete (struct silt_call *c)
+void silt_api_delete_session(struct silt_call *c)
 {
-    silt_slice name = *(silt_slice *)c->own;
+    silt_slice name = c->kind->native ? c->arg : *(silt_slice *)c->own;
     struct silt_session *s = silt_session_find(c->sandbox, name);
     if (s == NULL) {
         silt_auto_buf b;
@@ -265,7 +334,7 @@ static bool parse_delete(struct silt_call *c)
 }
 
 static const struct silt_call_kind delete_call = {
-    .body = SILT_BODY_REQUIRED, .parse = parse_delete, .run = delete};
+    .body = SILT_BODY_REQUIRED, .parse = parse_delete, .run = silt_api_delete_session};
 
 SILT_HANDLER(silt_api_session_delete)
 {

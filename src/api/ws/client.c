@@ -25,7 +25,7 @@ bool silt_ws_client_may_enter(struct silt_http_request *r, silt_slice id)
     case SILT_SOCKET_FINE:
         return true;
     case SILT_SOCKET_NOT_ONE:
-        if (!upgrade)
+        if (!upgrade && !silt_api_is_native(r))
             silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0},
                             "The requested endpoint was not found");
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET …/ws/pty: a viewer of a session's terminal. Binary messages carry input and output, text
- * messages are JSON: ready, resize, exit, error. Earlier output comes first, in one message;
- * nothing is lost or repeated between it and live output. */
+/* GET …/ws/pty and /v1/…/terminal: a viewer of a session's terminal. Binary messages carry input
+ * and output, text messages are JSON: ready, resize, exit, error. Earlier output comes first, in
+ * one message; nothing is lost or repeated between it and live output. */
 #include "api/ws/client.h"
 #include "sandbox/process/log_follower.h"
 #include "sandbox/process/terminal.h"
@@ -418,5 +418,21 @@ SILT_HANDLER(silt_api_pty)
         return;
     }
     free(v);
-    silt_http_reply(r, 400, SILT_LIT("text/plain"), (silt_slice){NULL, 0}, silt_slice_of(wrong));
+    if (silt_api_is_native(r))
+        silt_api_refuse(r, SILT_API_VALIDATION_FAILED, (silt_slice){NULL, 0}, "%s", wrong);
+    else
+        silt_http_reply(r, 400, SILT_LIT("text/plain"), (silt_slice){NULL, 0},
+                        silt_slice_of(wrong));
+}
+
+SILT_HANDLER(silt_api_v1_terminal)
+{
+    bool create = false;
+    if (!silt_query_flag(r, "create", &create) || !silt_ws_client_may_enter(r, args[0]))
+        return;
+    if (create || silt_registry_find(silt_api_of(r)->registry, args[0]) != NULL)
+        silt_api_pty(r, args);
+    else
+        silt_api_refuse(r, SILT_API_SANDBOX_NOT_FOUND, (silt_slice){NULL, 0},
+                        "Sandbox '%.*s' does not exist", (int)args[0].len, args[0].data);
 }
