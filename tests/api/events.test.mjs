@@ -45,7 +45,7 @@ test('a sandbox tells its whole life in order, each event with a cursor of its o
 	await box.change('pause');
 	await box.change('resume');
 	await box.api('POST', '/api/process/start', { command: 'true' });
-	assert.equal((await daemon.api('POST', `/v1/sandboxes/${box.id}/ports`, { port: 8000, name: 'web' })).status, 200);
+	assert.equal((await daemon.api('POST', `/v1/sandboxes/${box.id}/ports`, { port: 8000, name: 'web' })).status, 201);
 	await box.change('stop');
 	await box.change('start');
 	await box.destroy();
