@@ -239,6 +239,31 @@ test('a pipe that nobody reads takes a little only, and one that is let go fails
 	await unharmed();
 });
 
+test('an acknowledgement takes a millisecond at least: with a faster one the client\'s window is no number', async t => {
+	const socket = await open(t);
+	socket.send(['pipe']);
+	socket.send(call('files', 'writeFileStream', '/workspace/slow', ['readable', 1], 'default')); /* 2 */
+	socket.send(['pull', 2]);
+	const times = [];
+	for (let id = 3; id < 43; id++) {
+		const began = performance.now();
+		socket.send(['stream', ['pipeline', 1, ['write'], [['bytes', 'AAAA']]]]);
+		assert.deepEqual(await socket.json(), ['resolve', id, ['undefined']]);
+		times.push(performance.now() - began);
+	}
+	assert.ok(Math.min(...times) >= 1.5, `${Math.min(...times)} ms`);
+	for (let id = 43; id < 53; id++)
+		socket.send(['stream', ['pipeline', 1, ['write'], [['bytes', 'AAAA']]]]);
+	socket.send(['stream', ['pipeline', 1, ['close'], []]]); /* 53 */
+	const answers = [];
+	while (answers.length < 12)
+		answers.push(await socket.json());
+	assert.deepEqual(answers.filter(([, id]) => id > 2).map(([kind, id]) => [kind, id]), Array.from({ length: 11 }, (_, i) => ['resolve', 43 + i]), 'in order');
+	assert.equal(answers.find(([, id]) => id === 2)[2].bytesWritten, 150);
+	await box.out('rm /workspace/slow');
+	await unharmed();
+});
+
 test('a client that writes without minding anybody is held back', async t => {
 	const socket = await open(t);
 	socket.send(['pipe']);

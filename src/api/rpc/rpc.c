@@ -147,6 +147,7 @@ static void hang_up(struct silt_rpc *l)
     if (l->is_over)
         return;
     l->is_over = true;
+    silt_rpc_acks_drop(l);
     silt_rpc_long_leave(l);
     while ((c = silt_list_first(&l->calls, struct silt_rpc_call, link))
            != NULL) /* hanging up one call may finish others */
@@ -354,6 +355,7 @@ SILT_HANDLER(silt_api_rpc)
     l->guest.socket = (struct silt_socket){
         .on_message = on_message, .on_drain = on_drain, .on_closed = on_closed};
     silt_list_init(&l->calls);
+    silt_rpc_acks_init(l);
     silt_map_init(&l->exports);
     silt_map_init(&l->waits);
     memcpy(l->id, args[0].data, args[0].len);

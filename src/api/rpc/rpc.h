@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rpc: capnweb on a WebSocket. Runs in siltd's loop; the connection owns its calls and streams.
  * Private to rpc.c (the connection and its tables), ask.c (incoming pushes), call.c (one call),
- * download_stream.c (a stream to the client), upload_stream.c (a stream from it), code.c (calls of
- * the client's functions) and long.c (large messages, parsed on a thread).
+ * download_stream.c (a stream to the client), upload_stream.c (a stream from it), ack.c (its
+ * acknowledgements), code.c (calls of the client's functions) and long.c (large messages, parsed on
+ * a thread).
  *
  * Each side numbers its requests to the other from 1 on, in message order. */
 #pragma once
@@ -36,6 +37,8 @@ struct silt_rpc { /* one connection */
     struct silt_rpc_long *reading; /* NULL: no thread reads anything of it */
     const struct silt_rpc_laid
         *laid; /* borrowed; of the message that is being taken; NULL: nothing is laid out yet */
+    struct silt_buf acks; /* that are not due yet */
+    struct silt_timer ack_timer;
     bool is_over;
     struct silt_grave grave;
     char id[SILT_ID_MAX + 1]; /* of its sandbox */
@@ -149,6 +152,11 @@ void silt_rpc_let_go(struct silt_rpc *l, const struct silt_rpc_refs *refs);
 void silt_rpc_heard(struct silt_rpc *l, const struct silt_rpc_message *m,
                     const struct silt_error *e);
 void silt_rpc_hear(struct silt_rpc *l, silt_slice bytes); /* reads it now */
+
+/* ack.c */
+void silt_rpc_acks_init(struct silt_rpc *l);
+void silt_rpc_acks_drop(struct silt_rpc *l);
+void silt_rpc_ack(struct silt_rpc *l, int64_t id); /* resolves a write, a little later */
 
 /* rpc_long.c */
 struct silt_rpc_laid { /* a call of a method, as a request */

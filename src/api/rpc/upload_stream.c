@@ -149,7 +149,7 @@ static void pass(struct silt_rpc_upload *f, struct silt_http_internal *inner)
         f->state = OVER;
         f->reader->feed = NULL;
         f->reader = NULL;
-        silt_rpc_say_value(f->line, "resolve", w->id, undefined);
+        silt_rpc_ack(f->line, w->id);
         drop_write(f, w);
         silt_http_internal_feed(inner, (silt_slice){NULL, 0}, true);
         return;
@@ -167,7 +167,7 @@ static void pass(struct silt_rpc_upload *f, struct silt_http_internal *inner)
         return;
     }
     if (f->state == READ)
-        silt_rpc_say_value(f->line, "resolve", w->id, undefined);
+        silt_rpc_ack(f->line, w->id);
     else
         silt_rpc_say_value(f->line, "reject", w->id, over);
     drop_write(f, w);
