@@ -356,7 +356,7 @@ const HOSTILE = {
 	'a text that is no UTF-8': [1007, frame('text', Buffer.from([0xff]))],
 	'a length beyond 63 bits': [1002, frame('binary', '', { length: 2n ** 63n })],
 	'a message larger than allowed': [1009, frame('binary', '', { length: 2n ** 62n })],
-	'a message a byte too large': [1009, frame('binary', '', { length: (32 << 20) + 1 })],
+	'a message a byte too large': [1009, frame('binary', '', { length: (64 << 20) + 1 })],
 	'a close of one byte': [1002, frame('close', 'x')],
 	'a close with a code that is none': [1002, frame('close', Buffer.from([0x03, 0xed]))],
 	'a close with a bad reason': [1007, frame('close', Buffer.from([0x03, 0xe8, 0xff]))],

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 enum {
-    MESSAGE_MAX = 32 << 20,
-    REQUESTS_MAX = 256,  /* at once, per socket */
-    HELD_MAX = 64 << 20, /* bytes of responses that are incomplete or not yet read by the client,
-                            per socket */
+    MESSAGE_MAX = 64 << 20, /* an archive of 40 MiB in base64, as the npm client restores one */
+    REQUESTS_MAX = 256,     /* at once, per socket */
+    HELD_MAX = 64 << 20,    /* bytes of responses that are incomplete or not yet read by the client,
+                               per socket */
     ALL_HELD_MAX = 256 << 20, /* of all sockets */
     SMALL = 64 << 10,         /* responses up to this size may exceed the limit of all sockets */
 };
