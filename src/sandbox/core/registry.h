@@ -101,7 +101,8 @@ struct silt_registry {
     struct silt_link images; /* struct silt_image */
     uint32_t image_count;
     struct silt_map images_by_digest, image_names;
-    struct silt_map snapshots; /* struct silt_image by id of the snapshot: sandbox/image/snapshot.c */
+    struct silt_map
+        snapshots;          /* struct silt_image by id of the snapshot: sandbox/image/snapshot.c */
     struct silt_link steps; /* sandbox/image/step_cache.c */
     struct silt_map steps_by_key;
     struct silt_link builds; /* struct silt_build */
