@@ -26,7 +26,7 @@ test('run -d prints the id of a process that goes on', async t => {
 test('ps shows ended ones with --all, and everything as JSON', async t => {
 	const box = await daemon.box(t);
 	await box.run('true');
-	assert.match((await silt(['ps', box.id])).stdout, /no running processes/);
+	assert.match((await silt(['ps', box.id])).stderr, /no running processes/);
 	assert.equal((await silt(['run', box.id, '--name', 'p', '--', 'exit 3'])).code, 3);
 	assert.doesNotMatch((await silt(['ps', box.id])).stdout, /^p /m);
 	assert.match((await silt(['ps', '--all', box.id])).stdout, /^p +\d+ failed +3 /m);
@@ -86,7 +86,7 @@ test('logs says what is no longer kept', async t => {
 	const box = await daemon.box(t);
 	const size = 20 << 20;
 	await silt(['run', '-d', box.id, '--name', 'p', '--', `yes | head -c ${size}`]);
-	await until('it has ended', async () => /no running/.test((await silt(['ps', box.id])).stdout));
+	await until('it has ended', async () => /no running/.test((await silt(['ps', box.id])).stderr));
 	for (const words of [['logs', box.id, 'p'], ['logs', '-f', box.id, 'p']]) {
 		const end = await silt(words);
 		const [, dropped] = /^silt: (\d+) bytes of older output are no longer kept\n$/.exec(end.stderr);
@@ -159,7 +159,7 @@ test('kill --all ends every process', async t => {
 	for (const name of ['a', 'b', 'c'])
 		await silt(['run', '-d', box.id, '--name', name, '--', 'sleep 1000']);
 	assert.equal((await silt(['kill', box.id, '--all'])).code, 0);
-	assert.match((await silt(['ps', box.id])).stdout, /no running processes/);
+	assert.match((await silt(['ps', box.id])).stderr, /no running processes/);
 });
 
 test('a process that is not there is named, with the way out', async t => {

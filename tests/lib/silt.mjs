@@ -9,6 +9,7 @@ import { within } from './wait.mjs';
 /**
  * Runs silt against the daemon. options: env, cwd, input (bytes for standard input), terminal (true: a terminal of its own, all it
  * shows comes as stdout), onStart (gets the child), onOutput and onError (see what has come so far, and the child). Bytes of stdout are in `raw`.
+ * `stderr` is without the remark that a sandbox was created, which depends on what a test did before; `said` is all of it.
  */
 export function silt(daemon, args, { onStart, onOutput, onError, env = {}, cwd, input, terminal = false } = {}) {
 	const program = path.join(BUILD, 'silt');
@@ -35,7 +36,7 @@ export function silt(daemon, args, { onStart, onOutput, onError, env = {}, cwd, 
 		child.once('error', reject);
 		child.once('close', (code, signal) => {
 			const raw = Buffer.concat(pieces);
-			resolve({ stdout: raw.toString(), raw, stderr, code, signal });
+			resolve({ stdout: raw.toString(), raw, stderr: stderr.replace(/^silt: created sandbox \S+\n/gm, ''), said: stderr, code, signal });
 		});
 	})).catch(error => {
 		child.kill('SIGKILL');

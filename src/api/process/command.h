@@ -31,6 +31,8 @@ int silt_command_feed(const struct silt_command *m, struct silt_exec_request *q,
  * with events. */
 void silt_command_collect(struct silt_call *c);
 void silt_command_stream(struct silt_call *c);
+/* A number, two numbers with a colon, or a name, or ""; rejects lookalikes. */
+bool silt_command_user_is_good(silt_slice user);
 /* For commands that run outside the session's shell: checks that neither the command nor its
  * session name is blank. */
 bool silt_command_is_whole(struct silt_call *c, const struct silt_command *m);

@@ -244,11 +244,20 @@ void silt_command_stream(struct silt_call *c)
 static bool parse(struct silt_call *c)
 {
     struct silt_command *m = silt_arena_alloc(c->request->arena, sizeof(*m));
+    bool input = false; /* its standard input is written with PUT …/processes/{id}/stdin */
     if (m == NULL)
         abort();
     c->own = m;
-    return silt_command_read(c, m) && silt_body_bool(c, "bytes", &m->bytes)
-           && silt_command_is_whole(c, m);
+    if (!silt_command_read(c, m) || !silt_body_bool(c, "bytes", &m->bytes)
+        || !silt_body_bool(c, "stdin", &input) || !silt_body_string(c, "user", &m->request.user))
+        return false;
+    if (!silt_command_user_is_good(m->request.user)) {
+        silt_api_refuse_field(c->request, "user",
+                              "must be a name, a number, or two numbers with a colon");
+        return false;
+    }
+    m->request.flags |= input ? SILT_START_STDIN : 0U;
+    return silt_command_is_whole(c, m);
 }
 
 static const struct silt_call_kind stream_call = {.body = SILT_BODY_REQUIRED,

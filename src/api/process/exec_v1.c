@@ -49,10 +49,11 @@ static bool is_id(silt_slice text)
     return silt_slice_to_u64(text, 0, ID_MAX, &n, &e) == 0;
 }
 
-/* A number, two numbers with a colon, or a name; rejects lookalikes. */
-static bool is_user(silt_slice user)
+bool silt_command_user_is_good(silt_slice user)
 {
     silt_slice gid = user, uid;
+    if (user.len > USER_MAX)
+        return false;
     if (user.len > 0 && user.data[0] >= '0' && user.data[0] <= '9')
         return silt_slice_split(&gid, ':', &uid) && is_id(uid)
                && (uid.len == user.len || is_id(gid));
@@ -81,7 +82,7 @@ bool silt_command_read_native(struct silt_call *c, struct silt_command *m)
                               "is too long");
         return false;
     }
-    if (!is_user(q->user)) {
+    if (!silt_command_user_is_good(q->user)) {
         silt_api_refuse_field(c->request, "user",
                               "must be a name, a number, or two numbers with a colon");
         return false;

@@ -10,6 +10,7 @@ enum { BODY_MAX = 1 << 20 };
 struct wishes {
     const char *image, *type, *network, *sleep_after, *stop_after, *ttl;
     bool ephemeral, keep_alive;
+    struct silt_command_limits limits;
     struct silt_words allow, env, labels;
 };
 
@@ -37,7 +38,8 @@ static int write_wishes(struct silt_buf *b, const char *id, const struct wishes 
         silt_json_key(b, SILT_LIT("ephemeral"));
         silt_json_bool(b, true);
     }
-    if (silt_command_add_env(b, &w->env, e) < 0 || silt_command_add_labels(b, &w->labels, e) < 0)
+    if (silt_command_add_limits(b, &w->limits, e) < 0 || silt_command_add_env(b, &w->env, e) < 0
+        || silt_command_add_labels(b, &w->labels, e) < 0)
         return -1;
     silt_json_close(b, '}');
     return b->broken ? silt_fail(e, SILT_LIMIT, "more than %d bytes of options", BODY_MAX) : 0;
@@ -74,6 +76,10 @@ int silt_cli_create(int argc, char **argv)
     const struct silt_option own[] = {
         {.name = "image", .value = &w.image},
         {.name = "type", .value = &w.type},
+        {.name = "cpu", .value = &w.limits.cpu},
+        {.name = "memory", .value = &w.limits.memory},
+        {.name = "disk", .value = &w.limits.disk},
+        {.name = "pids", .value = &w.limits.pids},
         {.name = "network", .value = &w.network},
         {.name = "allow", .words = &w.allow},
         {.name = "sleep-after", .value = &w.sleep_after},

@@ -83,7 +83,8 @@ int silt_cli_resume(int argc, char **argv)
 
 struct wishes {
     const char *sleep_after, *stop_after, *ttl, *keep_alive, *keep_processes, *remove_after_stop;
-    const char *cpu, *memory, *disk, *pids, *network;
+    const char *network;
+    struct silt_command_limits limits;
     struct silt_words allow, env, labels;
 };
 
@@ -97,32 +98,6 @@ static int add_switch(struct silt_buf *b, const char *key, const char *option, c
         return silt_fail(e, SILT_INVALID, "--%s is on or off, not %s", option, value);
     silt_json_key(b, silt_slice_of(key));
     silt_json_bool(b, on);
-    return 0;
-}
-
-static int add_number(struct silt_buf *b, const char *key, const char *value, struct silt_error *e)
-{
-    char *end;
-    if (value == NULL)
-        return 0;
-    double number = strtod(value, &end);
-    if (end == value || *end != 0)
-        return silt_fail(e, SILT_INVALID, "%s is a number, not %s", key, value);
-    silt_json_key(b, silt_slice_of(key));
-    silt_json_double(b, number);
-    return 0;
-}
-
-static int add_limits(struct silt_buf *b, const struct wishes *w, struct silt_error *e)
-{
-    if (w->cpu == NULL && w->memory == NULL && w->disk == NULL && w->pids == NULL)
-        return 0;
-    silt_json_key(b, SILT_LIT("limits"));
-    silt_json_open(b, '{');
-    if (add_number(b, "cpu", w->cpu, e) < 0 || add_number(b, "memoryMiB", w->memory, e) < 0
-        || add_number(b, "diskMiB", w->disk, e) < 0 || add_number(b, "pids", w->pids, e) < 0)
-        return -1;
-    silt_json_close(b, '}');
     return 0;
 }
 
@@ -144,7 +119,7 @@ static int write_wishes(struct silt_buf *b, const struct wishes *w, struct silt_
     if (add_switch(b, "keepAlive", "keep-alive", w->keep_alive, e) < 0
         || add_switch(b, "keepProcesses", "keep-processes", w->keep_processes, e) < 0
         || add_switch(b, "removeAfterStop", "remove-after-stop", w->remove_after_stop, e) < 0
-        || add_limits(b, w, e) < 0 || silt_command_add_env(b, &w->env, e) < 0
+        || silt_command_add_limits(b, &w->limits, e) < 0 || silt_command_add_env(b, &w->env, e) < 0
         || silt_command_add_labels(b, &w->labels, e) < 0)
         return -1;
     silt_json_close(b, '}');
@@ -182,10 +157,10 @@ int silt_cli_update(int argc, char **argv)
         {.name = "keep-alive", .value = &w.keep_alive},
         {.name = "keep-processes", .value = &w.keep_processes},
         {.name = "remove-after-stop", .value = &w.remove_after_stop},
-        {.name = "cpu", .value = &w.cpu},
-        {.name = "memory", .value = &w.memory},
-        {.name = "disk", .value = &w.disk},
-        {.name = "pids", .value = &w.pids},
+        {.name = "cpu", .value = &w.limits.cpu},
+        {.name = "memory", .value = &w.limits.memory},
+        {.name = "disk", .value = &w.limits.disk},
+        {.name = "pids", .value = &w.limits.pids},
         {.name = "network", .value = &w.network},
         {.name = "allow", .words = &w.allow},
         {.name = "env", .letter = 'e', .words = &w.env},

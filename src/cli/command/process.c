@@ -6,6 +6,7 @@
 #include "cli/core/cli.h"
 #include "cli/core/command.h"
 #include "cli/core/wait.h"
+#include "cli/file/source.h"
 
 int silt_process_route(char out[SILT_PROCESS_ROUTE_SIZE], const char *id, const char *name,
                        const char *after, struct silt_error *e)
@@ -73,8 +74,8 @@ static void print_table(const struct listing *l, const struct silt_json *process
         print_row(p);
     }
     if (shown == 0)
-        (void)printf("no %sprocesses%s\n", l->all ? "" : "running ",
-                     l->all || processes->items.count == 0 ? "" : "; --all shows ended ones");
+        (void)fprintf(stderr, "silt: no %sprocesses%s\n", l->all ? "" : "running ",
+                      l->all || processes->items.count == 0 ? "" : "; --all shows ended ones");
 }
 
 static int list(struct listing *l, struct silt_client *c, struct silt_error *e)
@@ -155,6 +156,27 @@ static int check_box(struct silt_client *c, const char *id, struct silt_error *e
         || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "", e) < 0)
         return -1;
     struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
+    return silt_client_call(c, &q, &a, &answer, e);
+}
+
+int silt_process_feed(struct silt_client *c, const char *id, const char *name, int fd,
+                      struct silt_error *e)
+{
+    static struct silt_source_fd source;
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    char path[SILT_PROCESS_ROUTE_SIZE];
+    struct silt_client_request q = {.method = "PUT",
+                                    .path = path,
+                                    .content_type = "application/octet-stream",
+                                    .file = -1,
+                                    .source = fd >= 0 ? &source.source : NULL};
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    silt_source_from_fd(&source, fd, NULL);
+    c->timeout_ms = -1; /* a command reads when it likes to */
+    c->code[0] = 0;
+    if (silt_process_route(path, id, name, "/stdin?close=true", e) < 0)
+        return -1;
     return silt_client_call(c, &q, &a, &answer, e);
 }
 

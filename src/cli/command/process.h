@@ -14,6 +14,11 @@ int silt_process_route(char out[SILT_PROCESS_ROUTE_SIZE], const char *id, const 
  * already ended. */
 int silt_process_end(struct silt_client *c, const char *id, const char *name, struct silt_error *e);
 
+/* Passes what the descriptor has to the process's standard input until it ends, and closes that.
+ * -1: only closes it. */
+int silt_process_feed(struct silt_client *c, const char *id, const char *name, int fd,
+                      struct silt_error *e);
+
 /* Follows the output of a process. Zero-initialize. */
 struct silt_tail {
     const char *id, *name; /* borrowed: sandbox and process */

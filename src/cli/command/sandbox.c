@@ -22,6 +22,7 @@ struct listing {
     struct silt_words labels;
     struct silt_buf json; /* with --json */
     size_t count;
+    bool quiet, all;
     int id_width, image_width;
 };
 
@@ -98,6 +99,12 @@ static void show_page(struct listing *l, const struct silt_json *sandboxes)
         return;
     measure(l, sandboxes);
     for (const struct silt_json *s = sandboxes->items.first; s != NULL; s = s->next) {
+        if (l->quiet) {
+            silt_cli_print(silt_cli_text(s, "id"));
+            (void)putchar('\n');
+            l->count++;
+            continue;
+        }
         if (!l->cli.json && l->count == 0)
             (void)printf("%-*s %-8s %-*s %-11s %-20s %s\n", l->id_width, "ID", "STATE",
                          l->image_width, "IMAGE", "TYPE", "CREATED (UTC)", "LAST USED (UTC)");
@@ -139,8 +146,8 @@ static int list(struct listing *l, struct silt_client *c, struct silt_error *e)
     silt_json_close(&l->json, ']');
     if (l->cli.json)
         (void)printf("%.*s\n", (int)l->json.len, l->json.data);
-    else if (l->count == 0)
-        (void)puts("no sandboxes yet: silt exec my-sandbox -- uname -a");
+    else if (l->count == 0 && !l->quiet)
+        (void)fputs("silt: no sandboxes yet: silt exec my-sandbox -- uname -a\n", stderr);
     return 0;
 }
 
@@ -149,7 +156,9 @@ int silt_cli_ls(int argc, char **argv)
     static struct listing l;
     static struct silt_client client;
     struct silt_error e;
-    const struct silt_option own[] = {{.name = "label", .words = &l.labels}};
+    const struct silt_option own[] = {{.name = "label", .words = &l.labels},
+                                      {.name = "quiet", .letter = 'q', .flag = &l.quiet},
+                                      {.name = "all", .letter = 'a', .flag = &l.all}};
     const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
     if (silt_cli_parse(&l.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
@@ -292,33 +301,102 @@ int silt_cli_info(int argc, char **argv)
 
 /* rm */
 
-static int remove_one(struct silt_client *c, const char *id, struct silt_error *e)
+struct removal {
+    struct silt_cli cli;
+    bool force, all;
+    size_t count;
+};
+
+static int remove_one(const struct removal *x, struct silt_client *c, const char *id,
+                      struct silt_error *e)
 {
     silt_auto_arena a;
     const struct silt_json *answer;
     silt_arena_init(&a, SILT_CLI_ARENA_MAX);
     if (call_one(c, "DELETE", id, &a, &answer, e) < 0)
         return -1;
-    if (!silt_cli_true(answer, "destroyed"))
+    if (!silt_cli_true(answer, "destroyed") && !x->force)
         return silt_fail(e, SILT_NOT_FOUND, "no sandbox %s", id);
-    (void)puts(id);
+    if (silt_cli_true(answer, "destroyed"))
+        (void)puts(id);
+    return 0;
+}
+
+/* The ids of all sandboxes, one per line, taken before the first is destroyed. */
+static int list_ids(struct silt_client *c, struct silt_buf *ret, size_t *ret_count,
+                    struct silt_error *e)
+{
+    const struct silt_words no_labels = {.count = 0};
+    char path[PATH_SIZE], after[SILT_CLIENT_ADDRESS_SIZE] = "";
+    do {
+        silt_auto_arena a;
+        const struct silt_json *answer;
+        silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+        if (page_path(path, &no_labels, silt_slice_of(after), e) < 0)
+            return -1;
+        struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
+        if (silt_client_call(c, &q, &a, &answer, e) < 0)
+            return -1;
+        const struct silt_json *list = silt_json_get(answer, SILT_LIT("sandboxes"));
+        for (const struct silt_json *s = list != NULL ? list->items.first : NULL; s != NULL;
+             s = s->next, ++*ret_count)
+            silt_buf_addf(ret, "%.*s\n", (int)silt_cli_text(s, "id").len,
+                          silt_cli_text(s, "id").data);
+        if (silt_slice_to_cstr(silt_cli_text(answer, "next"), after, sizeof(after), e) < 0)
+            return -1;
+    } while (after[0] != 0);
+    return ret->broken ? silt_fail(e, SILT_LIMIT, "too many sandboxes") : 0;
+}
+
+/* Whether the user says yes. */
+static int ask(size_t count, struct silt_error *e)
+{
+    char answer[16] = "";
+    if (isatty(STDIN_FILENO) != 1)
+        return silt_fail(e, SILT_INVALID, "%zu sandboxes with their files\nTry: silt rm --all -f",
+                         count);
+    (void)fprintf(stderr, "Destroy %zu sandboxes and their files? [y/N] ", count);
+    if (fgets(answer, sizeof(answer), stdin) == NULL || (answer[0] != 'y' && answer[0] != 'Y'))
+        return silt_fail(e, SILT_INVALID, "nothing was destroyed");
+    return 0;
+}
+
+static int remove_all(const struct removal *x, struct silt_client *c, int *ret_status,
+                      struct silt_error *e)
+{
+    silt_auto_buf ids;
+    size_t count = 0;
+    silt_buf_init(&ids, SILT_CLI_ARENA_MAX);
+    if (list_ids(c, &ids, &count, e) < 0 || (count > 0 && !x->force && ask(count, e) < 0))
+        return -1;
+    silt_slice rest = silt_buf_slice(&ids), one;
+    while (silt_slice_split(&rest, '\n', &one) && one.len > 0) {
+        char id[SILT_ID_MAX + 1];
+        struct silt_error why;
+        if (silt_slice_to_cstr(one, id, sizeof(id), &why) < 0 || remove_one(x, c, id, &why) < 0)
+            *ret_status = silt_cli_fail(&why);
+    }
     return 0;
 }
 
 int silt_cli_rm(int argc, char **argv)
 {
-    static struct silt_cli cli;
+    static struct removal x;
     static struct silt_client client;
     struct silt_error e;
     int status = EXIT_SUCCESS;
-    if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
+    const struct silt_option own[] = {{.name = "force", .letter = 'f', .flag = &x.force},
+                                      {.name = "all", .flag = &x.all}};
+    const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
+    if (silt_cli_parse(&x.cli, &options, argc, argv, &e) < 0)
         return silt_cli_fail(&e);
-    if (cli.plain.count == 0)
+    if (x.all != (x.cli.plain.count == 0))
         return silt_cli_usage();
-    if (silt_client_init(&client, cli.server, cli.token_file, &e) < 0)
+    if (silt_client_init(&client, x.cli.server, x.cli.token_file, &e) < 0
+        || (x.all && remove_all(&x, &client, &status, &e) < 0))
         return silt_cli_fail(&e);
-    for (size_t i = 0; i < cli.plain.count; i++)
-        if (remove_one(&client, cli.plain.items[i], &e) < 0)
+    for (size_t i = 0; i < x.cli.plain.count; i++)
+        if (remove_one(&x, &client, x.cli.plain.items[i], &e) < 0)
             status = silt_cli_fail(&e);
     silt_client_fini(&client);
     return status;

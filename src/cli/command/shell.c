@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/own.h"
+#include "cli/command/shell.h"
+#include "cli/core/box.h"
 #include "cli/core/cli.h"
+#include "cli/core/command.h"
 #include "cli/command/socket.h"
 
 #include <errno.h>
@@ -289,7 +292,9 @@ static int finish(struct shell *s)
         return s->status;
     case DETACHED:
         if (s->raw)
-            (void)fprintf(stderr, "\r\nsilt: detached; `silt shell %s` comes back\n", id);
+            (void)fprintf(stderr, "\r\nsilt: detached; `silt shell %s%s%s` comes back\n", id,
+                          strcmp(s->session, "default") == 0 ? "" : " --session ",
+                          strcmp(s->session, "default") == 0 ? "" : s->session);
         return EXIT_SUCCESS;
     case ATTACHED:
     case FAILED:
@@ -329,9 +334,101 @@ int silt_cli_shell(int argc, char **argv)
         return silt_cli_usage();
     if (silt_id_check(silt_slice_of(s.cli.plain.items[0]), &e) < 0
         || silt_client_init(&s.client, s.cli.server, s.cli.token_file, &e) < 0
-        || catch_signals(&s, &e) < 0 || attach(&s, &e) < 0)
+        || silt_box_make(&s.client, s.cli.plain.items[0], &e) < 0 || catch_signals(&s, &e) < 0
+        || attach(&s, &e) < 0)
         return silt_cli_fail(&e);
     int status = use(&s);
     silt_client_fini(&s.client);
     return status;
+}
+
+/* ---- one command ---- */
+
+enum { NAME_SIZE = 24, RANDOM = 12, SCRIPT_MAX = SILT_CLI_COMMAND_MAX + (1 << 20) };
+
+static void add_line(struct silt_buf *b, const struct silt_words *words)
+{
+    silt_command_join(words, b);
+    silt_buf_add_byte(b, '\n');
+}
+
+/* A terminal starts a program without arguments: a script that removes itself and becomes the
+ * command. */
+static int write_script(const struct silt_shell_order *o, struct silt_buf *b, struct silt_error *e)
+{
+    const struct silt_words *command = &o->cli->rest;
+    silt_buf_add(b, SILT_LIT("#!/usr/bin/env bash\nrm -f -- \"$0\"\nunset PROMPT_COMMAND\n"));
+    for (size_t i = 0; i < o->env->count; i++) {
+        silt_slice name;
+        const char *value;
+        if (silt_command_variable(o->env->items[i], &name, &value, e) < 0)
+            return -1;
+        silt_buf_addf(b, "export %.*s=", (int)name.len, name.data);
+        silt_command_add_quoted(b, value);
+        silt_buf_add_byte(b, '\n');
+    }
+    if (o->cwd != NULL)
+        add_line(b, &(struct silt_words){{"cd", "--", o->cwd}, 3});
+    if (command->count > 1)
+        silt_buf_add(b, SILT_LIT("exec "));
+    add_line(b, command);
+    return b->broken ? silt_fail(e, SILT_LIMIT, "the command is too long") : 0;
+}
+
+static int call(struct silt_client *c, const struct silt_client_request *q, struct silt_error *e)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    return silt_client_call(c, q, &a, &answer, e);
+}
+
+static int put_script(const struct silt_shell_order *o, const char *name, struct silt_client *c,
+                      struct silt_error *e)
+{
+    char path[PATH_SIZE], query[128];
+    silt_auto_buf script;
+    silt_buf_init(&script, SCRIPT_MAX);
+    (void)snprintf(query, sizeof(query), "/files?path=/tmp/.%s&mode=0700", name);
+    if (write_script(o, &script, e) < 0
+        || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", o->cli->plain.items[0], query, e)
+               < 0)
+        return -1;
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&script));
+    q.method = "PUT";
+    q.content_type = "application/octet-stream";
+    return call(c, &q, e);
+}
+
+static int end_session(const char *id, const char *name, struct silt_client *c,
+                       struct silt_error *e)
+{
+    char path[PATH_SIZE];
+    silt_auto_buf body;
+    silt_buf_init(&body, 1024);
+    silt_json_open(&body, '{');
+    silt_command_add_text(&body, "sessionId", name);
+    silt_json_close(&body, '}');
+    if (silt_cli_path(path, sizeof(path), "/sandboxes/", id, "/api/session/delete", e) < 0)
+        return -1;
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
+    return call(c, &q, e);
+}
+
+int silt_shell_run(const struct silt_shell_order *o, struct silt_client *c, int *ret_status,
+                   struct silt_error *e)
+{
+    static struct shell s;
+    char name[NAME_SIZE], program[NAME_SIZE + 8], word[RANDOM + 1];
+    silt_id_random(word, RANDOM);
+    (void)snprintf(name, sizeof(name), "exec-%s", word);
+    (void)snprintf(program, sizeof(program), "/tmp/.%s", name);
+    s = (struct shell){.cli = *o->cli, .session = name, .program = program};
+    if (put_script(o, name, c, e) < 0
+        || silt_client_init(&s.client, s.cli.server, s.cli.token_file, e) < 0
+        || catch_signals(&s, e) < 0 || attach(&s, e) < 0)
+        return -1;
+    *ret_status = use(&s);
+    silt_client_fini(&s.client);
+    return s.state == ENDED ? end_session(o->cli->plain.items[0], name, c, e) : 0;
 }

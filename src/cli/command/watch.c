@@ -26,18 +26,16 @@ static void print_event(const struct silt_json *event)
     (void)puts(silt_cli_true(event, "isDirectory") ? "/" : "");
 }
 
-/* Notes about missing events go to standard output, among the events. */
 static void print_note(const struct silt_json *event, silt_slice type)
 {
     silt_slice path = silt_cli_text(event, "path");
     if (silt_slice_eq(type, SILT_LIT("watching"))) {
         (void)fprintf(stderr, "silt: watching %.*s\n", (int)path.len, path.data);
     } else if (silt_slice_eq(type, SILT_LIT("overflow"))) {
-        (void)puts("--  events are missing here: too many at once");
+        (void)fputs("silt: events are missing here: too many at once\n", stderr);
     } else if (silt_slice_eq(type, SILT_LIT("limit"))) {
-        (void)fputs("--  not watched, too many directories: ", stdout);
-        silt_cli_print(path);
-        (void)putchar('\n');
+        (void)fprintf(stderr, "silt: not watched, too many directories: %.*s\n", (int)path.len,
+                      path.data);
     }
 }
 

@@ -20,7 +20,8 @@ int silt_box_make(struct silt_client *c, const char *id, struct silt_error *e)
     silt_json_close(&body, '}');
     struct silt_client_request q = silt_client_post("/v1/sandboxes", silt_buf_slice(&body));
     c->code[0] = 0;
-    if (silt_client_call(c, &q, &a, &answer, e) < 0 && c->head.status != 409)
-        return -1; /* 409 means that somebody else has just created it */
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return strcmp(c->code, "SANDBOX_ALREADY_EXISTS") == 0 ? 0 : -1;
+    (void)fprintf(stderr, "silt: created sandbox %s\n", id);
     return 0;
 }

@@ -7,4 +7,5 @@
 
 /* Whether the last request failed because the sandbox does not exist yet. */
 bool silt_box_is_missing(const struct silt_client *c);
+/* Says so on standard error. Nothing if somebody else has just created it. */
 int silt_box_make(struct silt_client *c, const char *id, struct silt_error *e);

@@ -80,6 +80,8 @@ int silt_cli_start(int argc, char **argv);
 int silt_cli_restart(int argc, char **argv);
 int silt_cli_pause(int argc, char **argv);
 int silt_cli_resume(int argc, char **argv);
+int silt_cli_stats(int argc, char **argv);
+int silt_cli_df(int argc, char **argv);
 int silt_cli_update(int argc, char **argv);
 int silt_cli_snapshot(int argc, char **argv);
 int silt_cli_net(int argc, char **argv);

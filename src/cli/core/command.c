@@ -24,7 +24,7 @@ int silt_command_time(const char *option, const char *text, int64_t *ret_ms, str
     return silt_fail(e, SILT_INVALID, "%s %s: not a time like 5s, 500ms, 2m or 1h", option, text);
 }
 
-static void add_quoted(struct silt_buf *b, const char *word)
+void silt_command_add_quoted(struct silt_buf *b, const char *word)
 {
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "@%_+=:,./-";
@@ -50,8 +50,21 @@ void silt_command_join(const struct silt_words *words, struct silt_buf *ret)
     for (size_t i = 0; i < words->count; i++) {
         if (i > 0)
             silt_buf_add_byte(ret, ' ');
-        add_quoted(ret, words->items[i]);
+        silt_command_add_quoted(ret, words->items[i]);
     }
+}
+
+int silt_command_variable(const char *word, silt_slice *ret_name, const char **ret_value,
+                          struct silt_error *e)
+{
+    const char *equals = strchr(word, '=');
+    *ret_name = (silt_slice){word, equals != NULL ? (size_t)(equals - word) : strlen(word)};
+    if (!silt_id_is_env_name(*ret_name))
+        return silt_fail(e, SILT_INVALID, "--env %s: not NAME=VALUE", word);
+    *ret_value = equals != NULL ? equals + 1 : getenv(word);
+    if (*ret_value == NULL)
+        return silt_fail(e, SILT_INVALID, "--env %s: not NAME=VALUE, and not set here", word);
+    return 0;
 }
 
 int silt_command_add_env(struct silt_buf *b, const struct silt_words *env, struct silt_error *e)
@@ -61,13 +74,51 @@ int silt_command_add_env(struct silt_buf *b, const struct silt_words *env, struc
     silt_json_key(b, SILT_LIT("env"));
     silt_json_open(b, '{');
     for (size_t i = 0; i < env->count; i++) {
-        const char *word = env->items[i], *equals = strchr(word, '=');
-        silt_slice name = {word, equals != NULL ? (size_t)(equals - word) : 0};
-        if (!silt_id_is_env_name(name))
-            return silt_fail(e, SILT_INVALID, "--env %s: not NAME=VALUE", word);
+        silt_slice name;
+        const char *value;
+        if (silt_command_variable(env->items[i], &name, &value, e) < 0)
+            return -1;
         silt_json_key(b, name);
-        silt_json_string(b, silt_slice_of(equals + 1));
+        silt_json_string(b, silt_slice_of(value));
     }
+    silt_json_close(b, '}');
+    return 0;
+}
+
+static int add_number(struct silt_buf *b, const char *key, const char *option, const char *text,
+                      bool is_size, struct silt_error *e)
+{
+    static const struct {
+        const char *name;
+        double mib;
+    } units[] = {{"", 1}, {"M", 1}, {"MiB", 1}, {"G", 1024}, {"GiB", 1024}, {"T", 1048576}};
+    char *end;
+    if (text == NULL)
+        return 0;
+    double number = strtod(text, &end);
+    for (size_t i = 0; i < (is_size ? SILT_COUNT(units) : 1); i++) {
+        if (end == text || strcmp(end, units[i].name) != 0 || !isfinite(number) || number < 0)
+            continue;
+        silt_json_key(b, silt_slice_of(key));
+        silt_json_double(b, number * units[i].mib);
+        return 0;
+    }
+    return silt_fail(e, SILT_INVALID, "--%s %s: not a %s", option, text,
+                     is_size ? "size like 512, 512M or 2G" : "number");
+}
+
+int silt_command_add_limits(struct silt_buf *b, const struct silt_command_limits *l,
+                            struct silt_error *e)
+{
+    if (l->cpu == NULL && l->memory == NULL && l->disk == NULL && l->pids == NULL)
+        return 0;
+    silt_json_key(b, SILT_LIT("limits"));
+    silt_json_open(b, '{');
+    if (add_number(b, "cpu", "cpu", l->cpu, false, e) < 0
+        || add_number(b, "memoryMiB", "memory", l->memory, true, e) < 0
+        || add_number(b, "diskMiB", "disk", l->disk, true, e) < 0
+        || add_number(b, "pids", "pids", l->pids, false, e) < 0)
+        return -1;
     silt_json_close(b, '}');
     return 0;
 }

@@ -6,10 +6,12 @@
 #include "cli/core/sse.h"
 #include "cli/docker/wrangler.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { QUERY_MAX = 64 << 10, DOCKERFILE_MAX = 1 << 20, BUILD_TIMEOUT_MS = 60 * 60 * 1000 };
 
@@ -135,12 +137,18 @@ static int find_dockerfile(struct build *x, const char *directory, struct silt_e
     (void)snprintf(path, sizeof(path), "%s%s%s", x->file != NULL ? "" : directory,
                    x->file != NULL ? "" : "/", x->file != NULL ? x->file : "Dockerfile");
     whole = realpath(path, NULL);
+    int why = errno; /* of the first that fails */
     base = realpath(directory, NULL);
+    why = whole != NULL ? errno : why;
     if (whole == NULL || base == NULL) {
-        int sys = silt_fail_errno(e, "%s", whole == NULL ? path : directory);
+        errno = why;
+        int failed = silt_fail_errno(e, "%s", whole == NULL ? path : directory);
+        if (why == ENOENT && x->file == NULL && access(directory, F_OK) == 0)
+            failed = silt_fail(e, SILT_NOT_FOUND, "no Dockerfile in %s\n-f FILE names another one",
+                               directory);
         free(whole);
         free(base);
-        return sys;
+        return failed;
     }
     size_t len = strlen(base);
     bool inside = strncmp(whole, base, len) == 0 && (whole[len] == '/' || len == 1);

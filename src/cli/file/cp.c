@@ -295,7 +295,10 @@ static int copy(struct copy *x, struct silt_error *e)
 
 static int parse(struct copy *x, int argc, char **argv, struct silt_error *e)
 {
-    if (silt_cli_parse(&x->cli, NULL, argc, argv, e) < 0)
+    bool recursive = false; /* directories are always copied whole */
+    const struct silt_option own[] = {{.name = "recursive", .letter = 'r', .flag = &recursive}};
+    const struct silt_options options = {.table = own, .count = SILT_COUNT(own)};
+    if (silt_cli_parse(&x->cli, &options, argc, argv, e) < 0)
         return -1;
     const struct silt_words *w = &x->cli.plain;
     if (w->count != 2 || x->cli.rest.count > 0)
