@@ -11,6 +11,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/sandboxes/{id}/api/read", silt_api_file_read, 0},
     {"POST", "/sandboxes/{id}/api/write", silt_api_file_write, 0},
     {"POST", "/sandboxes/{id}/api/exists", silt_api_file_exists, 0},
+    {"GET", "/", silt_api_index, SILT_ROUTE_OPEN},
+    {"GET", "/docs/api", silt_api_docs, SILT_ROUTE_OPEN},
     {"GET", "/healthz", silt_api_healthz, SILT_ROUTE_OPEN},
     {"GET", "/metrics", silt_api_metrics, 0},
     {"GET", "/v1/version", silt_api_v1_version, 0},

@@ -67,6 +67,7 @@ struct silt_config {
     uint32_t http_head_timeout_ms;
     uint32_t http_body_timeout_ms;
     uint32_t http_idle_timeout_ms;
+    char cors_origins[1024];
     char fronts[1024];
     char git_local_remotes[4];          /* on, off */
     char preview_listen[64];            /* off: no previews */

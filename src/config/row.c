@@ -142,6 +142,9 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"network.resolvers", SILT_ROW_TEXT, "", 0, 255, NULL, FIELD(network_resolvers),
      "Addresses of the DNS servers that sandboxes' questions go to, with commas; those of this "
      "machine's /etc/resolv.conf when not set."},
+    {"cors.origins", SILT_ROW_TEXT, "", 0, 1023, NULL, FIELD(cors_origins),
+     "Origins of pages that may call the API below /v1 from a browser, with commas, as "
+     "`https://app.example.com`; `*`: all. They need the token as any client does."},
     {"http.connections", SILT_ROW_NUMBER, "10000", 16, 1000000, NULL, FIELD(http_connections),
      "Open connections of the API; more are closed at once."},
     {"http.head_timeout_ms", SILT_ROW_NUMBER, "10000", 100, 3600000, NULL,

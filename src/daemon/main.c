@@ -72,7 +72,6 @@ static int serve(struct daemon *d, struct silt_error *e)
         .on_refusal = silt_api_on_refusal,
         .on_answered = silt_api_on_answered,
         .context = &d->api,
-        .extra_fields = silt_api_cors,
     };
     if (silt_http_server_open(&d->loop, SILT_SUPER_FD_LISTEN, &limits, &hooks, &d->api.server, e)
         < 0)
@@ -328,6 +327,7 @@ static int build(struct daemon *d, struct silt_error *e)
     r->super = SILT_SUPER_FD_CHANNEL;
     d->api.registry = r;
     d->api.loop = &d->loop;
+    d->api.cors_origins = d->config.cors_origins;
     d->api.git_local_remotes = strcmp(d->config.git_local_remotes, "on") == 0;
     silt_api_init(&d->api);
     struct silt_network_settings network = {.mode = d->config.network_mode,

@@ -61,7 +61,7 @@ test('the documents are OpenAPI 3.1 with a title and a version', () => {
 
 test('one document has /v1 and the daemon itself, the other the compatible routes', () => {
 	const [own, compatible] = families.map(each => Object.keys(each.document.paths));
-	assert.deepEqual(own.filter(path => !path.startsWith('/v1/')), ['/healthz', '/metrics']);
+	assert.deepEqual(own.filter(path => !path.startsWith('/v1/')), ['/healthz', '/metrics', '/', '/docs/api']);
 	assert.deepEqual(compatible.filter(path => !path.startsWith('/sandboxes/')), ['/assets/{file}']);
 });
 
@@ -103,6 +103,8 @@ test('every operation has an id of its own, a summary, a security rule and docum
 });
 
 const SCRIPT = [
+	['GET', '/'],
+	['GET', '/docs/api'],
 	['GET', '/healthz'],
 	['GET', '/v1/version'],
 	['GET', '/metrics'],
@@ -221,6 +223,7 @@ const SCRIPT = [
 	['GET', '/sandboxes/{id}/terminal'],
 	['POST', '/sandboxes/{id}/terminal', { raw: () => Buffer.from('token=x') }],
 	['GET', '/assets/{file}', { path: '/assets/terminal.css' }],
+	['GET', '/assets/{file}', { path: '/assets/docs.js' }],
 	['GET', '/assets/{file}', { path: '/assets/none' }],
 	['POST', '/sandboxes/{id}/api/port-watch', { body: { port: 'x' } }],
 	['POST', '/sandboxes/{id}/api/port-watch', { body: { port: 9, processId: 'never-there' } }],

@@ -2,9 +2,11 @@
 // Every route of the router, by hand: the OpenAPI document and the router must both agree with this list.
 
 /** Those that need no token. */
-export const OPEN = ['/healthz', '/v1/openapi.json', '/v1/openapi-compat.json', '/sandboxes/{id}/terminal', '/assets/{file}'];
+export const OPEN = ['/', '/docs/api', '/healthz', '/v1/openapi.json', '/v1/openapi-compat.json', '/sandboxes/{id}/terminal', '/assets/{file}'];
 
 export const ROUTES = [
+	['GET', '/'],
+	['GET', '/docs/api'],
 	['GET', '/healthz'],
 	['GET', '/metrics'],
 	['GET', '/v1/openapi.json'],

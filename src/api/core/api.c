@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/core/api.h"
+#include "api/core/cors.h"
 #include "api/core/login.h"
 #include "api/core/strict.h"
+#include "api/core/unknown_route.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 #include <stdio.h>
-
-const silt_slice silt_api_cors = {
-    "Access-Control-Allow-Origin: *\r\n"
-    "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
-    "Access-Control-Allow-Headers: Content-Type, Authorization, X-Session-Id, X-Sandbox-Id, "
-    "X-Trace-Id\r\n",
-    sizeof("Access-Control-Allow-Origin: *\r\n"
-           "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
-           "Access-Control-Allow-Headers: Content-Type, Authorization, X-Session-Id, X-Sandbox-Id, "
-           "X-Trace-Id\r\n")
-        - 1};
 
 enum { LOG_FLUSH_MS = 50 };
 
@@ -68,8 +59,7 @@ static void go(struct silt_api *api, struct silt_http_request *r,
     } else if (match->path_known) {
         refuse_method(r, match->allow);
     } else {
-        silt_api_refuse(r, SILT_API_UNKNOWN_ROUTE, (silt_slice){NULL, 0},
-                        "The requested endpoint was not found");
+        silt_api_refuse_route(r, silt_routes, silt_route_count);
     }
 }
 
@@ -77,6 +67,7 @@ void silt_api_on_request(void *context, struct silt_http_request *r)
 {
     struct silt_api *api = context;
     struct silt_route_match match;
+    silt_cors_allow(r, api->cors_origins, silt_api_is_native(r));
     if (silt_slice_eq(r->head->method, SILT_LIT("OPTIONS"))) {
         silt_http_reply(r, 204, (silt_slice){NULL, 0}, (silt_slice){NULL, 0},
                         (silt_slice){NULL, 0});
@@ -85,7 +76,8 @@ void silt_api_on_request(void *context, struct silt_http_request *r)
     silt_router_find(silt_routes, silt_route_count, r->head->method, r->head->path, &match);
     unsigned flags = match.route != NULL ? match.route->flags : 0;
     if ((flags & SILT_ROUTE_OPEN) == 0 && !has_token(api, r)
-        && ((flags & SILT_ROUTE_LOGIN) == 0 || !has_login(api, r))) {
+        && ((flags & SILT_ROUTE_LOGIN) == 0 || !has_login(api, r))
+        && (!silt_api_is_native(r) || !silt_cors_has_token(r, api->token))) {
         silt_api_refuse(r, SILT_API_UNAUTHORIZED, (silt_slice){NULL, 0},
                         "The request has no valid API token");
         return;

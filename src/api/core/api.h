@@ -27,6 +27,7 @@ struct silt_api {
     int64_t started_ms;
     uint64_t watchdog_aborts;    /* so many siltds were ended because they stood still */
     bool git_local_remotes;      /* the setting */
+    const char *cors_origins;    /* the setting; borrowed */
     struct silt_timer log_flush; /* lines of the access log leave together */
     struct silt_link watchings;  /* streams of file events */
     struct silt_link followers;  /* streams of the journal */
@@ -53,7 +54,6 @@ void silt_api_on_request(void *context, struct silt_http_request *r);
 void silt_api_route(struct silt_api *api, struct silt_http_request *r);
 void silt_api_on_refusal(void *context, int status, struct silt_buf *ret_body);
 void silt_api_on_answered(void *context, const struct silt_http_request *r, int status, int64_t us);
-extern const silt_slice silt_api_cors;
 
 /* In a handler, before it sets r->owner to something else. */
 static inline struct silt_api *silt_api_of(const struct silt_http_request *r)
@@ -95,6 +95,8 @@ bool silt_api_build_options(struct silt_http_request *r,
                             struct silt_build_options *ret); /* of the query; false: refused */
 
 SILT_HANDLER(silt_api_root);
+SILT_HANDLER(silt_api_index);
+SILT_HANDLER(silt_api_docs);
 SILT_HANDLER(silt_api_ping);
 SILT_HANDLER(silt_api_version);
 SILT_HANDLER(silt_api_commands);

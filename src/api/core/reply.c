@@ -27,6 +27,7 @@ static const struct {
         {"UNAUTHORIZED", 401,
          "Send `Authorization: Bearer <token>`; `silt token` prints the token."},
     [SILT_API_UNKNOWN_ROUTE] = {"UNKNOWN_ERROR", 404, NULL},
+    [SILT_API_ROUTE_NOT_FOUND] = {"ROUTE_NOT_FOUND", 404, "`GET /v1/openapi.json` has all routes."},
     [SILT_API_METHOD_NOT_ALLOWED] = {"METHOD_NOT_ALLOWED", 405, NULL},
     [SILT_API_BODY_TOO_LARGE] = {"BODY_TOO_LARGE", 413, "Send less than 128 MiB in one request."},
     [SILT_API_SANDBOX_NOT_FOUND] = {"SANDBOX_NOT_FOUND", 404,

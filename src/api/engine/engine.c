@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/engine/engine.h"
 #include "api/ws/client.h"
+#include "api/core/cors.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "json/json.h"
@@ -317,7 +318,7 @@ int silt_engine_open(struct silt_engine *g, int listen_fd, const struct silt_htt
                                    .on_refusal = silt_api_on_refusal,
                                    .on_answered = on_answered,
                                    .context = g,
-                                   .extra_fields = silt_api_cors};
+                                   .extra_fields = silt_cors_compatible};
     struct silt_http_hooks sidecar = hooks;
     struct silt_http_limits patient = *limits;
     sidecar.on_request = silt_sidecar_on_request;

@@ -98,6 +98,23 @@ SILT_HANDLER(silt_api_commands)
     silt_call_begin(r, args, &commands_call);
 }
 
+/* For people who open the address, and programs that look what answers there. */
+SILT_HANDLER(silt_api_index)
+{
+    silt_auto_buf b;
+    (void)args;
+    silt_buf_init(&b, 2048);
+    silt_json_open(&b, '{');
+    silt_json_add_text(&b, "name", "Silt");
+    silt_json_add_text(&b, "version", SILT_VERSION);
+    silt_json_add_text(&b, "api", "/v1");
+    silt_json_add_text(&b, "docs", "/docs/api");
+    silt_json_add_text(&b, "openapi", "/v1/openapi.json");
+    silt_json_add_text(&b, "console", "/sandboxes/{id}/terminal");
+    silt_json_close(&b, '}');
+    silt_api_answer(r, 200, &b);
+}
+
 SILT_HANDLER(silt_api_v1_version)
 {
     silt_auto_buf b;

@@ -13,9 +13,9 @@
 enum { FORM_MAX = 4096 };
 
 extern const unsigned char silt_web_terminal[], silt_web_login[], silt_web_script[],
-    silt_web_style[];
+    silt_web_style[], silt_web_docs[], silt_web_docs_script[], silt_web_docs_style[];
 extern const size_t silt_web_terminal_size, silt_web_login_size, silt_web_script_size,
-    silt_web_style_size;
+    silt_web_style_size, silt_web_docs_size, silt_web_docs_script_size, silt_web_docs_style_size;
 
 static silt_slice text_of(const unsigned char *bytes, size_t size)
 {
@@ -93,6 +93,13 @@ SILT_HANDLER(silt_api_terminal_login)
         silt_http_collect(r, FORM_MAX, on_form);
 }
 
+/* Shows docs/openapi.json; open, as the document is. */
+SILT_HANDLER(silt_api_docs)
+{
+    (void)args;
+    send_page(r, 200, text_of(silt_web_docs, silt_web_docs_size));
+}
+
 SILT_HANDLER(silt_api_asset)
 {
     static const struct {
@@ -102,6 +109,9 @@ SILT_HANDLER(silt_api_asset)
     } assets[] = {
         {"terminal.js", "text/javascript; charset=utf-8", silt_web_script, &silt_web_script_size},
         {"terminal.css", "text/css; charset=utf-8", silt_web_style, &silt_web_style_size},
+        {"docs.js", "text/javascript; charset=utf-8", silt_web_docs_script,
+         &silt_web_docs_script_size},
+        {"docs.css", "text/css; charset=utf-8", silt_web_docs_style, &silt_web_docs_style_size},
     };
     for (size_t i = 0; i < SILT_COUNT(assets); i++)
         if (silt_slice_eq(args[0], silt_slice_of(assets[i].name))) {

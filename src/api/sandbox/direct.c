@@ -27,6 +27,23 @@ static struct silt_exposed_port *find_preview(const struct silt_sandbox *s, uint
     return x != NULL && silt_slice_eq_secret(token, silt_slice_of(x->row.token)) ? x : NULL;
 }
 
+/* Those of the service: ours carry the token of a browser. */
+static void write_protocols(silt_slice list, struct silt_buf *b)
+{
+    silt_slice one;
+    bool any = false;
+    while (list.len > 0 && silt_slice_split(&list, ',', &one)) {
+        one = silt_slice_trim(one);
+        if (silt_slice_eq(one, SILT_LIT("silt")) || silt_slice_starts(one, SILT_LIT("silt.")))
+            continue;
+        silt_buf_add(b, any ? SILT_LIT(", ") : SILT_LIT("Sec-WebSocket-Protocol: "));
+        silt_buf_add(b, one);
+        any = true;
+    }
+    if (any)
+        silt_buf_add(b, SILT_LIT("\r\n"));
+}
+
 /* The service sees the path after the port, and never the token. */
 static void write_head(const struct silt_http_request *r, silt_slice rest, struct silt_buf *b)
 {
@@ -42,6 +59,10 @@ static void write_head(const struct silt_http_request *r, silt_slice rest, struc
     for (size_t i = 0; i < h->count; i++) {
         if (silt_slice_ieq(h->fields[i].name, SILT_LIT("authorization")))
             continue;
+        if (silt_slice_ieq(h->fields[i].name, SILT_LIT("sec-websocket-protocol"))) {
+            write_protocols(h->fields[i].value, b);
+            continue;
+        }
         silt_buf_add(b, h->fields[i].name);
         silt_buf_add(b, SILT_LIT(": "));
         silt_buf_add(b, h->fields[i].value);
