@@ -153,6 +153,7 @@ static void on_super(struct silt_watch *w, uint32_t events)
 static void on_drained(void *context)
 {
     struct daemon *d = context;
+    silt_idempotency_fini(&d->api);
     silt_loop_stop(&d->loop);
 }
 

@@ -54,7 +54,9 @@ static void go(struct silt_api *api, struct silt_http_request *r,
     if (match->route != NULL) {
         r->owner = api;
         r->route = match->route;
-        if (!silt_api_is_native(r) || silt_strict_query(r, silt_strict_operation(match->route)))
+        if (silt_api_is_native(r) && !silt_strict_query(r, silt_strict_operation(match->route)))
+            return;
+        if ((match->route->flags & SILT_ROUTE_KEYED) == 0 || !silt_idempotency_take(api, r))
             match->route->handle(r, match->args);
     } else if (match->path_known) {
         refuse_method(r, match->allow);
@@ -133,6 +135,7 @@ void silt_api_init(struct silt_api *api)
     silt_list_init(&api->watchings);
     silt_list_init(&api->followers);
     silt_list_init(&api->guests);
+    silt_idempotency_init(&api->idempotency);
     silt_log_gather();
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/core/call.h"
+#include "api/core/idempotency.h"
 #include "api/core/reply.h"
 #include "sandbox/core/exec.h"
 #include "sandbox/core/registry.h"
@@ -25,9 +26,10 @@ struct silt_api {
     uint64_t answered[6];            /* by hundreds of the status */
     uint64_t answer_us;
     int64_t started_ms;
-    uint64_t watchdog_aborts;    /* so many siltds were ended because they stood still */
-    bool git_local_remotes;      /* the setting */
-    const char *cors_origins;    /* the setting; borrowed */
+    uint64_t watchdog_aborts; /* so many siltds were ended because they stood still */
+    bool git_local_remotes;   /* the setting */
+    const char *cors_origins; /* the setting; borrowed */
+    struct silt_idempotency idempotency;
     struct silt_timer log_flush; /* lines of the access log leave together */
     struct silt_link watchings;  /* streams of file events */
     struct silt_link followers;  /* streams of the journal */
@@ -44,6 +46,7 @@ void silt_api_part_with_guests(struct silt_api *api);
 enum {
     SILT_ROUTE_OPEN = 1,  /* needs no token */
     SILT_ROUTE_LOGIN = 2, /* the cookie of a login will do, from a page of ours */
+    SILT_ROUTE_KEYED = 4, /* takes an Idempotency-Key (idempotency.h) */
 };
 extern const struct silt_route silt_routes[];
 extern const size_t silt_route_count;
