@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Isolated Linux computers of a Silt server.
+
+>>> with Sandbox.create() as box:            # doctest: +SKIP
+...     print(box.exec("uname -a").stdout)
+"""
+from . import errors
+from ._async import AsyncContext, AsyncFiles, AsyncProcess, AsyncSandbox, AsyncSession
+from ._async_transport import AsyncServer
+from ._sync import Context, Files, Process, Sandbox, Session
+from ._transport import Server
+from .errors import SandboxError
+from .models import (CodeError, CodeEvent, Event, ExecResult, Execution, FileEvent, FileInfo, Limits, Match, Network,
+                     Output, Port, ProcessInfo, Result, SandboxInfo, Snapshot, Usage)
+
+__version__ = "0.1.0"
+__all__ = [
+    "AsyncContext", "AsyncFiles", "AsyncProcess", "AsyncSandbox", "AsyncServer", "AsyncSession", "CodeError",
+    "CodeEvent", "Context", "Event", "ExecResult", "Execution", "FileEvent", "FileInfo", "Files", "Limits", "Match",
+    "Network", "Output", "Port", "Process", "ProcessInfo", "Result", "Sandbox", "SandboxError", "SandboxInfo", "Server",
+    "Session", "Snapshot", "Usage", "errors",
+]
