@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/find_glob.h"
 #include "worker/ops.h"
+#include "base/glob.h"
 #include "worker/pack.h"
 #include "worker/walk.h"
 
@@ -149,7 +149,9 @@ static int on_item(void *ctx, const struct silt_walk_item *i, struct silt_error 
 {
     struct search *s = ctx;
     bool wanted = S_ISREG(i->st->st_mode)
-                  && (s->task->to[0] == 0 || silt_find_glob_matches(s->task->to, i->path.data));
+                  && (s->task->to[0] == 0
+                      || silt_glob_matches(silt_slice_of(s->task->to), silt_slice_of(i->path.data),
+                                           SILT_GLOB_OF_SEARCH));
     silt_auto_fd fd = wanted ? silt_open_at(i->dir, i->name, O_RDONLY | O_NOFOLLOW, 0) : -1;
     if (wanted && !search_file(s, fd, i->path))
         return silt_fail(e, s->task->gone ? SILT_GONE : SILT_OK, "enough");

@@ -2,7 +2,7 @@
 /* The first bytes of a captive sandbox's connection, the answer of the program that decides, and
  * patterns of names: the first byte chooses. */
 #include "proxy/egress/http_connect.h"
-#include "proxy/policy/glob.h"
+#include "base/glob.h"
 #include "fuzz/fuzz.h"
 
 static void look(silt_slice bytes, uint16_t port)
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     default:
         if (silt_slice_split(&bytes, '|', &globs))
-            (void)silt_globs_have(globs, bytes, &steps);
+            (void)silt_glob_hosts_match(globs, bytes, &steps);
     }
     return 0;
 }

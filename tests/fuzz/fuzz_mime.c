@@ -3,7 +3,7 @@
  * the line after it a path, and all of it the beginning of a file. */
 #include "fuzz/fuzz.h"
 #include "worker/type/mime.h"
-#include "worker/find_glob.h"
+#include "base/glob.h"
 
 enum { NAME_SIZE = 256 };
 
@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     copy_line(&rest, path);
     silt_mime_of(path, all, type);
     demand(type[0] != 0);
-    bool matches = silt_find_glob_matches(pattern, path);
+    bool matches =
+        silt_glob_matches(silt_slice_of(pattern), silt_slice_of(path), SILT_GLOB_OF_SEARCH);
     demand(matches || strcmp(pattern, "**") != 0);
     demand(matches || strpbrk(pattern, "*?") != NULL || strcmp(pattern, path) != 0);
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/dns/name_policy.h"
+#include "base/glob.h"
 #include "base/clock.h"
 #include "base/test_switch.h"
 #include "proxy/dns/answer.h"
-#include "proxy/policy/glob.h"
 
 #include <stdio.h>
 
@@ -106,9 +106,9 @@ static bool is_answered_for(struct silt_intercept_names *c, const struct silt_dn
     int64_t now = silt_clock_ms(), left = c->steps + (now - c->steps_ms) * STEPS_PER_MS, taken = 0;
     c->steps = left < STEPS_MAX ? left : STEPS_MAX;
     c->steps_ms = now;
-    bool is =
-        c->steps > 0
-        && silt_globs_have((silt_slice){c->globs, c->globs_len}, silt_slice_of(q->name), &taken);
+    bool is = c->steps > 0
+              && silt_glob_hosts_match((silt_slice){c->globs, c->globs_len}, silt_slice_of(q->name),
+                                       &taken);
     c->steps -= taken;
     return is;
 }

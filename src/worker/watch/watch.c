@@ -260,7 +260,6 @@ int silt_task_watch(struct silt_task *t, struct silt_error *e)
         serve(l);
     }
     silt_watch_tree_forget(l);
-    silt_watch_filter_fini(&l->teller);
     free(l);
     return done;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/watch/watch_filter.h"
 #include "base/clock.h"
-#include "worker/watch/glob.h"
+#include "base/glob.h"
 
 enum { LIMITS_TOLD = 256 }; /* directories named at once when watches run out */
 
@@ -13,21 +13,13 @@ int silt_watch_filter_init(struct silt_watch_filter *t, struct silt_task *task,
     while (rest.len > 0 && silt_slice_split(&rest, 0, &one)) {
         if (one.len == 0)
             continue;
-        if (t->glob_count == SILT_WATCH_FILTER_GLOBS_MAX
-            || (t->globs[t->glob_count] = silt_glob_new(one)) == NULL)
+        if (t->glob_count == SILT_WATCH_FILTER_GLOBS_MAX || one.len > SILT_WATCH_FILTER_GLOB_MAX)
             return silt_fail(e, SILT_LIMIT,
                              "patterns: more than %d, or one of more than %d characters",
-                             SILT_WATCH_FILTER_GLOBS_MAX, SILT_GLOB_MAX);
-        t->glob_count++;
+                             SILT_WATCH_FILTER_GLOBS_MAX, SILT_WATCH_FILTER_GLOB_MAX);
+        t->globs[t->glob_count++] = one;
     }
     return 0;
-}
-
-void silt_watch_filter_fini(struct silt_watch_filter *t)
-{
-    for (size_t i = 0; i < t->glob_count; i++)
-        silt_glob_free(t->globs[i]);
-    t->glob_count = 0;
 }
 
 void silt_watch_filter_flush(struct silt_watch_filter *t, uint32_t flags)
@@ -69,7 +61,7 @@ void silt_watch_filter_say(struct silt_watch_filter *t, uint32_t what, bool is_d
 static bool fits_any(const struct silt_watch_filter *t, const char *path)
 {
     for (size_t i = 0; i < t->glob_count; i++)
-        if (silt_glob_fits(t->globs[i], silt_slice_of(path)))
+        if (silt_glob_matches(t->globs[i], silt_slice_of(path), SILT_GLOB_OF_WATCH))
             return true;
     return false;
 }

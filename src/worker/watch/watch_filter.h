@@ -5,23 +5,20 @@
 
 #include "worker/task.h"
 
-enum { SILT_WATCH_FILTER_GLOBS_MAX = 1024 };
-
-struct silt_glob;
+enum { SILT_WATCH_FILTER_GLOBS_MAX = 1024, SILT_WATCH_FILTER_GLOB_MAX = 1024 /* bytes */ };
 
 struct silt_watch_filter {
     struct silt_task *task; /* borrowed */
-    struct silt_glob *globs[SILT_WATCH_FILTER_GLOBS_MAX];
+    silt_slice globs[SILT_WATCH_FILTER_GLOBS_MAX];
     size_t glob_count;
     uint32_t limits_told; /* since it was set to 0 */
     size_t out_len, last; /* of `out`; where its last event begins */
     _Alignas(struct silt_worker_event) char out[SILT_FRAME_BODY_MAX];
 };
 
-/* On zeroed memory. Takes the request's patterns. */
+/* On zeroed memory. The patterns stay in the request, and no other is read during a watch. */
 int silt_watch_filter_init(struct silt_watch_filter *t, struct silt_task *task,
                            struct silt_error *e);
-void silt_watch_filter_fini(struct silt_watch_filter *t);
 void silt_watch_filter_flush(struct silt_watch_filter *t, uint32_t flags);
 /* Reports it even if it was not requested. */
 void silt_watch_filter_say(struct silt_watch_filter *t, uint32_t what, bool is_dir,

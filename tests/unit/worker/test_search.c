@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit/worker/rig.h"
-#include "worker/find_glob.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,56 +100,4 @@ TEST(search_cuts_long_lines)
     assert_int_equal(a.len, sizeof(struct silt_worker_match) + ((1 + 1024 + 7) & ~7));
     rig_forget(&a);
     rig_stop(r);
-}
-
-TEST(globs_match_as_said)
-{
-    static const struct {
-        const char *pattern, *path;
-        bool yes;
-    } rows[] = {
-        {"*.c", "a.c", true},
-        {"*.c", "dir/a.c", true},
-        {"*.c", "a.h", false},
-        {"?.c", "ab.c", false},
-        {"src/*.c", "src/a.c", true},
-        {"src/*.c", "src/x/a.c", false},
-        {"src/**/*.c", "src/a.c", true},
-        {"src/**/*.c", "src/x/y/a.c", true},
-        {"src/**/*.c", "srcx/a.c", false},
-        {"**/a", "a", true},
-        {"**/a", "x/y/a", true},
-        {"**/a", "xa", false},
-        {"**", "any/thing", true},
-        {"a/**", "a/b/c", true},
-        {"a/**", "b/c", false},
-        {"*", "", true},
-        {"", "", true},
-        {"", "a", false},
-        {"a*b*c", "aXbYc", true},
-        {"a*b*c", "aXbY", false},
-        {"**/x/**/y", "x/y", true},
-        {"**/x/**/y", "a/x/b/c/y", true},
-        {"**/x/**/y", "a/x/b/c/z", false},
-        {"*/b", "a/b", true},
-        {"*/b", "a/c/b", false},
-        {"a?c/d", "a/c/d", false},
-        {"**/*.test.*", "x/a.test.js", true},
-        {"a**b/c", "ax/yb/c", true},
-    };
-    for (size_t i = 0; i < SILT_COUNT(rows); i++)
-        if (silt_find_glob_matches(rows[i].pattern, rows[i].path) != rows[i].yes)
-            fail_msg("%s and %s", rows[i].pattern, rows[i].path);
-}
-
-TEST(globs_of_many_stars_end_soon)
-{
-    char pattern[SILT_WORKER_PATH_MAX + 1], path[SILT_WORKER_PATH_MAX + 1];
-    memset(path, 'a', sizeof(path) - 1);
-    path[sizeof(path) - 1] = 0;
-    for (size_t i = 0; i + 1 < sizeof(pattern); i += 2)
-        memcpy(pattern + i, "a*", 2);
-    pattern[sizeof(pattern) - 2] = 'b';
-    pattern[sizeof(pattern) - 1] = 0;
-    assert_false(silt_find_glob_matches(pattern, path));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/egress/http_connect.h"
 #include "base/own.h"
-#include "proxy/policy/glob.h"
 #include "unit/base/unit.h"
 
 #include <arpa/inet.h>
@@ -93,12 +92,6 @@ TEST(an_answer_is_read_strictly)
     assert_true(silt_http_connect_read(SILT_LIT("HTTP/2 200\r\n\r\n"), &status) < 0);
 }
 
-static bool has_one(silt_slice globs, silt_slice name)
-{
-    int64_t steps = 0;
-    return silt_globs_have(globs, name, &steps);
-}
-
 TEST(a_head_that_comes_in_bytes_is_read_by_the_line)
 {
     assert_true(silt_http_connect_has_more(SILT_LIT(""), SILT_LIT("G")));
@@ -107,17 +100,4 @@ TEST(a_head_that_comes_in_bytes_is_read_by_the_line)
     assert_true(silt_http_connect_has_more(SILT_LIT("\x16\x03"), SILT_LIT("\x01")));
     static char full[SILT_HTTP_CONNECT_PEEK_MAX - 1];
     assert_true(silt_http_connect_has_more((silt_slice){full, sizeof(full)}, SILT_LIT("x")));
-}
-
-TEST(a_star_is_anything)
-{
-    silt_slice globs = SILT_LIT("plain.test\n*.example.com\na*b*c\n");
-    assert_true(has_one(globs, SILT_LIT("plain.test")));
-    assert_true(has_one(globs, SILT_LIT("x.y.example.com")));
-    assert_true(has_one(globs, SILT_LIT("axxbxxbc")));
-    assert_false(has_one(globs, SILT_LIT("example.com")));
-    assert_false(has_one(globs, SILT_LIT("plain.tes")));
-    assert_false(has_one(globs, SILT_LIT("axxb")));
-    assert_false(has_one(SILT_LIT(""), SILT_LIT("a")));
-    assert_true(has_one(SILT_LIT("*\n"), SILT_LIT("")));
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/watch/glob.h"
+#include "base/glob.h"
+#include "base/own.h"
 #include "unit/base/unit.h"
 
 static bool fits(const char *pattern, const char *path)
 {
-    struct silt_glob *g = silt_glob_new(silt_slice_of(pattern));
-    assert_non_null(g);
-    bool answer = silt_glob_fits(g, silt_slice_of(path));
-    silt_glob_free(g);
-    return answer;
+    return silt_glob_matches(silt_slice_of(pattern), silt_slice_of(path), SILT_GLOB_OF_WATCH);
 }
 
 TEST(a_glob_covers_whole_components_anywhere)
@@ -129,9 +126,95 @@ TEST(a_nasty_pattern_takes_no_time)
     assert_false(fits(pattern, path));
 }
 
-TEST(a_pattern_that_is_too_long_is_refused)
+TEST(a_pattern_that_is_too_long_matches_nothing)
 {
-    char pattern[SILT_GLOB_MAX + 2];
-    memset(pattern, 'a', sizeof(pattern));
-    assert_null(silt_glob_new((silt_slice){pattern, SILT_GLOB_MAX + 1}));
+    static char pattern[SILT_GLOB_MAX + 1];
+    memset(pattern, '*', sizeof(pattern));
+    assert_true(silt_glob_matches((silt_slice){pattern, SILT_GLOB_MAX}, SILT_LIT("a"), 0));
+    assert_false(silt_glob_matches((silt_slice){pattern, SILT_GLOB_MAX + 1}, SILT_LIT("a"), 0));
+}
+
+static bool is_found(const char *pattern, const char *path)
+{
+    return silt_glob_matches(silt_slice_of(pattern), silt_slice_of(path), SILT_GLOB_OF_SEARCH);
+}
+
+TEST(patterns_of_searches_match_as_said)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool yes;
+    } rows[] = {
+        {"*.c", "a.c", true},
+        {"*.c", "dir/a.c", true},
+        {"*.c", "a.h", false},
+        {"?.c", "ab.c", false},
+        {"src/*.c", "src/a.c", true},
+        {"src/*.c", "src/x/a.c", false},
+        {"src/**/*.c", "src/a.c", true},
+        {"src/**/*.c", "src/x/y/a.c", true},
+        {"src/**/*.c", "srcx/a.c", false},
+        {"**/a", "a", true},
+        {"**/a", "x/y/a", true},
+        {"**/a", "xa", false},
+        {"**", "any/thing", true},
+        {"a/**", "a/b/c", true},
+        {"a/**", "b/c", false},
+        {"*", "", true},
+        {"", "", true},
+        {"", "a", false},
+        {"a*b*c", "aXbYc", true},
+        {"a*b*c", "aXbY", false},
+        {"**/x/**/y", "x/y", true},
+        {"**/x/**/y", "a/x/b/c/y", true},
+        {"**/x/**/y", "a/x/b/c/z", false},
+        {"*/b", "a/b", true},
+        {"*/b", "a/c/b", false},
+        {"a?c/d", "a/c/d", false},
+        {"**/*.test.*", "x/a.test.js", true},
+        {"a**b/c", "ax/yb/c", true},
+        {"src/**/", "src/a.c", true},
+        {"src/**/", "a.c", false},
+        {"a?c",
+         "a\xc3\xa4"
+         "c",
+         true},
+    };
+    for (size_t i = 0; i < SILT_COUNT(rows); i++)
+        if (is_found(rows[i].pattern, rows[i].path) != rows[i].yes)
+            fail_msg("%s and %s", rows[i].pattern, rows[i].path);
+}
+
+TEST(a_search_with_many_stars_ends_soon)
+{
+    static char pattern[SILT_GLOB_MAX + 1], path[SILT_GLOB_MAX + 1];
+    memset(path, 'a', sizeof(path) - 1);
+    path[sizeof(path) - 1] = 0;
+    for (size_t i = 0; i + 1 < sizeof(pattern); i += 2)
+        memcpy(pattern + i, "a*", 2);
+    pattern[sizeof(pattern) - 2] = 'b';
+    pattern[sizeof(pattern) - 1] = 0;
+    assert_false(is_found(pattern, path));
+}
+
+static bool has_one(silt_slice globs, silt_slice name)
+{
+    int64_t steps = 0;
+    return silt_glob_hosts_match(globs, name, &steps);
+}
+
+TEST(a_star_of_hosts_is_anything)
+{
+    silt_slice globs = SILT_LIT("plain.test\n*.example.com\na*b*c\n");
+    assert_true(has_one(globs, SILT_LIT("plain.test")));
+    assert_true(has_one(globs, SILT_LIT("x.y.example.com")));
+    assert_true(has_one(globs, SILT_LIT("axxbxxbc")));
+    assert_false(has_one(globs, SILT_LIT("example.com")));
+    assert_false(has_one(globs, SILT_LIT("plain.tes")));
+    assert_false(has_one(globs, SILT_LIT("axxb")));
+    assert_false(has_one(SILT_LIT(""), SILT_LIT("a")));
+    assert_true(has_one(SILT_LIT("*\n"), SILT_LIT("")));
+    assert_true(has_one(SILT_LIT("a*b"), SILT_LIT("a/b")));
+    assert_false(has_one(SILT_LIT("a?b"), SILT_LIT("axb")));
+    assert_true(has_one(SILT_LIT("a[b]"), SILT_LIT("a[b]")));
 }
