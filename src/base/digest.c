@@ -3,9 +3,7 @@
 
 static int value_of(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return silt_is_any(c, "ABCDEF") ? -1 : silt_hex_digit(c);
 }
 
 bool silt_digest_parse(silt_slice text, uint8_t ret[SILT_DIGEST_BYTES])

@@ -33,6 +33,15 @@ static inline bool silt_is_any(char c, const char *set)
     return c != 0 && strchr(set, c) != NULL;
 }
 
+/* The value of a hexadecimal digit of either case; -1: it is none. */
+static inline int silt_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* ASCII letters only. */
 bool silt_slice_ieq(silt_slice a, silt_slice b);
 bool silt_slice_starts(silt_slice s, silt_slice prefix);
@@ -43,6 +52,9 @@ bool silt_slice_eq_secret(silt_slice a, silt_slice b);
  * empty fields. */
 bool silt_slice_split(silt_slice *s, char byte, silt_slice *ret_head);
 silt_slice silt_slice_trim(silt_slice s); /* spaces and tabs */
+/* Cuts the next byte or the next %XX off `s`, which is not empty, and returns the byte. -1: a
+ * percent sign without two digits, which stays. */
+int silt_slice_unescape(silt_slice *s);
 
 /* Decimal digits only: no sign, no space, no leading zero except "0" itself. */
 int silt_slice_to_u64(silt_slice s, uint64_t min, uint64_t max, uint64_t *ret,

@@ -21,14 +21,6 @@ enum state {
     DONE
 };
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static enum state expect(char got, char wanted, enum state next, bool *bad)
 {
     *bad = got != wanted;
@@ -37,7 +29,7 @@ static enum state expect(char got, char wanted, enum state next, bool *bad)
 
 static enum state take_size(struct silt_http_chunks *c, char byte, bool *bad)
 {
-    int digit = hex_digit(byte);
+    int digit = silt_hex_digit(byte);
     if (digit < 0) {
         *bad = c->state == FIRST_DIGIT || byte != '\r';
         c->junk = 0;

@@ -4,14 +4,6 @@
 #include "json/reader.h"
 #include "json/scan.h"
 
-static int hex_digit(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Four hex digits at r->at. */
 static int read_unit(struct silt_json_reader *r, uint32_t *ret)
 {
@@ -19,7 +11,7 @@ static int read_unit(struct silt_json_reader *r, uint32_t *ret)
     if (r->end - r->at < 4)
         return silt_json_refuse(r, "unfinished \\u escape");
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(*r->at);
+        int digit = silt_hex_digit((char)*r->at);
         if (digit < 0)
             return silt_json_refuse(r, "bad hex digit");
         unit = unit << 4 | (uint32_t)digit;

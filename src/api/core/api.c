@@ -274,27 +274,16 @@ silt_slice silt_trim_blank(silt_slice s)
     return s;
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 bool silt_query_decode(struct silt_http_request *r, silt_slice raw, silt_slice *ret)
 {
     char *out = silt_arena_dup(r->arena, raw);
     size_t n = 0;
-    for (size_t i = 0; out != NULL && i < raw.len; i++) {
-        if (raw.data[i] != '%') {
-            out[n++] = raw.data[i] == '+' ? ' ' : raw.data[i];
-            continue;
-        }
-        if (i + 2 >= raw.len || hex(raw.data[i + 1]) < 0 || hex(raw.data[i + 2]) < 0)
+    while (out != NULL && raw.len > 0) {
+        bool is_space = raw.data[0] == '+';
+        int c = silt_slice_unescape(&raw);
+        if (c < 0)
             return false;
-        out[n++] = (char)(hex(raw.data[i + 1]) * 16 + hex(raw.data[i + 2]));
-        i += 2;
+        out[n++] = is_space ? ' ' : (char)c;
     }
     *ret = (silt_slice){out, n};
     return out != NULL;

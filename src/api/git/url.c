@@ -38,14 +38,6 @@ static int fail(struct silt_error *e, const char *why)
     return silt_fail(e, SILT_INVALID, "%s", why);
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static bool is_control(char c)
 {
     return (unsigned char)c < ' ' || c == 0x7f;
@@ -54,17 +46,11 @@ static bool is_control(char c)
 /* Decodes %XX; rejects control characters, which would end the line in which git reads it. */
 static bool decode(struct silt_buf *b, silt_slice raw)
 {
-    for (size_t i = 0; i < raw.len; i++) {
-        char c = raw.data[i];
-        if (c == '%') {
-            if (i + 2 >= raw.len || hex(raw.data[i + 1]) < 0 || hex(raw.data[i + 2]) < 0)
-                return false;
-            c = (char)(hex(raw.data[i + 1]) * 16 + hex(raw.data[i + 2]));
-            i += 2;
-        }
-        if (is_control(c))
+    while (raw.len > 0) {
+        int c = silt_slice_unescape(&raw);
+        if (c < 0 || is_control((char)c))
             return false;
-        silt_buf_add_byte(b, c);
+        silt_buf_add_byte(b, (char)c);
     }
     return true;
 }

@@ -40,31 +40,18 @@ static bool read_label(silt_slice domain, silt_slice host, struct silt_host *ret
     return true;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Undoes escapes behind `*len` bytes of out. What would be a slash or a NUL then is nobody's name.
  */
 static bool add_part(char out[SILT_PREVIEW_NAME], size_t *len, silt_slice part)
 {
-    for (size_t i = 0; i < part.len; i++) {
-        int c = (unsigned char)part.data[i];
-        if (c == '%') {
-            int high = i + 2 < part.len ? hex_digit(part.data[i + 1]) : -1;
-            int low = i + 2 < part.len ? hex_digit(part.data[i + 2]) : -1;
-            c = high < 0 || low < 0 ? 0 : high << 4 | low;
-            i += 2;
-        }
-        if (c == 0 || c == '/' || *len + 2 > SILT_PREVIEW_NAME)
+    bool empty = part.len == 0;
+    while (part.len > 0) {
+        int c = silt_slice_unescape(&part);
+        if (c <= 0 || c == '/' || *len + 2 > SILT_PREVIEW_NAME)
             return false;
         out[(*len)++] = (char)c;
     }
-    return part.len > 0;
+    return !empty;
 }
 
 /* "/preview/id/port/token/rest" */

@@ -310,26 +310,17 @@ static int read_mounts(struct silt_arena *a, const struct silt_json *host,
 
 /* Networks */
 
-static int hex_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 silt_slice silt_percent_decode(struct silt_arena *a, silt_slice text)
 {
     char *out = silt_arena_alloc(a, text.len + 1);
     size_t n = 0;
     if (out == NULL)
         return text;
-    for (size_t i = 0; i < text.len; i++) {
-        bool escaped = text.data[i] == '%' && i + 2 < text.len && hex_of(text.data[i + 1]) >= 0
-                       && hex_of(text.data[i + 2]) >= 0;
-        out[n++] = escaped ? (char)(hex_of(text.data[i + 1]) * 16 + hex_of(text.data[i + 2]))
-                           : text.data[i];
-        i += escaped ? 2 : 0;
+    while (text.len > 0) {
+        int c = silt_slice_unescape(&text);
+        out[n++] = c < 0 ? '%' : (char)c;
+        if (c < 0)
+            text = (silt_slice){text.data + 1, text.len - 1};
     }
     out[n] = 0;
     return (silt_slice){out, n};

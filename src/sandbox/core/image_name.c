@@ -105,7 +105,7 @@ int silt_image_untag(struct silt_registry *r, const char *name, bool *ret_existe
 static bool is_hex(silt_slice s)
 {
     for (size_t i = 0; i < s.len; i++)
-        if (!((s.data[i] >= '0' && s.data[i] <= '9') || (s.data[i] >= 'a' && s.data[i] <= 'f')))
+        if (!silt_is_any(s.data[i], "0123456789abcdef"))
             return false;
     return true;
 }
