@@ -2,9 +2,9 @@
 #include "http/websocket.h"
 #include "base/base64.h"
 #include "base/own.h"
-#include "base/sha1.h"
 
 #include <assert.h>
+#include <openssl/sha.h>
 
 enum {
     FIN = 0x80,
@@ -13,7 +13,8 @@ enum {
     MASKED = 0x80,
     LEN = 0x7f,
     LEN_16 = 126,
-    LEN_64 = 127
+    LEN_64 = 127,
+    ACCEPT_TEXT_MAX = 119 /* a key and the standard's text */
 };
 
 void silt_ws_reader_init(struct silt_ws_reader *r, bool client, size_t max)
@@ -268,15 +269,15 @@ void silt_ws_put_close(struct silt_buf *b, int code, silt_slice reason, const ui
 void silt_ws_accept(silt_slice key, char ret[SILT_WS_ACCEPT_SIZE])
 {
     static const char magic[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    uint8_t hash[SILT_SHA1_BYTES];
+    uint8_t hash[SHA_DIGEST_LENGTH];
     struct silt_base64 x = {0};
     silt_auto_buf text, out;
-    silt_buf_init(&text, SILT_SHA1_TEXT_MAX);
+    silt_buf_init(&text, ACCEPT_TEXT_MAX);
     silt_buf_init(&out, SILT_WS_ACCEPT_SIZE);
     silt_buf_add(&text, key);
     silt_buf_add(&text, silt_slice_of(magic));
     assert(!text.broken);
-    silt_sha1(silt_buf_slice(&text), hash);
+    (void)SHA1((const unsigned char *)text.data, text.len, hash);
     silt_base64_encode(&x, &out, (silt_slice){(const char *)hash, sizeof(hash)});
     silt_base64_encode_end(&x, &out);
     memcpy(ret, out.data, SILT_WS_ACCEPT_SIZE - 1);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/own.h"
-#include "base/sha1.h"
 #include "http/websocket.h"
 #include "unit/base/table.h"
 #include "unit/base/unit.h"
@@ -152,22 +151,4 @@ TEST(the_answer_to_a_key_is_that_of_the_standard)
     char accept[SILT_WS_ACCEPT_SIZE];
     silt_ws_accept(SILT_LIT("dGhlIHNhbXBsZSBub25jZQ=="), accept);
     assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-}
-
-static void check_hash(const char *text, const char *want)
-{
-    uint8_t hash[SILT_SHA1_BYTES];
-    char got[2 * SILT_SHA1_BYTES + 1];
-    silt_sha1(silt_slice_of(text), hash);
-    for (size_t i = 0; i < SILT_SHA1_BYTES; i++)
-        (void)snprintf(got + 2 * i, 3, "%02x", hash[i]);
-    assert_string_equal(got, want);
-}
-
-TEST(hashes_are_those_of_the_standard)
-{
-    check_hash("", "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-    check_hash("abc", "a9993e364706816aba3e25717850c26c9cd0d89d");
-    check_hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-               "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
 }
