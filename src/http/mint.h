@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mint: creates certificates (ECDSA P-256): those of authorities, and those that an authority
- * signs. Used by siltd and silt-proxy. Besides http/tls the only place that includes OpenSSL's
- * certificate headers. */
+ * signs. Used by siltd and silt-proxy. */
 #pragma once
 
 #include "base/error.h"

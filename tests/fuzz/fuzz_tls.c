@@ -2,7 +2,7 @@
 /* Whatever comes instead of a handshake, in whatever pieces: it is used up or refused, what is said
  * to it is bounded, and after a refusal nothing is said any more. Then a real client, whose bytes
  * the input spoils: both open or refused. */
-#include "certify/certify.h"
+#include "http/dev_certificate.h"
 #include "fuzz/fuzz.h"
 #include "http/tls.h"
 
@@ -14,19 +14,19 @@ enum { OUT_MAX = 64 << 10, ROUNDS = 8, ROOM = 16 << 10 };
 static struct silt_tls_identity *identity(void)
 {
     static struct silt_tls_identity *made;
-    struct silt_certify_pair authority, server;
+    struct silt_pem_pair authority, server;
     struct silt_error e;
     if (made != NULL)
         return made;
-    silt_certify_pair_init(&authority);
-    silt_certify_pair_init(&server);
-    demand(silt_certify_authority("", &authority, &e) == 0
-           && silt_certify_server(&authority, "", &server, &e) == 0);
+    silt_pem_pair_init(&authority);
+    silt_pem_pair_init(&server);
+    demand(silt_dev_certificate_authority("", &authority, &e) == 0
+           && silt_dev_certificate_server(&authority, "", &server, &e) == 0);
     demand(silt_tls_identity_new(silt_buf_slice(&server.certificate), silt_buf_slice(&server.key),
                                  &made, &e)
            == 0);
-    silt_certify_pair_fini(&authority);
-    silt_certify_pair_fini(&server);
+    silt_pem_pair_fini(&authority);
+    silt_pem_pair_fini(&server);
     return made;
 }
 

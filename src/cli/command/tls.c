@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt tls dev: makes a certificate for previews on this machine with silt-certify and puts it into
- * the settings. */
+/* silt tls dev: makes a certificate for previews on this machine and puts it into the settings. */
 #include "base/fd.h"
+#include "cli/command/tls_files.h"
 #include "cli/core/cli.h"
 #include "cli/core/find.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 enum { SETTINGS_MAX = 256 << 10 };
 
@@ -46,27 +45,14 @@ static int find_places(struct dev *d, const char *directory, struct silt_error *
     return 0;
 }
 
-static int certify(const struct dev *d, struct silt_error *e)
+static int make_files(const struct dev *d, struct silt_error *e)
 {
-    char program[PATH_MAX];
-    int status;
-    if (silt_find_program("silt-certify", program, e) < 0)
-        return -1;
-    (void)fflush(stdout);
-    pid_t pid = fork();
-    if (pid < 0)
-        return silt_fail_errno(e, "fork");
-    if (pid == 0) {
-        (void)execl(program, program, d->directory, d->domain, (char *)NULL);
-        _exit(127);
-    }
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return silt_fail_errno(e, "wait for %s", program);
-    if (status != 0)
-        return silt_fail(e, SILT_INTERNAL, "no certificate was made%s",
-                         geteuid() != 0 ? "\nTry: sudo silt tls dev" : "");
-    return 0;
+    if (silt_tls_files_make(d->directory, d->domain, e) == 0)
+        return 0;
+    if (e->sys == EACCES && geteuid() != 0)
+        return silt_fail(e, SILT_DENIED, "no right to write to %s\nTry: sudo silt tls dev",
+                         d->directory);
+    return silt_because(e, "no certificate was made");
 }
 
 /* Settings */
@@ -164,7 +150,7 @@ static int run_dev(const char *directory, bool print, struct silt_error *e)
         return -1;
     if (print)
         return print_authority(&d, e);
-    if (certify(&d, e) < 0)
+    if (make_files(&d, e) < 0)
         return -1;
     int got = settle(&d, e);
     if (got >= 0)

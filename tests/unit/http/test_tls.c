@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS by bytes: OpenSSL's own client on the other side, and no socket between them. */
 #include "unit/base/unit.h"
-#include "certify/certify.h"
+#include "http/dev_certificate.h"
 #include "http/tls.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 enum { ROUNDS = 20, ROOM = 4096 };
 
 static struct pairs {
-    struct silt_certify_pair authority, server, other;
+    struct silt_pem_pair authority, server, other;
     bool made;
 } pairs;
 
@@ -20,12 +20,13 @@ static void make_pairs(void)
     struct silt_error e;
     if (pairs.made)
         return;
-    silt_certify_pair_init(&pairs.authority);
-    silt_certify_pair_init(&pairs.server);
-    silt_certify_pair_init(&pairs.other);
-    assert_int_equal(silt_certify_authority("example.com", &pairs.authority, &e), 0);
-    assert_int_equal(silt_certify_server(&pairs.authority, "example.com", &pairs.server, &e), 0);
-    assert_int_equal(silt_certify_server(&pairs.authority, "", &pairs.other, &e), 0);
+    silt_pem_pair_init(&pairs.authority);
+    silt_pem_pair_init(&pairs.server);
+    silt_pem_pair_init(&pairs.other);
+    assert_int_equal(silt_dev_certificate_authority("example.com", &pairs.authority, &e), 0);
+    assert_int_equal(
+        silt_dev_certificate_server(&pairs.authority, "example.com", &pairs.server, &e), 0);
+    assert_int_equal(silt_dev_certificate_server(&pairs.authority, "", &pairs.other, &e), 0);
     pairs.made = true;
 }
 
@@ -292,15 +293,15 @@ TEST(tls_identity_needs_a_certificate_and_the_key_that_fits)
 TEST(an_authority_vouches_for_its_own_domain_only)
 {
     struct silt_error e;
-    silt_auto_certify_pair none = {0}, ret = {0};
-    silt_certify_pair_init(&none);
-    silt_certify_pair_init(&ret);
+    silt_auto_pem_pair none = {0}, ret = {0};
+    silt_pem_pair_init(&none);
+    silt_pem_pair_init(&ret);
     make_pairs();
-    assert_int_equal(silt_certify_authority("", &none, &e), 0);
-    assert_int_equal(silt_certify_server(&none, "example.com", &ret, &e), -1);
+    assert_int_equal(silt_dev_certificate_authority("", &none, &e), 0);
+    assert_int_equal(silt_dev_certificate_server(&none, "example.com", &ret, &e), -1);
     assert_int_equal(e.code, SILT_CONFLICT);
-    assert_int_equal(silt_certify_server(&pairs.authority, "example.org", &ret, &e), -1);
+    assert_int_equal(silt_dev_certificate_server(&pairs.authority, "example.org", &ret, &e), -1);
     assert_int_equal(e.code, SILT_CONFLICT);
-    assert_int_equal(silt_certify_server(&none, "a,DNS:evil", &ret, &e), -1);
+    assert_int_equal(silt_dev_certificate_server(&none, "a,DNS:evil", &ret, &e), -1);
     assert_int_equal(e.code, SILT_INVALID);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt-certify DIRECTORY [DOMAIN]: makes DIRECTORY/ca.pem and ca.key once, and each time
- * DIRECTORY/preview.pem and preview.key. Run by `silt tls dev`; a program of its own so that the
- * command line needs no OpenSSL. */
+#include "cli/command/tls_files.h"
 #include "base/fd.h"
-#include "certify/certify.h"
+#include "http/dev_certificate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +30,7 @@ static int read_file(int directory, const char *name, struct silt_buf *out, stru
 {
     char *text = NULL;
     size_t len;
-    if (silt_fd_read_file(directory, name, SILT_CERTIFY_PEM_MAX, &text, &len, e) < 0)
+    if (silt_fd_read_file(directory, name, SILT_PEM_MAX, &text, &len, e) < 0)
         return -1;
     silt_buf_add(out, (silt_slice){text, len});
     explicit_bzero(text, len);
@@ -41,7 +39,7 @@ static int read_file(int directory, const char *name, struct silt_buf *out, stru
 }
 
 /* The key first: a certificate without its key would be trusted for nothing. */
-static int write_pair(int directory, const char *name, const struct silt_certify_pair *p,
+static int write_pair(int directory, const char *name, const struct silt_pem_pair *p,
                       struct silt_error *e)
 {
     char file[32];
@@ -52,11 +50,11 @@ static int write_pair(int directory, const char *name, const struct silt_certify
     return write_file(directory, file, 0644, silt_buf_slice(&p->certificate), e);
 }
 
-static int find_authority(int directory, const char *domain, struct silt_certify_pair *ret,
+static int find_authority(int directory, const char *domain, struct silt_pem_pair *ret,
                           struct silt_error *e)
 {
     if (faccessat(directory, "ca.pem", F_OK, 0) < 0 && errno == ENOENT) {
-        if (silt_certify_authority(domain, ret, e) < 0)
+        if (silt_dev_certificate_authority(domain, ret, e) < 0)
             return -1;
         return write_pair(directory, "ca", ret, e);
     }
@@ -65,11 +63,11 @@ static int find_authority(int directory, const char *domain, struct silt_certify
                : read_file(directory, "ca.key", &ret->key, e);
 }
 
-static int run(const char *path, const char *domain, struct silt_error *e)
+int silt_tls_files_make(const char *path, const char *domain, struct silt_error *e)
 {
-    silt_auto_certify_pair authority = {0}, server = {0};
-    silt_certify_pair_init(&authority);
-    silt_certify_pair_init(&server);
+    silt_auto_pem_pair authority = {0}, server = {0};
+    silt_pem_pair_init(&authority);
+    silt_pem_pair_init(&server);
     if (mkdir(path, 0755) < 0 && errno != EEXIST)
         return silt_fail_errno(e, "make directory %s", path);
     silt_auto_fd directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -77,7 +75,7 @@ static int run(const char *path, const char *domain, struct silt_error *e)
         return silt_fail_errno(e, "open %s", path);
     if (find_authority(directory, domain, &authority, e) < 0)
         return silt_because(e, "%s/ca", path);
-    if (silt_certify_server(&authority, domain, &server, e) < 0) {
+    if (silt_dev_certificate_server(&authority, domain, &server, e) < 0) {
         if (e->code == SILT_CONFLICT)
             (void)silt_because(e,
                                "%s/ca.pem was made for another domain or is too old; remove it, "
@@ -86,18 +84,4 @@ static int run(const char *path, const char *domain, struct silt_error *e)
         return -1;
     }
     return write_pair(directory, "preview", &server, e);
-}
-
-int main(int argc, char **argv)
-{
-    struct silt_error e;
-    if (argc < 2 || argc > 3) {
-        (void)fprintf(stderr, "usage: silt-certify DIRECTORY [DOMAIN]\n");
-        return 2;
-    }
-    if (run(argv[1], argc == 3 ? argv[2] : "", &e) < 0) {
-        (void)fprintf(stderr, "silt-certify: %s\n", e.text);
-        return 1;
-    }
-    return 0;
 }
