@@ -376,6 +376,19 @@ test('every answer of every route fits its schema', async () => {
 	assert.deepEqual(operations().map(([method, path]) => `${method} ${path}`).filter(name => !called.has(name)), [], 'no route was left out');
 });
 
+test('below /v1 streams name the schema of their events, and bodies have an example that fits', () => {
+	for (const [method, path, op] of operations().filter(([, path]) => path.startsWith('/v1/'))) {
+		const { schemas } = family(path);
+		for (const response of Object.values(op.responses)) {
+			const stream = schemas.resolve(response).content?.['text/event-stream'];
+			assert.ok(!stream || (stream['x-silt-stream'] === 'sse' && stream.schema.$ref), `${method} ${path}`);
+		}
+		const body = op.requestBody && schemas.resolve(op.requestBody).content['application/json'];
+		if (body)
+			assert.deepEqual(schemas.check(body.schema, body.example), [], `${method} ${path}`);
+	}
+});
+
 test('answers without a token fit their schema', async () => {
 	for (const [method, route] of ROUTES) {
 		if (!OPEN.includes(route))
