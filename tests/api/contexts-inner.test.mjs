@@ -64,6 +64,24 @@ test('from the second context on they are forked inside, and are as one that is 
 	assert.equal((await box.api('GET', '/api/contexts')).body.contexts.length, 1);
 });
 
+test('in an image that names a user they are that user\'s, as one that is started', async t => {
+	const people = 'RUN echo worker:x:1234:1235::/home/worker:/bin/bash >> /etc/passwd && echo crew:x:1300:worker >> /etc/group && mkdir -p /home/worker && chown 1234 /home/worker';
+	await built(daemon, { Dockerfile: `FROM own\n${people}\nUSER worker\n` }, { names: ['people'] });
+	const { box, first, warm: parent } = await boxWithWarm(t, { image: 'people' });
+	const who = '[os.getresuid(), os.getresgid(), sorted(os.getgroups()), [l.split() for l in open("/proc/self/status") if l.startswith(("Cap", "Seccomp:", "NoNewPrivs"))], sorted(os.environ.items()), open("/proc/self/oom_score_adj").read(), os.access("/etc/shadow", os.R_OK), os.stat("/proc/self/status").st_uid]';
+	const cold = (await run(box, first.id, who)).results[0].json;
+	assert.deepEqual(cold.slice(0, 3), [[1234, 1234, 1234], [1235, 1235, 1235], [1235, 1300]]);
+	const several = await Promise.all([1, 2, 3].map(() => look(box, {}, `[${who}, __import__("subprocess").Popen(["sleep", "1000"], start_new_session=True).pid]`)));
+	for (const { forked, parent: itsParent, pid, value } of several) {
+		assert.deepEqual([forked, itsParent, pid === parent], [true, 1, false]);
+		assert.deepEqual(value[0], cold);
+	}
+	assert.equal((await box.api('DELETE', `/api/contexts/${several[0].id}`)).status, 200);
+	assert.equal((await box.out(`test -e /proc/${several[0].value[1]} || echo gone; test -e /proc/${several[1].value[1]} && echo here`)).trim(), 'gone\nhere');
+	const ended = await run(box, several[1].id, 'sys.exit(3)');
+	assert.deepEqual([ended.error?.cause, ended.error?.exitCode], ['exit', 3]);
+});
+
 test('several at once, each with its own directory and variables, and what one starts ends with it', async t => {
 	const { box } = await boxWithWarm(t);
 	const all = await Promise.all([1, 2, 3, 4].map(i => look(box, { cwd: '/tmp', env_vars: { N: `${i}`, LANG: 'C.UTF-8' } }, '[os.environ["N"], os.getcwd(), __import__("subprocess").Popen(["sleep", "1000"], start_new_session=True).pid]')));

@@ -54,7 +54,7 @@ class Kernel:
             self.budget = size
         self.awaited = init.get("awaited") is True
         if self.warm and init.get("user"):
-            self.refuse_stale(user.become(init["user"]))
+            self.refuse_stale(user.become(init["user"], zygote.is_inside()))
         surroundings.enter(init)
         if self.warm:
             self.refuse_stale(stamps.stale())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose a forked context is. One that silt-init starts is its user's from the beginning; this does the same, by the same
-rules (src/agent/spawn/user.c), before anything of the user's is looked at."""
+rules (src/agent/spawn/user.c), before anything of the user's is looked at. One that was forked inside is the user's
+already, unless that is another by now."""
 import ctypes
 import os
 import stat
@@ -14,7 +15,7 @@ GROUPS_MAX = 64
 NAME_MAX = 64
 
 
-def become(text):
+def become(text, inside):
     """Why it cannot be done, or None. What silt-init would say of it is its own to say: the context is started cold."""
     name, colon, group = text.partition(":")
     entry = find_entry(name)
@@ -26,7 +27,10 @@ def become(text):
         gid = find_group(group)
     if gid is None or uid >= IDS or gid >= IDS:
         return f"no user {text}"
-    if library.loaded.silt_zygote_become(uid, gid, (ctypes.c_uint32 * len(groups))(*groups), len(groups)) != 0:
+    if inside:
+        if (os.getresuid(), os.getresgid(), set(os.getgroups())) != ((uid,) * 3, (gid,) * 3, set(groups)):
+            return f"user {text} is another"
+    elif library.loaded.silt_zygote_become(uid, gid, (ctypes.c_uint32 * len(groups))(*groups), len(groups)) != 0:
         return f"cannot become user {text}"
     for variable, value in (("HOME", home), ("USER", login), ("LOGNAME", login)):
         os.environ.pop(variable, None)

@@ -189,6 +189,10 @@ def offer():
     os.write(LINES_FD, b"\n")
 
 
+def is_inside():
+    return score is not None
+
+
 def set_score(value):
     try:
         with open(SCORE, "w", encoding="utf-8") as file:

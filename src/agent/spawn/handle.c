@@ -6,13 +6,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { V1_TASKS = 0, V1_FREEZER = 1, V2_DIRECTORY = 0, V2_PROCS = 1, V2_KILL = 2 };
-enum { MORE = 4 }; /* handles requested at a time */
+enum { MORE = 4 };       /* handles requested at a time */
+enum { MOVE_MS = 1000 }; /* for moving a process; it takes one */
 
 void silt_handles_init(struct silt_handles *all, struct silt_loop *loop, int mode)
 {
@@ -261,17 +265,67 @@ bool silt_handle_is_frozen(const struct silt_handle *h)
     return n >= 6 && memcmp(text, "FROZEN", 6) == 0;
 }
 
-int silt_handle_move(const struct silt_handle *h, pid_t pid)
+static int put(int fd, pid_t pid)
 {
     char text[16];
     int len = snprintf(text, sizeof(text), "%d", (int)pid);
-    if (h->mode == 1)
-        return write(h->fds[V1_TASKS], text, (size_t)len) == len ? 0 : -1;
-    silt_auto_fd fd = openat(h->fds[V2_DIRECTORY], "cgroup.procs", O_WRONLY | O_CLOEXEC);
-    return fd >= 0 && write(fd, text, (size_t)len) == len ? 0 : -1;
+    return write(fd, text, (size_t)len) == len ? 0 : -1;
 }
 
 int silt_handle_enter(const struct silt_handle *h)
 {
-    return silt_handle_move(h, 0);
+    if (h->mode == 1)
+        return put(h->fds[V1_TASKS], 0);
+    silt_auto_fd fd = openat(h->fds[V2_DIRECTORY], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    return fd >= 0 ? put(fd, 0) : -1;
+}
+
+/* In a child: opens the file by root's right to it, but as `uid`. */
+static int put_as(int tasks, pid_t pid, uid_t uid)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", tasks);
+    if (setresuid((uid_t)-1, uid, (uid_t)-1) < 0)
+        return -1;
+    (void)setfsuid(0);
+    silt_auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 ? put(fd, pid) : -1;
+}
+
+/* v1: the file takes the processes of the user who opened it. The guest's root can stop the child,
+ * so it has a deadline. */
+static int put_by_child(int tasks, pid_t pid, uid_t uid)
+{
+    int done[2];
+    char good = 0;
+    if (pipe2(done, O_CLOEXEC) < 0)
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        good = put_as(tasks, pid, uid) == 0;
+        _exit(write(done[1], &good, 1) != 1);
+    }
+    (void)close(done[1]);
+    struct pollfd p = {.fd = done[0], .events = POLLIN};
+    bool told = child > 0 && poll(&p, 1, MOVE_MS) == 1 && read(done[0], &good, 1) == 1;
+    (void)close(done[0]);
+    if (child > 0) {
+        (void)kill(child, SIGKILL);
+        (void)waitpid(child, NULL, 0);
+    }
+    errno = EACCES;
+    return told && good ? 0 : -1;
+}
+
+int silt_handle_move(const struct silt_handle *h, pid_t pid)
+{
+    if (h->mode == 1) {
+        if (put(h->fds[V1_TASKS], pid) == 0)
+            return 0;
+        return errno == EACCES
+                   ? put_by_child(h->fds[V1_TASKS], pid, (uid_t)silt_proc_status(pid, "Uid:", 10))
+                   : -1;
+    }
+    silt_auto_fd fd = openat(h->fds[V2_DIRECTORY], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    return fd >= 0 ? put(fd, pid) : -1;
 }

@@ -77,5 +77,6 @@ bool silt_handle_is_frozen(const struct silt_handle *h);
 /* Runs in the child after fork. 0 or -1 with errno. Enters the handle, unless clone3 already
  * did. */
 int silt_handle_enter(const struct silt_handle *h);
-/* The same for a child that another process forked. */
+/* The same for a child that another process forked. May take a second when the guest's root is
+ * hostile. */
 int silt_handle_move(const struct silt_handle *h, pid_t pid);

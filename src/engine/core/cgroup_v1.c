@@ -246,7 +246,9 @@ static int open_as(const struct silt_cgroups *c, struct silt_cgroup_at at, uid_t
 
 /* The kernel checks the credentials of whoever *opened* this file when a process is moved into the
  * group, and the descriptor passes through siltd: opened by root, it could freeze any process of
- * the machine. Opened by the sandbox's root, it accepts only the sandbox's processes. */
+ * the machine. Opened by the sandbox's root, it accepts only that user's processes. The file stays
+ * the sandbox's: silt-init opens it again as another of its users, whose processes it then takes.
+ */
 static int open_tasks(const struct silt_cgroups *c, struct silt_cgroup_at at, uint32_t slot,
                       int *ret_fd, struct silt_error *e)
 {
@@ -255,12 +257,7 @@ static int open_tasks(const struct silt_cgroups *c, struct silt_cgroup_at at, ui
     (void)snprintf(path, sizeof(path), "%s/tasks", at.group);
     if (fchownat(at.dir, path, owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
         return silt_fail_errno(e, "lend %s", path);
-    int done = open_as(c, at, owner, ret_fd, e);
-    if (fchownat(at.dir, path, 0, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 && done == 0) {
-        silt_close_fd(ret_fd);
-        return silt_fail_errno(e, "take back %s", path);
-    }
-    return done;
+    return open_as(c, at, owner, ret_fd, e);
 }
 
 static int handle(const struct silt_cgroups *c, uint32_t slot, uint32_t k, int *ret_fds, int *nfds,

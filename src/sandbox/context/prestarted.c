@@ -3,7 +3,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sandbox/context/context.h"
-#include "sandbox/core/image.h"
 #include "sandbox/core/start_frame.h"
 #include "sandbox/core/facet.h"
 
@@ -290,10 +289,9 @@ void silt_prestarted_want(struct silt_sandbox *s, enum silt_language language)
         set_timer(s, SOON_MS);
 }
 
-/* silt-init cannot move a process of another user into its control group. */
 void silt_prestarted_want_python(struct silt_sandbox *s)
 {
-    if (s->registry->settings.spares == 0 || silt_image_user(s).len > 0)
+    if (s->registry->settings.spares == 0)
         return;
     s->spares.python_wanted = true;
     s->spares.wanted_ms = s->registry->loop->now_ms;
