@@ -2,6 +2,7 @@
 #include "priv/helper.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "engine/storage/copy.h"
 #include "engine/storage/image.h"
 #include "engine/launch/launch.h"
 #include "engine/storage/layer.h"
@@ -145,6 +146,8 @@ int silt_priv_helper_clear(struct silt_priv_helper *u, struct silt_error *e)
     if (silt_cgroups_clear(&u->cgroups, e) < 0)
         return -1;
     if (silt_layers_clear(&u->volumes, e) < 0)
+        return -1;
+    if (silt_copies_clear(&u->volumes, e) < 0)
         return -1;
     discard_former_stagings(u);
     silt_priv_discard_stagings(u);

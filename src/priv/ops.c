@@ -4,6 +4,7 @@
 #include "base/test_switch.h"
 #include "engine/launch/fetch_jail.h"
 #include "engine/network/captive.h"
+#include "engine/storage/copy.h"
 #include "engine/storage/image.h"
 #include "engine/storage/layer.h"
 #include "engine/core/mnt.h"
@@ -413,6 +414,39 @@ static int run_seal(struct silt_priv_helper *u, struct silt_priv_job *job, struc
     return done;
 }
 
+static int make_volume(struct silt_priv_helper *u, uint32_t slot, const struct silt_priv_make *q,
+                       struct silt_error *e)
+{
+    uint32_t ids = silt_priv_helper_ids(u, slot);
+    struct silt_copy copy = {
+        .slot = slot, .ids = ids, .digest = q->digest, .disk_bytes = q->limits.disk_bytes};
+    silt_auto_fd volume = -1;
+    if (q->copy != 0)
+        return silt_volume_discard(&u->volumes, slot, e) < 0
+                       || silt_copy_make(&u->volumes, &copy, e) < 0
+                   ? -1
+                   : 0;
+    return silt_volume_make(&u->volumes, slot, ids, &volume, e) < 0
+                   || silt_volume_limit(&u->volumes, volume, q->limits.disk_bytes, e) < 0
+               ? -1
+               : 0;
+}
+
+/* A volume that exists belongs to a sandbox that siltd has forgotten. */
+static int run_make(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_make *q = &job->request.body.make;
+    uint32_t slot = job->request.slot;
+    struct silt_error ignored;
+    if (silt_priv_check_limits(&q->limits, e) < 0 || silt_priv_stop(u, slot, e) < 0
+        || silt_priv_put_record(u, job, 0, e) < 0)
+        return -1;
+    if (make_volume(u, slot, q, e) == 0)
+        return 0;
+    (void)silt_priv_destroy(u, slot, &ignored);
+    return -1;
+}
+
 /* Operations that start or end a sandbox lock its slot. */
 static const struct op {
     const char *name;
@@ -423,6 +457,7 @@ static const struct op {
     int more; /* a sealed memfd may follow: its reader checks it */
 } ops[SILT_PRIV_OP_MAX] = {
     [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}, 1},
+    [SILT_PRIV_MAKE] = {"make", run_make, true, .more = 1},
     [SILT_PRIV_CLAIM] = {"claim", run_claim, true, .more = 1},
     [SILT_PRIV_STOP] = {"stop", run_stop, true},
     [SILT_PRIV_FREEZE] = {"freeze", run_freeze, true},

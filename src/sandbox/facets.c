@@ -17,6 +17,7 @@
 #include "sandbox/image/import.h"
 #include "sandbox/image/seal.h"
 #include "sandbox/image/snapshot.h"
+#include "sandbox/image/fork.h"
 
 static const struct silt_facet *const all[] = {
     &silt_container_facet, /* first: its program must not seem to exit by itself */
@@ -30,7 +31,7 @@ static const struct silt_facet *const all[] = {
     &silt_process_facet,      &silt_build_facet,
     &silt_pull_facet,         &silt_step_cache_facet,
     &silt_import_facet,       &silt_seal_facet,
-    &silt_snapshot_facet,
+    &silt_snapshot_facet,     &silt_fork_facet,
 };
 
 const struct silt_facets silt_facets = {.of = all, .count = SILT_COUNT(all)};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* priv: the requests of siltd to silt-priv: fixed structs with ids, numbers and descriptors on one
  * seqpacket socket. Several workers answer independently; a response carries its request's number.
- * siltd sends at most one of CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES and NETWORK per
- * slot at a time (priv/ask.c). silt-priv builds every path itself, from the slot's number or a
+ * siltd sends at most one of MAKE, CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES and NETWORK
+ * per slot at a time (priv/ask.c). silt-priv builds every path itself, from the slot's number or a
  * digest. */
 #pragma once
 
@@ -88,6 +88,10 @@ enum silt_priv_op {
      * leave out, each NUL-terminated. Response: body.sealed. SILT_LIMIT: too many layers;
      * SILT_UNAVAILABLE: the pool does not support it. FORGET removes layers, too */
     SILT_PRIV_SEAL,
+    /* body.make: files for a sandbox that has none and does not run yet; CREATE without FRESH
+     * starts it later. Optional descriptor: a recovery record, as with CREATE. SILT_UNAVAILABLE:
+     * the pool makes no copies */
+    SILT_PRIV_MAKE,
     /* body.recovery: its recovery record, opaque to silt-priv. Optional descriptor: a sealed memfd
      * with the new record; without it the record is removed. Succeeds if there is none */
     SILT_PRIV_RECORD,
@@ -165,6 +169,12 @@ struct silt_priv_seal {
     uint32_t soon; /* answer before the layer is on the disk; a power failure may take it back */
 };
 
+struct silt_priv_make {
+    struct silt_priv_limits limits;
+    uint32_t copy; /* begin as a copy of the layer `digest`; else empty */
+    uint8_t digest[SILT_DIGEST_SIZE];
+};
+
 struct silt_priv_log {
     uint64_t number;
     uint32_t fresh;
@@ -218,6 +228,7 @@ struct silt_priv_request {
         struct silt_priv_limits limits;
         struct silt_priv_import import;
         struct silt_priv_seal seal;
+        struct silt_priv_make make;
         struct silt_priv_log log;
         struct silt_priv_context context;
         struct silt_priv_recovery recovery;

@@ -121,6 +121,15 @@ static void fill(struct silt_priv_request *q)
     case SILT_PRIV_SEAL:
         set_digest(q->body.seal.digest);
         set_digest(q->body.seal.parent);
+        q->body.seal.soon = (uint32_t)some(2);
+        return;
+    case SILT_PRIV_MAKE:
+        q->body.make =
+            (struct silt_priv_make){.limits = ordinary_limits, .copy = (uint32_t)some(2)};
+        if (maybe(6))
+            q->body.make.limits =
+                (struct silt_priv_limits){bound(), bound(), (uint32_t)bound(), (uint32_t)bound()};
+        set_digest(q->body.make.digest);
         return;
     case SILT_PRIV_CONTEXT:
     case SILT_PRIV_REAP:

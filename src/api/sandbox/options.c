@@ -22,6 +22,7 @@ bool silt_api_read_type(struct silt_call *c, struct silt_sandbox_options *o)
             "must be one of lite, basic, standard-1, standard-2, standard-3, standard-4");
         return false;
     }
+    memset(o->type, 0, sizeof(o->type));
     memcpy(o->type, type.data, type.len);
     o->limits = *limits;
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox: list, create with options, show and destroy sandboxes, below /v1/sandboxes. */
 #include "sandbox/core/sandbox.h"
+#include "api/sandbox/fork.h"
 #include "api/sandbox/network.h"
 #include "api/sandbox/options.h"
 #include "api/sandbox/view.h"
@@ -200,6 +201,10 @@ static void create(struct silt_call *c)
 {
     const struct creation *q = c->own;
     struct silt_error e;
+    if (silt_json_get(c->body, SILT_LIT("from")) != NULL) {
+        silt_api_create_from(c, q->id);
+        return;
+    }
     c->waiter.on_ready = on_created;
     if (silt_registry_create(c->api->registry, silt_slice_of(q->id), &q->options, &c->waiter, &e)
         < 0)

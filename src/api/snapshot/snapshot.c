@@ -4,6 +4,7 @@
 #include "sandbox/image/snapshot.h"
 #include "api/core/api.h"
 #include "api/sandbox/options.h"
+#include "api/sandbox/view.h"
 #include "sandbox/core/sandbox.h"
 
 #include <stdlib.h>
@@ -104,6 +105,10 @@ static void take(struct silt_call *c)
 {
     struct silt_http_request *r = c->request;
     struct silt_error e;
+    if (c->sandbox->state == SILT_SANDBOX_DESTROYING) {
+        silt_api_refuse_missing(r, c->id);
+        return;
+    }
     struct taking *t = calloc(1, sizeof(*t));
     if (t == NULL)
         abort();

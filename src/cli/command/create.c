@@ -8,7 +8,7 @@
 enum { BODY_MAX = 1 << 20 };
 
 struct wishes {
-    const char *image, *type, *network, *sleep_after, *stop_after, *ttl;
+    const char *image, *from, *type, *network, *sleep_after, *stop_after, *ttl;
     bool ephemeral, keep_alive;
     struct silt_command_limits limits;
     struct silt_words allow, env, labels;
@@ -22,6 +22,13 @@ static int write_wishes(struct silt_buf *b, const char *id, const struct wishes 
     silt_json_open(b, '{');
     silt_command_add_text(b, "id", id);
     silt_command_add_text(b, "image", w->image);
+    if (w->from != NULL) {
+        silt_json_key(b, SILT_LIT("from"));
+        silt_json_open(b, '{');
+        silt_command_add_text(b, strncmp(w->from, "snap_", 5) == 0 ? "snapshot" : "sandbox",
+                              w->from);
+        silt_json_close(b, '}');
+    }
     silt_command_add_text(b, "type", w->type);
     silt_command_add_text(b, "sleepAfter", w->sleep_after);
     silt_command_add_text(b, "stopAfter", w->stop_after);
@@ -75,6 +82,7 @@ int silt_cli_create(int argc, char **argv)
     struct silt_error e;
     const struct silt_option own[] = {
         {.name = "image", .value = &w.image},
+        {.name = "from", .value = &w.from},
         {.name = "type", .value = &w.type},
         {.name = "cpu", .value = &w.limits.cpu},
         {.name = "memory", .value = &w.limits.memory},

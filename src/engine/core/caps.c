@@ -19,6 +19,9 @@ const uint64_t silt_caps_sandbox = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(
 const uint64_t silt_caps_fetch = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER)
                                  | BIT(CAP_FSETID) | BIT(CAP_SYS_CHROOT);
 
+const uint64_t silt_caps_shift =
+    BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_SETFCAP);
+
 /* The kernel's last capability is found by trying: EINVAL ends the loop. */
 static int drop_bounding(uint64_t keep, struct silt_error *e)
 {

@@ -9,6 +9,7 @@
 
 extern const uint64_t silt_caps_sandbox; /* root inside a sandbox */
 extern const uint64_t silt_caps_fetch;   /* silt-fetch: what unpacking needs, plus chroot */
+extern const uint64_t silt_caps_shift;   /* changing the owners of files */
 
 /* Sets the bounding, permitted and effective sets to `keep` and clears the inheritable and ambient
  * sets. */

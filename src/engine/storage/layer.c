@@ -102,6 +102,26 @@ static int snapshot(const struct silt_volumes *v, int volume, const char *name,
     return 0;
 }
 
+int silt_layer_copy(const struct silt_volumes *v, const uint8_t digest[SILT_DIGEST_SIZE], int dir,
+                    const char *name, struct silt_error *e)
+{
+    char from[SILT_IMAGE_NAME_SIZE];
+    silt_image_name(digest, from);
+    silt_auto_fd layer = openat(v->layers, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (layer < 0)
+        return silt_fail_errno(e, "open layer %.12s", from);
+    return silt_volume_snapshot(v, layer, dir, name, e);
+}
+
+int silt_layer_writer(int layer, uint32_t *ret, struct silt_error *e)
+{
+    struct note note;
+    if (read_note(layer, &note, e) < 0)
+        return -1;
+    *ret = note.ids;
+    return 0;
+}
+
 /* Removes overlayfs's work directory and our own state, which must not be part of the layer. */
 static int strip(int layer, const struct silt_layer_seal *s, struct silt_error *e)
 {

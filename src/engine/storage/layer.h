@@ -42,6 +42,12 @@ struct silt_layer_seal {
  * take it back. *ret_bytes: disk usage of the volume. */
 int silt_layer_seal(const struct silt_volumes *v, int images, const struct silt_layer_seal *s,
                     uint64_t *ret_bytes, struct silt_error *e);
+/* A writable snapshot of the layer, with its note: `name` below `dir`. SILT_NOT_FOUND: there is no
+ * such layer. */
+int silt_layer_copy(const struct silt_volumes *v, const uint8_t digest[SILT_DIGEST_SIZE], int dir,
+                    const char *name, struct silt_error *e);
+/* The first id of the sandbox that wrote the layer of which `layer` is a copy. */
+int silt_layer_writer(int layer, uint32_t *ret, struct silt_error *e);
 /* Moves the layer to the trash, which the janitor empties. Succeeds if it does not exist. */
 int silt_layer_forget(const struct silt_volumes *v, const uint8_t digest[SILT_DIGEST_SIZE],
                       struct silt_error *e);

@@ -106,6 +106,30 @@ static int make_directory(const struct silt_volumes *v, const char *name)
     return ioctl(v->slots, BTRFS_IOC_SUBVOL_CREATE_V2, &args);
 }
 
+int silt_volume_snapshot(const struct silt_volumes *v, int source, int dir, const char *name,
+                         struct silt_error *e)
+{
+    struct {
+        struct btrfs_qgroup_inherit head;
+        uint64_t group;
+    } member = {.head.num_qgroups = 1, .group = v->group};
+    struct btrfs_ioctl_vol_args_v2 args = {.fd = source};
+    size_t len = strlen(name);
+    if (!v->btrfs)
+        return silt_fail(e, SILT_UNAVAILABLE, "the pool is not on btrfs: there are no copies");
+    if (len >= sizeof(args.name))
+        return silt_fail(e, SILT_INVALID, "a name of %zu bytes", len);
+    if (v->group != 0) {
+        args.flags = BTRFS_SUBVOL_QGROUP_INHERIT;
+        args.size = sizeof(member);
+        args.qgroup_inherit = &member.head;
+    }
+    memcpy(args.name, name, len);
+    if (ioctl(dir, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0)
+        return silt_fail_errno(e, "make a copy");
+    return 0;
+}
+
 static int furnish(int volume, uid_t owner, struct silt_error *e)
 {
     if (fchmod(volume, 0700) < 0 || mkdirat(volume, "upper", 0755) < 0

@@ -35,6 +35,10 @@ int silt_volume_make(const struct silt_volumes *v, uint32_t slot, uid_t owner, i
                      struct silt_error *e);
 int silt_volume_open(const struct silt_volumes *v, uint32_t slot, int *ret_fd,
                      struct silt_error *e);
+/* A writable snapshot of `source`, a subvolume, as `name` below `dir`; a member of the group of all
+ * volumes. */
+int silt_volume_snapshot(const struct silt_volumes *v, int source, int dir, const char *name,
+                         struct silt_error *e);
 /* `volume` is a directory from one of the two above. */
 int silt_volume_limit(const struct silt_volumes *v, int volume, uint64_t bytes,
                       struct silt_error *e);

@@ -155,13 +155,10 @@ static int find_image(struct silt_registry *r, silt_slice name, struct silt_imag
                      recipe ? (int)name.len : 0, name.data);
 }
 
-int silt_registry_new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret,
-                              struct silt_error *e)
+static int new_sandbox(struct silt_registry *r, const struct silt_image *image, silt_slice asked,
+                       struct silt_sandbox **ret, struct silt_error *e)
 {
     uint32_t slot = 0;
-    struct silt_image *image;
-    if (find_image(r, asked, &image, e) < 0)
-        return -1;
     /* A full disk may have kept rows of the slot's former sandbox: this one must not inherit its
      * rules and ports. */
     if (check_room_for_processes(e) < 0 || take_slot(r, &slot, e) < 0
@@ -172,6 +169,56 @@ int silt_registry_new_sandbox(struct silt_registry *r, silt_slice asked, struct 
     s->fresh = true;
     s->unrecorded = true;
     own_slot(r, s);
+    *ret = s;
+    return 0;
+}
+
+int silt_registry_new_sandbox(struct silt_registry *r, silt_slice asked, struct silt_sandbox **ret,
+                              struct silt_error *e)
+{
+    struct silt_image *image;
+    return find_image(r, asked, &image, e) < 0 ? -1 : new_sandbox(r, image, asked, ret, e);
+}
+
+/* The texts are the new row's own. */
+static void copy_choices(struct silt_sandbox_row *row, const struct silt_sandbox_row *like)
+{
+    memcpy(row->image, like->image, sizeof(row->image));
+    memcpy(row->type, like->type, sizeof(row->type));
+    row->limits = like->limits;
+    row->ephemeral = like->ephemeral;
+    row->network = like->network;
+    row->allow = like->allow != NULL ? strdup(like->allow) : NULL;
+    row->labels = like->labels != NULL ? strdup(like->labels) : NULL;
+    row->sleep_after_s = like->sleep_after_s;
+    row->stop_after_s = like->stop_after_s;
+    row->keep_alive = like->keep_alive;
+    row->let_sleep = like->let_sleep;
+    row->remove_after_stop = like->remove_after_stop;
+    row->expires_ms = like->expires_ms;
+    if (like->env_len == 0)
+        return;
+    row->env = malloc(like->env_len);
+    if (row->env == NULL)
+        abort();
+    memcpy(row->env, like->env, like->env_len);
+    row->env_len = like->env_len;
+}
+
+int silt_registry_new_fork(struct silt_registry *r, const char *id, const struct silt_image *image,
+                           const struct silt_sandbox_row *like, struct silt_sandbox **ret,
+                           struct silt_error *e)
+{
+    struct silt_sandbox *s;
+    if (silt_registry_find(r, silt_slice_of(id)) != NULL)
+        return silt_fail(e, SILT_CONFLICT, "sandbox '%s' already exists", id);
+    if (silt_store_admit(r->store, e) < 0
+        || new_sandbox(r, image, silt_slice_of(like->image), &s, e) < 0)
+        return -1;
+    (void)snprintf(s->row.id, sizeof(s->row.id), "%s", id);
+    copy_choices(&s->row, like);
+    s->network.unsaved = s->row.allow != NULL;
+    index_by_id(r, s);
     *ret = s;
     return 0;
 }

@@ -109,8 +109,8 @@ struct silt_registry {
     uint32_t build_count;
     struct silt_link pulls; /* struct silt_pull */
     uint32_t pull_count;
-    /* In progress: sandbox/core/image.c, sandbox/image/seal.c. */
-    struct silt_link imports, forgets, seals;
+    /* In progress: sandbox/core/image.c, sandbox/image/{seal,fork}.c. */
+    struct silt_link imports, forgets, seals, forks;
     struct silt_link net_asks;    /* in progress: sandbox/network/network.c */
     uint32_t stagings;            /* bit set of staging directories in use */
     uint32_t exports;             /* in progress: sandbox/image/export.c */
@@ -199,6 +199,11 @@ int silt_registry_new_sandbox(struct silt_registry *r, silt_slice image, struct 
                               struct silt_error *e);
 void silt_registry_set_image(struct silt_sandbox_row *row, const struct silt_image *image,
                              silt_slice asked);
+/* A sandbox that begins with these files, named and with the choices of `like`: not stored, not
+ * started, and without files until silt_sandbox_make. SILT_CONFLICT: the id is taken. */
+int silt_registry_new_fork(struct silt_registry *r, const char *id, const struct silt_image *image,
+                           const struct silt_sandbox_row *like, struct silt_sandbox **ret,
+                           struct silt_error *e);
 void silt_registry_free_slot(struct silt_registry *r, uint32_t slot);
 uint64_t silt_registry_number(struct silt_registry *r);
 /* Borrows the descriptors. -1: the note could be neither sent nor queued; that is logged. */

@@ -38,6 +38,7 @@ struct pidfd_info {
 
 static const enum silt_sandbox_state state_of[SILT_SANDBOX_PHASE_MAX] = {
     [SILT_SANDBOX_IS_STOPPED] = SILT_SANDBOX_STOPPED,
+    [SILT_SANDBOX_IS_MAKING] = SILT_SANDBOX_STARTING,
     [SILT_SANDBOX_IS_CREATING] = SILT_SANDBOX_STARTING,
     [SILT_SANDBOX_IS_CLAIMED] = SILT_SANDBOX_STARTING,
     [SILT_SANDBOX_IS_ADOPTED] = SILT_SANDBOX_STARTING,
@@ -423,6 +424,53 @@ void silt_sandbox_start(struct silt_sandbox *s)
     silt_id_hostname(s->row.id[0] != 0 ? silt_slice_of(s->row.id) : SILT_LIT("silt"), c->hostname);
     int fds[] = {pair[1], -1};
     silt_sandbox_ask(s, &q, fds, 1 + first_record(s, &fds[1]), on_created);
+}
+
+static void on_made(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
+{
+    struct silt_sandbox *s = context;
+    struct silt_waiter *w = silt_take_ptr(s->maker);
+    struct silt_error e;
+    (void)fds;
+    (void)nfds;
+    if (a->ok) {
+        s->fresh = false;
+        was_recorded(s);
+    }
+    bool ends = silt_sandbox_answered(s);
+    if (a->ok)
+        (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
+    else
+        e = a->body.error;
+    w->on_ready(w, a->ok && !ends ? s : NULL, a->ok && !ends ? NULL : &e);
+}
+
+void silt_sandbox_make(struct silt_sandbox *s, const uint8_t *copy, struct silt_waiter *w)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_MAKE, .slot = s->row.slot};
+    int fd;
+    assert(s->state == SILT_SANDBOX_STOPPED && s->fresh && s->maker == NULL);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_MAKING);
+    s->maker = w;
+    q.body.make.limits = s->row.limits;
+    if (copy != NULL) {
+        q.body.make.copy = 1;
+        memcpy(q.body.make.digest, copy, sizeof(q.body.make.digest));
+    }
+    int nfds = first_record(s, &fd);
+    silt_sandbox_ask(s, &q, &fd, nfds, on_made);
+}
+
+void silt_sandbox_be_made(struct silt_sandbox *s)
+{
+    silt_journal_add(s->registry, s->row.id, SILT_EVENT_CREATED, (silt_slice){NULL, 0});
+    s->known = true;
+    s->registry->counts.created++;
+    if (s->phase != SILT_SANDBOX_IS_MAKING)
+        return;
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
+    if (!silt_list_empty(&s->waiters))
+        silt_sandbox_start(s);
 }
 
 static void ask_claim(struct silt_sandbox *s);

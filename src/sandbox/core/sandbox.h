@@ -11,7 +11,8 @@
  *
  * Phases within a state:
  *
- *   STARTING    CREATING --silt-priv has created it--------------------------------> RUNNING
+ *   STARTING    MAKING --all forks have files--> STOPPED
+ *               CREATING --silt-priv has created it--------------------------------> RUNNING
  *               CLAIMED --silt-priv has named it-----------------------------------> RUNNING
  *               ADOPTED --the agent reports--> GREETED --silt-super has finished---> RUNNING
  *   PAUSED      PAUSING --frozen--> PAUSED --use--> RESUMING --thawed--> RUNNING
@@ -38,6 +39,7 @@ enum silt_sandbox_state {
 /* Each belongs to one state. */
 enum silt_sandbox_phase {
     SILT_SANDBOX_IS_STOPPED,
+    SILT_SANDBOX_IS_MAKING,   /* STARTING: a fork that gets its files and stops then */
     SILT_SANDBOX_IS_CREATING, /* STARTING: silt-priv is creating its processes */
     SILT_SANDBOX_IS_CLAIMED,  /* STARTING: taken from the ready pool, being named */
     SILT_SANDBOX_IS_ADOPTED,  /* STARTING: from a previous siltd; its agent has not reported */
@@ -147,6 +149,7 @@ struct silt_sandbox {
     uint32_t drops; /* exposed ports of a destroyed sandbox whose connections are being closed */
     struct silt_link lookouts; /* sandbox/file/watch.c */
     struct silt_link sweeps;   /* struct silt_sweep */
+    struct silt_waiter *maker; /* MAKING: waits for the files; NULL: they are there */
     struct silt_link waiters;
     struct silt_link resters;    /* struct silt_waiter: until it is paused or stopped */
     struct silt_link destroyers; /* struct silt_waiter */
@@ -165,6 +168,11 @@ struct silt_sandbox {
 
 struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot);
 void silt_sandbox_start(struct silt_sandbox *s);
+/* A new one gets files and is not started: empty ones, or a copy of the layer `copy`. Calls `w`
+ * once, also when it is destroyed meanwhile. */
+void silt_sandbox_make(struct silt_sandbox *s, const uint8_t *copy, struct silt_waiter *w);
+/* Then, with the row stored: it is a stopped sandbox like any other. */
+void silt_sandbox_be_made(struct silt_sandbox *s);
 void silt_sandbox_claim(struct silt_sandbox *s); /* a running one of the ready pool, now named */
 void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd); /* takes both */
 /* siltd is exiting: frees its memory without callbacks. */
