@@ -7,6 +7,7 @@
 #include "agent/exec/spare_shell.h"
 #include "agent/exec/sweep.h"
 #include "agent/spawn/user.h"
+#include "base/clock.h"
 #include "base/own.h"
 
 #include <fcntl.h>
@@ -60,10 +61,18 @@ static void fail_next(struct silt_session *s)
     silt_exec_fail(x, &e);
 }
 
-/* The only place that assigns it. */
+static void sweep_group(struct silt_session *s, int signal, int64_t grace_ms);
+
+/* The only place that assigns it. What a sweep could not do yet is done before any next command can
+ * start: that one must not be ended, too. */
 void silt_session_enter(struct silt_session *s, enum silt_session_state next)
 {
     s->state = next;
+    if (next != SILT_SESSION_IDLE || !s->due.is_due || s->dead)
+        return;
+    int64_t left_ms = s->due.kill_ms - silt_clock_ms();
+    s->due.is_due = false;
+    sweep_group(s, s->due.signal, left_ms > 0 ? left_ms : 0);
 }
 
 static void leave(struct silt_session *s)
@@ -88,6 +97,8 @@ static void leave(struct silt_session *s)
     silt_loop_bury(&a->loop, &s->grave);
     if (s->handle != NULL)
         silt_handle_leave(&a->handles, s->handle, s->id);
+    if (s->handle != NULL && s->due.is_due)
+        silt_sweep_left(a, s->handle);
     if (silt_list_empty(&a->sessions))
         silt_spare_shell_drop(a->spare);
 }
@@ -174,35 +185,48 @@ static bool is_shell(struct silt_kill_tree *p, pid_t id)
     return id == silt_outer(p, struct silt_session, purge)->shell.child.pid;
 }
 
-bool silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms)
+static void sweep_group(struct silt_session *s, int signal, int64_t grace_ms)
+{
+    if (!s->purge.running) /* otherwise an earlier sweep is, perhaps with a longer grace period */
+        prepare_purge(s);
+    s->purge.spares = is_shell;
+    silt_kill_tree_gently(&s->purge, &s->agent->purges, signal, grace_ms);
+}
+
+/* Its shell is at work for us: it saves or loads its state. */
+static void sweep_later(struct silt_session *s, int signal, int64_t grace_ms)
+{
+    int64_t kill_ms = silt_clock_ms() + grace_ms;
+    if (s->due.is_due && s->due.kill_ms <= kill_ms)
+        return;
+    s->due = (struct silt_session_due){.is_due = true, .signal = signal, .kill_ms = kill_ms};
+}
+
+void silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms)
 {
     switch (s->state) {
     case SILT_SESSION_RUNNING:
         silt_foreground_kill(s);
-        return true;
+        return;
     case SILT_SESSION_IDLE:
     case SILT_SESSION_ENDING:
-        /* otherwise an earlier sweep is running, perhaps with a longer grace period */
-        if (!s->purge.running)
-            prepare_purge(s);
-        s->purge.spares = is_shell;
-        silt_kill_tree_gently(&s->purge, &s->agent->purges, signal, grace_ms);
-        return true;
-    case SILT_SESSION_WAITING: /* it has no group */
-    case SILT_SESSION_CLOSING: /* everything ends anyway */
-    case SILT_SESSION_GONE:
-        return true;
+        sweep_group(s, signal, grace_ms);
+        return;
     case SILT_SESSION_SAVING:
     case SILT_SESSION_EXPIRED:
     case SILT_SESSION_RELOADING:
-        return false;
+        sweep_later(s, signal, grace_ms);
+        return;
+    case SILT_SESSION_WAITING: /* it has no group */
+    case SILT_SESSION_CLOSING: /* everything ends anyway */
+    case SILT_SESSION_GONE:
+        return;
     }
-    return true;
 }
 
 bool silt_session_is_swept(const struct silt_session *s)
 {
-    return !s->purge.running && s->state != SILT_SESSION_EXPIRED
+    return !s->purge.running && !s->due.is_due && s->state != SILT_SESSION_EXPIRED
            && s->state != SILT_SESSION_CLOSING;
 }
 

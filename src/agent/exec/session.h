@@ -35,6 +35,13 @@ struct silt_fifo {
     int write; /* owned; held while a command runs, so that the reader sees no end-of-file */
 };
 
+/* A sweep that waits until the shell is idle. */
+struct silt_session_due {
+    bool is_due;
+    int signal;
+    int64_t kill_ms; /* end of the grace period */
+};
+
 struct silt_session {
     struct silt_link link;
     struct silt_agent *agent; /* borrowed */
@@ -62,6 +69,7 @@ struct silt_session {
     uint32_t mark;  /* of the answer we wait for */
     struct silt_timer timer;
     struct silt_kill_tree purge;
+    struct silt_session_due due;
     struct silt_grave grave;
 
     /* the current command */
@@ -83,8 +91,9 @@ void silt_session_close(struct silt_session *s);
 void silt_session_exec(struct silt_session *s, struct silt_exec *x);
 void silt_session_say_info(const struct silt_session *s);
 /* Signals every process in its group except a waiting shell, and sends SIGKILL after the grace
- * period; a command in the shell is killed at once. False: the session is busy, try again soon. */
-bool silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms);
+ * period; a command in the shell is killed at once. While the shell saves or loads its state this
+ * waits for it; commands sent after this call are not affected. */
+void silt_session_sweep(struct silt_session *s, int signal, int64_t grace_ms);
 bool silt_session_is_swept(const struct silt_session *s); /* true once that is done */
 /* An exec of this session has ended. */
 void silt_session_exec_left(struct silt_agent *a, uint64_t id);

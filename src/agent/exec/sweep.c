@@ -179,10 +179,11 @@ static bool sessions_are_done(const struct sweep *w)
         int64_t left_ms = w->kill_ms - silt_clock_ms();
         if (s->born >= w->number)
             continue;
-        if (s->swept < w->number
-            && silt_session_sweep(s, (int)w->how.signal, left_ms > 0 ? left_ms : 0))
+        if (s->swept < w->number) {
             s->swept = w->number;
-        done = done && s->swept >= w->number && silt_session_is_swept(s);
+            silt_session_sweep(s, (int)w->how.signal, left_ms > 0 ? left_ms : 0);
+        }
+        done = done && silt_session_is_swept(s);
     }
     return done;
 }
@@ -293,6 +294,17 @@ void silt_sweep_session(struct silt_agent *a, uint64_t session)
     w->session = session;
     silt_group_each(a, add_part, w);
     silt_loop_after(&a->loop, &w->timer, 0);
+}
+
+void silt_sweep_left(struct silt_agent *a, struct silt_handle *h)
+{
+    struct silt_group g = {.handle = h};
+    silt_list_each(it, &a->sweeps)
+    {
+        struct sweep *w = silt_outer(it, struct sweep, link);
+        if (w->number != 0)
+            add_part(w, &g);
+    }
 }
 
 bool silt_sweep_has(struct silt_agent *a, uint64_t session)

@@ -10,6 +10,8 @@ void silt_sweep_start(struct silt_agent *a, uint64_t id, const struct silt_agent
 /* Ends the processes that this session's commands left in groups of their own; calls
  * silt_session_exec_left when done. */
 void silt_sweep_session(struct silt_agent *a, uint64_t session);
+/* The session of this group died before a sweep could begin there. */
+void silt_sweep_left(struct silt_agent *a, struct silt_handle *h);
 bool silt_sweep_has(struct silt_agent *a, uint64_t session); /* true while that is not done */
 /* The command is over: its group is no longer protected. `gone`: the group no longer belongs to us
  * either. */

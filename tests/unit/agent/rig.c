@@ -750,6 +750,20 @@ static int32_t inner_pid(pid_t pid)
     return (int32_t)strtol(last, NULL, 10);
 }
 
+pid_t rig_outer_pid(struct rig *r, int32_t inner)
+{
+    char path[64];
+    int pid;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)r->pid, (int)r->pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (fscanf(f, "%d", &pid) == 1 && inner_pid(pid) != inner)
+        pid = 0;
+    (void)fclose(f);
+    assert_true(pid > 0);
+    return pid;
+}
+
 /* The namespace of children made from now on. */
 static void enter_pids(int ns)
 {

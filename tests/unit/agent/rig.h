@@ -73,7 +73,8 @@ void rig_expect(struct rig *r, uint32_t type, uint64_t id, struct rig_frame *ret
 void rig_give_handles(struct rig *r, unsigned how_many);
 uint64_t rig_open(struct rig *r, const char *cwd,
                   const char *env);   /* waits for OPENED; answers the id */
-int32_t rig_shell_pid(struct rig *r); /* of the session opened last */
+int32_t rig_shell_pid(struct rig *r); /* of the session opened last; as silt-init sees it */
+pid_t rig_outer_pid(struct rig *r, int32_t inner); /* of a child of silt-init, as we see it */
 void rig_close(struct rig *r, uint64_t session);
 void rig_send(struct rig *r, struct rig_exec *x); /* EXEC; known to the rig until it has ended */
 void rig_send_large(struct rig *r, struct rig_exec *x, silt_slice command); /* in a memfd */

@@ -266,3 +266,67 @@ TEST(sweep_leaves_the_command_that_follows_it_at_once)
     rig_free(&x);
     rig_stop(r);
 }
+
+static void sweep_now_and_expect_later(struct rig *r)
+{
+    struct silt_agent_sweep all = {.signal = SIGKILL}, look = {0};
+    struct rig_frame f;
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP, &all, sizeof(all));
+    rig_say(r, SILT_AGENT_SWEEP, SWEEP + 1, &look, sizeof(look));
+    rig_expect(r, SILT_AGENT_SWEPT, SWEEP + 1, &f); /* so the one before has begun */
+}
+
+/* Its group is swept when the shell is idle again, and what is sent after that stays. */
+static void follow_a_sweep(struct rig *r, uint64_t session, struct rig_exec *before)
+{
+    struct rig_exec x = {
+        .command = "sleep 0.05; echo $X", .mode = SILT_EXEC_FOREGROUND, .session = session};
+    rig_until_ended(r, before);
+    rig_send(r, &x);
+    rig_until_ended(r, &x);
+    assert_false(x.failed);
+    assert_int_equal(x.end.flags, 0);
+    assert_string_equal(x.out, "1\n");
+    rig_until_count(r, 1);
+    rig_free(&x);
+}
+
+TEST(sweep_while_a_session_saves_its_state_leaves_the_command_that_follows)
+{
+    enum { ROUNDS = 5 };
+    for (int i = 0; i < ROUNDS; i++) {
+        RIG();
+        uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
+        (void)rig_check(r, session, "sleep 1000 & X=1", "", "");
+        struct rig_exec x = {.command = "true", .mode = SILT_EXEC_BACKGROUND, .session = session};
+        pid_t shell = rig_outer_pid(r, rig_shell_pid(r));
+        assert_int_equal(kill(shell, SIGSTOP), 0);
+        rig_send(r, &x);
+        sweep_now_and_expect_later(r);
+        assert_int_equal(kill(shell, SIGCONT), 0);
+        follow_a_sweep(r, session, &x);
+        assert_true(x.failed);
+        rig_free(&x);
+        rig_stop(r);
+    }
+}
+
+TEST(sweep_ends_what_a_session_leaves_that_dies_before_its_turn)
+{
+    for (int mode = 1; mode <= 2; mode++) {
+        RIG(.mode = mode);
+        struct rig_frame f;
+        uint64_t session = rig_open(r, "/tmp", "PATH=/usr/bin:/bin");
+        (void)rig_check(r, session, "(trap '' HUP; setsid sleep 1000 >/dev/null 2>&1 &)", "", "");
+        struct rig_exec x = {.command = "true", .mode = SILT_EXEC_BACKGROUND, .session = session};
+        pid_t shell = rig_outer_pid(r, rig_shell_pid(r));
+        assert_int_equal(kill(shell, SIGSTOP), 0);
+        rig_send(r, &x);
+        sweep_now_and_expect_later(r);
+        assert_int_equal(kill(shell, SIGKILL), 0);
+        rig_expect(r, SILT_AGENT_SWEPT, SWEEP, &f);
+        assert_int_equal(rig_count_all(r), 0);
+        rig_free(&x);
+        rig_stop(r);
+    }
+}
