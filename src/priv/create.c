@@ -16,8 +16,8 @@
 enum { HANDLES_MAX = 16, CAPTIVES = 2 /* prepared in each worker */ };
 
 static const uint64_t memory_least = 8ULL << 20, memory_most = 1ULL << 46;
-/* A start writes a little to the volume: overlayfs its work directory, we the pid. A sandbox with a
- * full volume must start, too. */
+/* A start writes a little to the volume: overlayfs its work directory. A sandbox with a full volume
+ * must start, too. */
 static const uint64_t headroom = 8ULL << 20;
 static const uint64_t disk_least = 1ULL << 20, disk_most = 1ULL << 50;
 
@@ -212,7 +212,7 @@ static int launch(const struct making *m, int *ret_pidfd, struct silt_error *e)
         .root = m->root,
         .usr = m->usr,
         .template = m->template,
-        .volume = m->volume,
+        .pids = &u->pids,
         .channel = m->channel,
         .cgroups = &u->cgroups,
         .birth = &m->birth,
@@ -304,6 +304,12 @@ static int attempt_alone(struct silt_priv_helper *u, uint32_t slot,
     return done;
 }
 
+/* The quota, or btrfs itself, which frees what was deleted only with a commit. */
+static bool can_retry(const struct silt_priv_helper *u, const struct silt_error *e)
+{
+    return e->sys == EDQUOT || (e->sys == ENOSPC && silt_volumes_hurry(&u->volumes));
+}
+
 /* All sandboxes together may have used up their space, and a client must still be able to start one
  * and delete files in it. What a start writes is replaced by the next start, so usage does not
  * grow; new sandboxes would make it grow. */
@@ -313,7 +319,7 @@ int silt_priv_create(struct silt_priv_helper *u, uint32_t slot, const struct sil
     if (check(c, e) < 0)
         return -1;
     int done = attempt(u, slot, c, channel, ret, e);
-    if (done < 0 && e->sys == EDQUOT && (c->flags & SILT_CREATE_FRESH) == 0)
+    if (done < 0 && (c->flags & SILT_CREATE_FRESH) == 0 && can_retry(u, e))
         done = attempt_alone(u, slot, c, channel, ret, e);
     return done;
 }

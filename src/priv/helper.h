@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "engine/core/cgroup.h"
+#include "engine/launch/first_pids.h"
 #include "engine/network/net.h"
 #include "engine/core/seccomp.h"
 #include "engine/storage/volume.h"
@@ -16,6 +17,7 @@ struct silt_priv_helper {
     uint32_t ids_base, ids_images;
     uint32_t slots;
     struct silt_volumes volumes;
+    struct silt_first_pids pids;
     struct silt_cgroups cgroups;
     struct silt_seccomp seccomp;
     int images;

@@ -492,6 +492,7 @@ static int find_gate(void)
 static int start(struct priv *p, const struct silt_config *c, struct silt_error *e)
 {
     static char programs[PATH_MAX];
+    struct silt_first_pids pids;
     int gate = find_gate();
     p->workers_wanted = c->workers < WORKERS_MAX ? c->workers : WORKERS_MAX;
     if (fcntl(p->super, F_SETFD, FD_CLOEXEC) < 0 || fcntl(p->siltd, F_SETFD, FD_CLOEXEC) < 0)
@@ -503,8 +504,11 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
         return -1;
     if (silt_tcp_memory_open(c->run, c->ids_count, &p->tcp_sums, e) < 0)
         return -1;
+    if (silt_first_pids_open(&pids, c->run, c->ids_count, c->fresh, e) < 0)
+        return -1;
     if (silt_priv_helper_open(&p->unit, c, programs, gate, e) < 0)
         return -1;
+    p->unit.pids = pids;
     if (take_lock(p, e) < 0)
         return -1;
     if (c->fresh && silt_priv_helper_clear(&p->unit, e) < 0)

@@ -24,7 +24,9 @@ int silt_priv_find_init(const struct silt_priv_helper *u, uint32_t slot, int vol
 {
     char path[32];
     struct stat st;
-    pid_t pid = silt_volume_init(volume);
+    pid_t pid = silt_first_pids_at(&u->pids, slot);
+    if (pid == 0)
+        pid = silt_volume_init(volume);
     silt_auto_fd pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
     (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     if (pidfd < 0 || stat(path, &st) < 0 || st.st_uid != silt_priv_helper_ids(u, slot))
@@ -78,6 +80,7 @@ static int end_if_there(const struct silt_priv_helper *u, uint32_t slot, struct 
         return e->code == SILT_NOT_FOUND ? silt_cgroup_remove(&u->cgroups, slot, e) : -1;
     if (silt_priv_end_processes(u, slot, volume, e) < 0)
         return -1;
+    silt_first_pids_set(&u->pids, slot, 0);
     silt_volume_forget_init(volume);
     return 0;
 }

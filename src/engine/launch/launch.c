@@ -121,8 +121,7 @@ static int release_child(const struct silt_launch *l, pid_t pid, int sync, struc
     struct silt_userns_map map = {.inside = 0, .outside = l->ids, .count = SILT_SLOT_IDS};
     if (silt_userns_write_maps(pid, map, e) < 0)
         return -1;
-    if (silt_volume_note_init(l->volume, pid, e) < 0)
-        return -1;
+    silt_first_pids_set(l->pids, l->slot, pid);
     return silt_sync_tell(sync, SYNC_IDS_MAPPED, e);
 }
 

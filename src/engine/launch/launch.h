@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/core/cgroup.h"
+#include "engine/launch/first_pids.h"
 #include "engine/network/net.h"
 #include "engine/core/seccomp.h"
 
@@ -12,12 +13,12 @@
 /* All borrowed. */
 struct silt_launch {
     uint32_t slot;
-    uint32_t ids; /* first id of the sandbox's range */
-    int root;     /* detached mount */
-    int usr;      /* detached mount of the machine's /usr, or -1 */
-    int template; /* detached mount: the sandbox's own copy of the template */
-    int volume;   /* the pid is recorded there before the child continues */
-    int channel;  /* silt-init's end */
+    uint32_t ids;                       /* first id of the sandbox's range */
+    int root;                           /* detached mount */
+    int usr;                            /* detached mount of the machine's /usr, or -1 */
+    int template;                       /* detached mount: the sandbox's own copy of the template */
+    const struct silt_first_pids *pids; /* the pid is recorded there before the child continues */
+    int channel;                        /* silt-init's end */
     const struct silt_cgroups *cgroups;
     const struct silt_cgroup_birth *birth;
     const int *handle_fds;

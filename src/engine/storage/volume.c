@@ -409,18 +409,6 @@ bool silt_volumes_hurry(const struct silt_volumes *v)
     return true;
 }
 
-int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e)
-{
-    silt_auto_fd fd =
-        openat(volume, "state/init", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return silt_fail_errno(e, "note the first process");
-    int32_t number = pid;
-    if (write(fd, &number, sizeof(number)) != (ssize_t)sizeof(number))
-        return silt_fail_errno(e, "note the first process");
-    return 0;
-}
-
 pid_t silt_volume_init(int volume)
 {
     silt_auto_fd fd = openat(volume, "state/init", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

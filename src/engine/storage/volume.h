@@ -5,7 +5,7 @@
  *   upper/  the writable layer, owned by the sandbox's first id
  *   work/   overlayfs's own
  *   state/  ours, invisible to the guest: spools, `log-<number>` (the logs of its processes) and
- *           `init` (the pid of its first process) */
+ *           `ready` */
 #pragma once
 
 #include "base/error.h"
@@ -70,7 +70,7 @@ int silt_volume_note_ready(int volume, struct silt_error *e);
 void silt_volume_forget_ready(int volume);
 bool silt_volume_is_ready(int volume);
 
-/* The pid of the sandbox's first process, in the machine's pid namespace. 0: not recorded. */
-int silt_volume_note_init(int volume, pid_t pid, struct silt_error *e);
+/* The pid of the sandbox's first process, as a former version recorded it: now
+ * engine/launch/first_pids.h has it. 0: not recorded. */
 pid_t silt_volume_init(int volume);
 void silt_volume_forget_init(int volume);
