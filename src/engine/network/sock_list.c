@@ -112,6 +112,7 @@ int silt_sock_list_each(const struct silt_sock_list *d, const struct silt_sock_l
     struct inet_diag_req_v2 *request =
         begin(room, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, q->family, q->protocol);
     request->idiag_states = q->states;
+    request->id.idiag_sport = htons(q->port);
     request->idiag_ext = 1 << (INET_DIAG_SKMEMINFO - 1);
     int more = post(d->list, room) ? MNL_CB_OK : MNL_CB_ERROR;
     while (more > MNL_CB_STOP) {

@@ -17,6 +17,7 @@ struct silt_sock_list_query {
     int family;      /* AF_INET or AF_INET6 */
     int protocol;    /* IPPROTO_TCP or IPPROTO_UDP */
     uint32_t states; /* 1 << TCP_LISTEN, … */
+    uint16_t port;   /* local port; 0: any */
 };
 
 struct silt_sock_list_socket {

@@ -12,6 +12,7 @@
 enum {
     ALL_MS = 200,        /* a guest may have made 100,000 sockets */
     PACKET = 128 * 1024, /* the last packet may exceed the receive buffer's size */
+    PORTS_ALONE = 4,     /* up to so many listeners are listed each by itself */
 };
 
 static const uint32_t listening = 1U << TCP_LISTEN;
@@ -59,13 +60,20 @@ static bool waits(const struct silt_sock_list_socket *s)
     return !s->held && (s->state == TCP_ESTABLISHED || s->state == TCP_CLOSE_WAIT);
 }
 
-static void each(struct silt_tcp_use *u, uint32_t states, silt_sock_list_each_fn *on_socket)
+static void each_at(struct silt_tcp_use *u, uint16_t port, uint32_t states,
+                    silt_sock_list_each_fn *on_socket)
 {
-    struct silt_sock_list_query v4 = {.family = AF_INET, .protocol = IPPROTO_TCP, .states = states};
-    struct silt_sock_list_query v6 = {
-        .family = AF_INET6, .protocol = IPPROTO_TCP, .states = states};
+    struct silt_sock_list_query v4 = {
+        .family = AF_INET, .protocol = IPPROTO_TCP, .states = states, .port = port};
+    struct silt_sock_list_query v6 = v4;
+    v6.family = AF_INET6;
     if (renew(u) == 0 && silt_sock_list_each(&u->diag, &v4, on_socket, u) == 0)
         (void)silt_sock_list_each(&u->diag, &v6, on_socket, u);
+}
+
+static void each(struct silt_tcp_use *u, uint32_t states, silt_sock_list_each_fn *on_socket)
+{
+    each_at(u, 0, states, on_socket);
 }
 
 static bool on_listener(void *context, const struct silt_sock_list_socket *s)
@@ -86,13 +94,11 @@ static unsigned logarithm(uint64_t bytes)
     return bytes == 0 ? 0 : (unsigned)(SILT_TCP_WEIGHTS - 1 - __builtin_clzll(bytes));
 }
 
-static bool on_connection(void *context, const struct silt_sock_list_socket *s)
+static bool on_waiting(void *context, const struct silt_sock_list_socket *s)
 {
     struct silt_tcp_use *u = context;
     struct silt_tcp_port *p = &u->ports[s->port];
-    if (s->held && is_guests(u, s)) {
-        u->weights[logarithm(s->memory)] += s->memory;
-    } else if (p->waiting > 0 && waits(s)) {
+    if (p->waiting > 0 && waits(s)) {
         p->memory += s->memory;
         p->listed++;
         u->waiting += s->memory;
@@ -100,11 +106,30 @@ static bool on_connection(void *context, const struct silt_sock_list_socket *s)
     return silt_clock_ms() < u->until_ms;
 }
 
-static void weigh(struct silt_tcp_use *u)
+static bool on_held(void *context, const struct silt_sock_list_socket *s)
 {
-    if (!u->weighed)
+    struct silt_tcp_use *u = context;
+    if (s->held && is_guests(u, s))
+        u->weights[logarithm(s->memory)] += s->memory;
+    return silt_clock_ms() < u->until_ms;
+}
+
+static bool on_connection(void *context, const struct silt_sock_list_socket *s)
+{
+    return on_waiting(context, s) && on_held(context, s);
+}
+
+/* The kernel filters by port much faster than it describes a socket: a guest may have tens of
+ * thousands of idle ones. */
+static void look_at_waiting(struct silt_tcp_use *u)
+{
+    if (u->nbusy > PORTS_ALONE) {
         each(u, connected, on_connection);
-    u->weighed = true;
+        u->weighed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < u->nbusy; i++)
+        each_at(u, u->busy[i], connected, on_waiting);
 }
 
 static uint32_t hidden_at(const struct silt_tcp_port *p)
@@ -119,7 +144,7 @@ void silt_tcp_use_look(struct silt_tcp_use *u)
     each(u, listening, on_listener);
     if (u->nbusy == 0)
         return;
-    weigh(u);
+    look_at_waiting(u);
     for (uint32_t i = 0; i < u->nbusy; i++) {
         const struct silt_tcp_port *p = &u->ports[u->busy[i]];
         u->hidden_max += hidden_at(p) * (p->receive_max + PACKET);
@@ -169,11 +194,15 @@ void silt_tcp_use_reset(struct silt_tcp_use *u, uint64_t bytes)
     u->wanted = bytes;
     u->covered = 0;
     u->ended_connections = u->ended_listeners = 0;
-    weigh(u);
+    bool enough = false;
     for (uint32_t i = 0; i < u->nbusy; i++) {
         uint64_t weight = weight_of_port(u, &u->ports[u->busy[i]]);
         u->weights[logarithm(weight)] += weight;
+        enough = enough || weight >= bytes;
     }
+    /* One listener that is enough is the largest: no connection holds as much. */
+    if (!enough && !u->weighed)
+        each(u, connected, on_held);
     u->least = find_least(u);
     each(u, listening, on_candidate);
     if (u->covered < u->wanted)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp KIND SECONDS [COUNT]: fills the kernel's memory with 4,000 connections of the sandbox to
- * itself, and begins again when it loses them. backlog   nobody accepts them; the listener asks for
- * large receive buffers accepted  they are filled while they wait and accepted then; nobody reads
+ * itself, and begins again when it loses them. With COUNT it holds so many idle ones meanwhile,
+ * which make the kernel's list of sockets long.
+ *   backlog   nobody accepts them; the listener asks for large receive buffers
+ *   accepted  they are filled while they wait and accepted then; nobody reads
  *   reset     as backlog, but the client resets each but the first when it has sent: the kernel
- * lists such a connection nowhere stubborn  as accepted, and none is ever closed, also when it was
- * reset: only the end of the process frees its memory mptcp     as backlog, by Multipath TCP busy
- * no attack: COUNT connections that are always full and always read; tells how many broke */
+ *             lists such a connection nowhere
+ *   stubborn  as accepted, and none is ever closed, also when it was reset: only the end of the
+ *             process frees its memory
+ *   mptcp     as backlog, by Multipath TCP
+ *   busy      no attack: COUNT connections that are always full and always read; tells how many
+ *             broke */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -142,6 +148,45 @@ static void keep_busy(int seconds, int count)
     kill(writer, SIGKILL);
 }
 
+static int make_idle(int count)
+{
+    struct sockaddr_in at;
+    int made = 0, listening = open_listener(&at);
+    while (made < count) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0
+            || accept(listening, NULL, NULL) < 0)
+            break;
+        made++;
+    }
+    return made;
+}
+
+/* In processes of their own, because of the limit on descriptors. Returns how many there are. */
+static int hold_idle(int count)
+{
+    enum { EACH = 4000 };
+    int held = 0;
+    for (int want; count > 0; count -= want) {
+        int told[2], made = 0;
+        want = count < EACH ? count : EACH;
+        if (pipe(told) < 0)
+            return held;
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            made = make_idle(want);
+            (void)!write(told[1], &made, sizeof(made));
+            for (;;)
+                pause();
+        }
+        (void)!read(told[0], &made, sizeof(made));
+        close(told[0]);
+        close(told[1]);
+        held += made;
+    }
+    return held;
+}
+
 int main(int argc, char **argv)
 {
     struct rlimit many;
@@ -161,6 +206,9 @@ int main(int argc, char **argv)
         return 0;
     }
     close(first);
+    if (argc > 3)
+        printf("idle %d\n", hold_idle(atoi(argv[3])));
+    fflush(stdout);
     alarm((unsigned)atoi(argv[2])); /* ends it */
     for (;;)
         attack(argv[1]);
