@@ -85,9 +85,11 @@
 
 const struct silt_table_option silt_table_common[] = {
     {"server", 0, 0, "ADDRESS",
-     "the daemon, as HOST:PORT (default: SILT_SERVER, else this machine's)"},
+     "the daemon, as HOST:PORT or https://HOST (default: SILT_SERVER, the context, this "
+     "machine's)"},
+    {"context", 0, 0, "CONTEXT", "a daemon that silt login has stored (default: SILT_CONTEXT)"},
     {"token-file", 0, 0, "FILE",
-     "file with the API token (default: SILT_TOKEN, else /etc/silt/token)"},
+     "file with the API token (default: SILT_TOKEN, the context's, /etc/silt/token)"},
     {"help", 'h', 0, NULL, "print this help"},
     {0},
 };
@@ -308,6 +310,19 @@ const struct silt_table_row silt_table[] = {
      "Prints the variables that make wrangler use Silt.", "eval \"$(silt wrangler-env)\"",
      OPTIONS({"no-account", 0, 0, NULL, "also those that need no account at Cloudflare"}), NULL,
      NULL, 0, silt_cli_wrangler_env},
+    {"login", SILT_TABLE_MACHINE, "URL [OPTION...]",
+     "Stores the address and token of a daemon, and sends commands there from now on.",
+     "ssh server sudo silt token | silt login https://silt.example.com",
+     OPTIONS({"name", 0, 0, "NAME", "name of the context (default: the host)"},
+             {"ca", 0, 0, "FILE", "its certificate authority (default: those of this machine)"}),
+     NULL, NULL, 0, silt_cli_login},
+    {"context ls", SILT_TABLE_MACHINE, "", "Lists the daemons that login has stored.",
+     "silt context ls", NULL, NULL, NULL, 0, silt_cli_context},
+    {"context use", SILT_TABLE_MACHINE, "NAME",
+     "Sends commands to that daemon; local is this machine's.", "silt context use prod", NULL,
+     "context", NULL, 0, silt_cli_context},
+    {"context rm", SILT_TABLE_MACHINE, "NAME", "Forgets a daemon and its token.",
+     "silt context rm prod", NULL, "context", "logout", 0, silt_cli_context},
     {"token", SILT_TABLE_MACHINE, "", "Prints the API token.", "sudo silt token", NULL, NULL, NULL,
      0, silt_cli_token},
     {"doctor", SILT_TABLE_MACHINE, "", "Checks this machine and says what is missing.",
@@ -326,7 +341,6 @@ const size_t silt_table_count = SILT_COUNT(silt_table);
 static const struct {
     const char *word, *hint;
 } hints[] = {
-    {"login", "silt image pull REF --user U --password-stdin takes the password of a registry."},
     {"push", "silt image export NAME writes an archive that skopeo copies to a registry."},
     {"rename", "A sandbox keeps its id; silt image commit ID NAME keeps its files as an image."},
     {"wait", "silt logs -f ID PROCESS waits for a process and exits with its status."},

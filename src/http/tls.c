@@ -247,6 +247,50 @@ struct silt_tls *silt_tls_new(const struct silt_tls_identity *i, struct silt_buf
     return t;
 }
 
+static int trust(SSL_CTX *c, const char *host, const char *authorities, struct silt_error *e)
+{
+    X509_VERIFY_PARAM *p = SSL_CTX_get0_param(c);
+    int known = authorities != NULL ? SSL_CTX_load_verify_file(c, authorities)
+                                    : SSL_CTX_set_default_verify_paths(c);
+    if (known != 1)
+        return silt_fail(e, SILT_INVALID, "authorities in %s",
+                         authorities != NULL ? authorities : "the files of this machine");
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
+    if (SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1
+        || (X509_VERIFY_PARAM_set1_ip_asc(p, host) != 1
+            && X509_VERIFY_PARAM_set1_host(p, host, 0) != 1))
+        return fail(e, "rules of TLS");
+    return 0;
+}
+
+int silt_tls_dial(const char *host, const char *authorities, struct silt_buf *out,
+                  struct silt_tls **ret, struct silt_error *e)
+{
+    if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+        return fail(e, "OpenSSL");
+    ERR_clear_error();
+    SSL_CTX *c = SSL_CTX_new(TLS_client_method());
+    if (c == NULL)
+        return fail(e, "OpenSSL");
+    if (trust(c, host, authorities, e) < 0) {
+        SSL_CTX_free(c);
+        return -1;
+    }
+    const struct silt_tls_identity i = {.context = c};
+    struct silt_tls *t = silt_tls_new(&i, out);
+    SSL_CTX_free(c); /* the connection keeps it */
+    SSL_set_connect_state(t->ssl);
+    (void)SSL_set_tlsext_host_name(t->ssl, host);
+    *ret = t;
+    return 0;
+}
+
+const char *silt_tls_distrust(const struct silt_tls *t)
+{
+    long why = SSL_get_verify_result(t->ssl);
+    return why == X509_V_OK ? NULL : X509_verify_cert_error_string(why);
+}
+
 void silt_tls_free(struct silt_tls *t)
 {
     if (t == NULL)

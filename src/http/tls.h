@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tls: the server side of TLS 1.2 and 1.3, on bytes: the owner of the connection passes in received
- * bytes and sends what is in `out`; there is no socket here. Used by silt-proxy. A broken peer
- * makes the connection fail with EPROTO. The only place that includes OpenSSL's TLS headers. */
+/* tls: TLS 1.2 and 1.3 on bytes, for servers and for the command line as a client: the owner of the
+ * connection passes in received bytes and sends what is in `out`; there is no socket here. Used by
+ * silt-proxy and silt. A broken peer makes the connection fail with EPROTO. The only place that
+ * includes OpenSSL's TLS headers. */
 #pragma once
 
 #include "base/buf.h"
@@ -34,6 +35,13 @@ struct silt_tls;
 
 /* `out` (borrowed) receives the bytes to send. */
 struct silt_tls *silt_tls_new(const struct silt_tls_identity *i, struct silt_buf *out);
+/* The client's side. The server must be `host`, a name or an address, by the authorities of the
+ * file (PEM), or those of this machine if it is NULL. The first silt_tls_read, of nothing, begins.
+ */
+int silt_tls_dial(const char *host, const char *authorities, struct silt_buf *out,
+                  struct silt_tls **ret, struct silt_error *e);
+/* After a broken handshake of a client: what is wrong with the certificate; NULL: nothing. */
+const char *silt_tls_distrust(const struct silt_tls *t);
 void silt_tls_free(struct silt_tls *t);
 /* Decrypts from *wire, which is shortened by the bytes used. Like recv: 0 when the peer announced
  * its end; -1 with EAGAIN if more bytes are needed, with EPROTO if they are invalid: `out` then

@@ -5,6 +5,7 @@
  * Never an error: a Tab that finds nothing shows nothing. */
 #include "base/own.h"
 #include "cli/core/cli.h"
+#include "cli/core/context.h"
 #include "cli/core/table.h"
 
 enum { PATH_SIZE = 1024, TIMEOUT_MS = 2000, LIST_MAX = 200 };
@@ -104,6 +105,14 @@ static void offer_options(const struct asking *x)
         offer(x, SILT_LIT("--"), "", "the command follows");
 }
 
+static void offer_contexts(const struct asking *x)
+{
+    static struct silt_contexts all;
+    struct silt_error e;
+    for (size_t i = 0; silt_contexts_load(&all, &e) == 0 && i < all.count; i++)
+        offer(x, silt_slice_of(all.items[i].name), "", all.items[i].url);
+}
+
 static void offer_kind(const struct asking *x, silt_slice kind)
 {
     char choices[256];
@@ -119,6 +128,9 @@ static void offer_kind(const struct asking *x, silt_slice kind)
     } else if (silt_slice_eq(kind, SILT_LIT("place"))) {
         offer_from_daemon(x, "/v1/sandboxes?limit=200", "sandboxes", "id", ":");
         (void)puts(":place");
+    } else if (silt_slice_eq(kind, SILT_LIT("context"))
+               || silt_slice_eq(kind, SILT_LIT("CONTEXT"))) {
+        offer_contexts(x);
     } else if (silt_slice_eq(kind, SILT_LIT("command"))) {
         offer_commands(x);
     } else if (silt_slice_eq(kind, SILT_LIT("file")) || silt_slice_eq(kind, SILT_LIT("FILE"))) {
@@ -173,6 +185,8 @@ static void complete(struct asking *x, int argc, char **argv)
             i++;
             if (strcmp(o->name, "server") == 0)
                 x->server = argv[i];
+            if (strcmp(o->name, "context") == 0)
+                silt_context_choose(argv[i]);
             if (strcmp(o->name, "token-file") == 0)
                 x->token_file = argv[i];
         } else if (argv[i][0] != '-' || argv[i][1] == 0) {

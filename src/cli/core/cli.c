@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/cli.h"
 #include "base/own.h"
+#include "cli/core/context.h"
 #include "cli/core/help.h"
 
 #include <assert.h>
@@ -37,11 +38,13 @@ static void check_table(const struct silt_options *all)
 int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int argc, char **argv,
                    struct silt_error *e)
 {
+    const char *context = NULL;
     struct silt_option table[OPTIONS_MAX] = {
         {.name = "server", .value = &cli->server},
         {.name = "token-file", .value = &cli->token_file},
+        {.name = "context", .value = &context},
     };
-    struct silt_options all = {.table = table, .count = 2, .plain_max = SIZE_MAX};
+    struct silt_options all = {.table = table, .count = 3, .plain_max = SIZE_MAX};
     const struct silt_option json = {.name = "json", .flag = &cli->json};
     if (silt_table_current == NULL
         || silt_table_option(silt_table_current, SILT_LIT("json")) != NULL)
@@ -53,7 +56,9 @@ int silt_cli_parse(struct silt_cli *cli, const struct silt_options *own, int arg
     check_table(&all);
     if (own != NULL && own->plain_max > 0)
         all.plain_max = own->plain_max;
-    return silt_options_parse(&all, argc, argv, &cli->plain, &cli->rest, e);
+    int got = silt_options_parse(&all, argc, argv, &cli->plain, &cli->rest, e);
+    silt_context_choose(context);
+    return got;
 }
 
 static void put(FILE *out, silt_slice text)

@@ -96,6 +96,8 @@ int silt_cli_tls(int argc, char **argv);
 int silt_cli_doctor(int argc, char **argv);
 int silt_cli_help(int argc, char **argv);
 int silt_cli_version(int argc, char **argv);
+int silt_cli_login(int argc, char **argv);
+int silt_cli_context(int argc, char **argv);
 int silt_cli_token(int argc, char **argv);
 int silt_cli_completion(int argc, char **argv);
 int silt_cli_complete(int argc, char **argv); /* what the scripts of completion call */

@@ -2,6 +2,8 @@
 #include "cli/core/client.h"
 #include "base/fd.h"
 #include "cli/core/find.h"
+#include "cli/core/context.h"
+#include "cli/core/relay.h"
 #include "cli/core/wait.h"
 
 #include <errno.h>
@@ -15,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 enum {
     PIECE = 256 * 1024,
@@ -23,19 +26,52 @@ enum {
     TIMEOUT_MS = 120 * 1000,
 };
 
-int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
-                     struct silt_error *e)
+static void clear(struct silt_client *c)
 {
     *c = (struct silt_client){.fd = -1, .timeout_ms = TIMEOUT_MS};
     silt_buf_init(&c->in, ANSWER_MAX);
-    if (silt_find_server(server, c->address, e) < 0)
+}
+
+int silt_client_init_at(struct silt_client *c, const struct silt_context *at, struct silt_error *e)
+{
+    clear(c);
+    (void)snprintf(c->token, sizeof(c->token), "%s", at->token);
+    (void)snprintf(c->authorities, sizeof(c->authorities), "%s", at->authorities);
+    return silt_find_address(at->url, c->address, &c->https, e);
+}
+
+/* A stored token goes only to the daemon that it was stored for. */
+int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
+                     struct silt_error *e)
+{
+    const struct silt_context *context = NULL;
+    const char *authorities = getenv("SILT_CA");
+    if (silt_find_context(server, &context, e) < 0)
+        return -1;
+    if (context != NULL) {
+        if (silt_client_init_at(c, context, e) < 0)
+            return -1;
+        return token_file != NULL ? silt_find_token(token_file, c->token, e) : 0;
+    }
+    clear(c);
+    if (authorities != NULL)
+        (void)snprintf(c->authorities, sizeof(c->authorities), "%s", authorities);
+    if (silt_find_server(server, c->address, &c->https, e) < 0)
         return -1;
     return silt_find_token(token_file, c->token, e);
 }
 
-void silt_client_fini(struct silt_client *c)
+static void disconnect(struct silt_client *c)
 {
     silt_close_fd(&c->fd);
+    while (c->relay > 0 && waitpid(c->relay, NULL, 0) < 0 && errno == EINTR)
+        ;
+    c->relay = 0;
+}
+
+void silt_client_fini(struct silt_client *c)
+{
+    disconnect(c);
     silt_buf_fini(&c->in);
 }
 
@@ -87,8 +123,17 @@ static bool is_path(const char *address)
     return strchr(address, '/') != NULL;
 }
 
+static int encrypt(struct silt_client *c, const char *host, struct silt_error *e)
+{
+    int fd = c->fd;
+    c->fd = -1;
+    return silt_relay_start(fd, host, c->authorities[0] != 0 ? c->authorities : NULL, c->timeout_ms,
+                            &c->fd, &c->relay, e);
+}
+
 static int connect_to(struct silt_client *c, struct silt_error *e)
 {
+    disconnect(c);
     if (is_path(c->address))
         return connect_unix(c, e);
     char host[SILT_CLIENT_ADDRESS_SIZE];
@@ -108,7 +153,9 @@ static int connect_to(struct silt_client *c, struct silt_error *e)
     int sys = errno;
     freeaddrinfo(found);
     errno = sys;
-    return got == 0 ? 0 : silt_fail_errno(e, "connect to %s (is the daemon running?)", c->address);
+    if (got < 0)
+        return silt_fail_errno(e, "connect to %s (is the daemon running?)", c->address);
+    return c->https ? encrypt(c, host, e) : 0;
 }
 
 /* After a partial send. 0: go on; 1: the server has responded already, so it does not want the

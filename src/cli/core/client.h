@@ -9,16 +9,22 @@
 #include "http/parse.h"
 #include "json/json.h"
 
+#include <limits.h>
+#include <sys/types.h>
+
 enum { SILT_CLIENT_TOKEN_SIZE = 513, SILT_CLIENT_ADDRESS_SIZE = 256 };
 
 struct silt_client {
     char address[SILT_CLIENT_ADDRESS_SIZE]; /* host:port, or the path of a unix socket */
-    char token[SILT_CLIENT_TOKEN_SIZE];     /* "": none */
-    int timeout_ms;                         /* without any data; -1: none */
-    int fd;                                 /* -1: no response is being read */
-    struct silt_buf in;                     /* received bytes that are not read yet */
-    size_t used;                            /* bytes of `in` that are read */
-    struct silt_http_head head;             /* of the response; points into head_bytes */
+    bool https;
+    char authorities[PATH_MAX];         /* of https, a PEM file; "": those of the machine */
+    pid_t relay;                        /* of the connection's TLS; 0: none */
+    char token[SILT_CLIENT_TOKEN_SIZE]; /* "": none */
+    int timeout_ms;                     /* without any data; -1: none */
+    int fd;                             /* -1: no response is being read */
+    struct silt_buf in;                 /* received bytes that are not read yet */
+    size_t used;                        /* bytes of `in` that are read */
+    struct silt_http_head head;         /* of the response; points into head_bytes */
     char head_bytes[SILT_HTTP_HEAD_MAX];
     struct silt_http_chunks chunks;
     uint64_t left; /* of a body with a length: bytes to come */
@@ -56,6 +62,8 @@ static inline struct silt_client_request silt_client_post(const char *path, silt
 /* NULL: taken from the environment, the settings or the files of the running instance. */
 int silt_client_init(struct silt_client *c, const char *server, const char *token_file,
                      struct silt_error *e);
+struct silt_context;
+int silt_client_init_at(struct silt_client *c, const struct silt_context *at, struct silt_error *e);
 void silt_client_fini(struct silt_client *c);
 
 /* Sends the request and reads the head of the response into c->head. */

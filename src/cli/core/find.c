@@ -2,6 +2,7 @@
 #include "cli/core/find.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "cli/core/context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,38 +37,71 @@ static int read_word(const char *path, char *ret, size_t size, struct silt_error
     return 0;
 }
 
-static int take_address(const char *text, char ret[SILT_CLIENT_ADDRESS_SIZE], struct silt_error *e)
+/* A host without a port has that of its scheme. */
+int silt_find_address(const char *text, char ret[SILT_CLIENT_ADDRESS_SIZE], bool *ret_https,
+                      struct silt_error *e)
 {
-    silt_slice s = silt_slice_of(text), http = SILT_LIT("http://");
-    if (silt_slice_starts(s, SILT_LIT("https://")))
-        return silt_fail(e, SILT_INVALID, "server %s: the daemon speaks plain http", text);
-    if (silt_slice_starts(s, http))
-        s = (silt_slice){s.data + http.len, s.len - http.len};
+    silt_slice s = silt_slice_of(text), http = SILT_LIT("http://"), https = SILT_LIT("https://");
+    silt_slice name = silt_slice_starts(s, https) ? https : silt_slice_starts(s, http) ? http : s;
+    *ret_https = name.data == https.data;
+    if (text[0] == '/')
+        return silt_slice_to_cstr(s, ret, SILT_CLIENT_ADDRESS_SIZE, e);
+    if (name.data != s.data)
+        s = (silt_slice){s.data + name.len, s.len - name.len};
     while (s.len > 0 && s.data[s.len - 1] == '/')
         s.len--;
     for (size_t i = 0; i < s.len; i++)
         if (s.data[i] <= ' ' || s.data[i] == '/' || s.data[i] > '~')
             return silt_fail(e, SILT_INVALID, "server %s: not host:port", text);
-    if (silt_slice_to_cstr(s, ret, SILT_CLIENT_ADDRESS_SIZE, e) < 0)
+    if (silt_slice_to_cstr(s, ret, SILT_CLIENT_ADDRESS_SIZE - 4, e) < 0)
         return silt_because(e, "server %s", text);
-    if (strrchr(ret, ':') == NULL || ret[0] == ':')
+    const char *colon = strrchr(ret, ':');
+    bool bare = colon == NULL || ret[s.len > 0 ? s.len - 1 : 0] == ']';
+    if (bare && s.len > 0 && name.data != text)
+        (void)memcpy(ret + s.len, *ret_https ? ":443" : ":80", *ret_https ? 5 : 4);
+    else if (bare || ret[0] == ':')
         return silt_fail(e, SILT_INVALID, "server %s: not host:port", text);
     return 0;
 }
 
-int silt_find_server(const char *option, char ret[SILT_CLIENT_ADDRESS_SIZE], struct silt_error *e)
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != 0 ? value : NULL;
+}
+
+static const char *named_server(const char *option)
+{
+    if (option != NULL)
+        return option;
+    const char *named = variable("SILT_SERVER");
+    return named != NULL ? named : variable("SILT_URL");
+}
+
+int silt_find_context(const char *server, const struct silt_context **ret, struct silt_error *e)
+{
+    *ret = NULL;
+    if (server != NULL || (!silt_context_is_chosen() && named_server(NULL) != NULL))
+        return 0;
+    return silt_context_current(ret, e);
+}
+
+int silt_find_server(const char *option, char ret[SILT_CLIENT_ADDRESS_SIZE], bool *ret_https,
+                     struct silt_error *e)
 {
     const struct silt_config *config;
     char path[PATH_MAX + 16];
-    const char *named = option != NULL ? option : getenv("SILT_SERVER");
+    const char *named = named_server(option);
+    *ret_https = false;
     if (named != NULL)
-        return take_address(named, ret, e);
+        return silt_find_address(named, ret, ret_https, e);
     if (silt_find_config(&config, e) < 0)
         return -1;
     (void)snprintf(path, sizeof(path), "%s/address", config->run);
     if (read_word(path, ret, SILT_CLIENT_ADDRESS_SIZE, e) == 0)
         return 0;
-    return take_address(config->listen, ret, e); /* not running, or in another mount namespace */
+    return silt_find_address(config->listen, ret, ret_https,
+                             e); /* not running, or in another mount namespace */
 }
 
 int silt_find_token(const char *option, char ret[SILT_CLIENT_TOKEN_SIZE], struct silt_error *e)

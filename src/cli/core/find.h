@@ -8,8 +8,15 @@
 
 /* The settings of this machine; the defaults if this user may not read their file. */
 int silt_find_config(const struct silt_config **ret, struct silt_error *e);
-/* "host:port", "http://host:port" or NULL. */
-int silt_find_server(const char *option, char ret[SILT_CLIENT_ADDRESS_SIZE], struct silt_error *e);
+/* "host:port", "http://host:port", "https://host", the path of a unix socket. */
+int silt_find_address(const char *text, char ret[SILT_CLIENT_ADDRESS_SIZE], bool *ret_https,
+                      struct silt_error *e);
+/* option: such an address, or NULL. */
+int silt_find_server(const char *option, char ret[SILT_CLIENT_ADDRESS_SIZE], bool *ret_https,
+                     struct silt_error *e);
+/* What `silt login` stored, unless an address is given. *ret NULL: nothing. */
+struct silt_context;
+int silt_find_context(const char *server, const struct silt_context **ret, struct silt_error *e);
 /* An unreadable default file is not an error: ret is "", and the daemon's response will say what is
  * missing. */
 int silt_find_token(const char *option, char ret[SILT_CLIENT_TOKEN_SIZE], struct silt_error *e);
