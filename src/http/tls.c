@@ -9,6 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 
 enum { CHAIN_MAX = 16, WRITE_PIECE = 16 << 10 };
 
@@ -266,6 +267,7 @@ static int trust(SSL_CTX *c, const char *host, const char *authorities, struct s
 int silt_tls_dial(const char *host, const char *authorities, struct silt_buf *out,
                   struct silt_tls **ret, struct silt_error *e)
 {
+    char name[SILT_TLS_NAME_MAX];
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return fail(e, "OpenSSL");
     ERR_clear_error();
@@ -280,7 +282,8 @@ int silt_tls_dial(const char *host, const char *authorities, struct silt_buf *ou
     struct silt_tls *t = silt_tls_new(&i, out);
     SSL_CTX_free(c); /* the connection keeps it */
     SSL_set_connect_state(t->ssl);
-    (void)SSL_set_tlsext_host_name(t->ssl, host);
+    (void)snprintf(name, sizeof(name), "%s", host);
+    (void)SSL_set_tlsext_host_name(t->ssl, name); /* drops a const that clang misses */
     *ret = t;
     return 0;
 }

@@ -132,6 +132,20 @@ test('rm -f takes unknown ids, rm --all everything', async () => {
 	assert.match(none.stderr, /^silt: no sandboxes yet/);
 });
 
+test('a sandbox that is full of processes says so', async t => {
+	const box = await daemon.box(t, { limits: { pids: 64 } });
+	await box.run('true');
+	await silt(['run', '-d', box.id, '--', 'f() { f | f & }; f; sleep 1000']);
+	await until('the bomb went off', async () => (await box.info()).usage.pids >= 60);
+	const end = await silt(['exec', box.id, '--timeout', '2s', '--', '/bin/true; /bin/true; /bin/true']);
+	assert.match(end.stderr, new RegExp(`silt: sandbox ${box.id} has \\d\\d of 64 processes: silt kill ${box.id} --all ends them\n`));
+	assert.match((await silt(['info', box.id])).stdout, /^full +pids: /m);
+	assert.equal((await silt(['kill', box.id, '--all'])).code, 0);
+	const after = await silt(['exec', box.id, '--', '/bin/true']);
+	assert.deepEqual([after.code, after.stderr], [0, '']);
+	assert.doesNotMatch((await silt(['info', box.id])).stdout, /^full/m);
+});
+
 test('a build without a Dockerfile says so', async () => {
 	const end = await silt(['image', 'build', '-t', 'x', import.meta.dirname]);
 	assert.deepEqual([end.code, end.stderr], [125, `silt: no Dockerfile in ${import.meta.dirname}\n-f FILE names another one\n`]);

@@ -35,6 +35,7 @@ struct running {
     pid_t feeder;               /* passes standard input on; 0: none */
     bool closed;                /* nobody reads our output any more */
     int status;
+    bool crowded; /* processes were refused while it ran */
 };
 
 static int write_body(const struct order *o, struct silt_buf *b, struct silt_error *e)
@@ -128,6 +129,7 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
     if (!silt_slice_eq(type, SILT_LIT("complete")))
         return 0;
     x->status = silt_cli_status(event);
+    x->crowded = silt_slice_eq(silt_cli_text(event, "cause"), SILT_LIT("pids"));
     return 1;
 }
 
@@ -227,6 +229,8 @@ static int run(const struct order *o, struct silt_client *c, int *ret_status, st
     struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     int got = o->keep ? collect(c, &q, &x.status, e) : stream(c, &q, &x, e);
     *ret_status = x.status;
+    if (x.crowded || (got < 0 && e->code != SILT_INTERRUPTED))
+        silt_box_explain(c, o->cli.plain.items[0]);
     return got;
 }
 

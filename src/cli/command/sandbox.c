@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "cli/core/cli.h"
 
-enum { PAGE = 200, PATH_SIZE = 4096, ID_WIDTH = 28, IMAGE_WIDTH = 12 };
+enum { PAGE = 200, PATH_SIZE = 4096, ID_WIDTH = 28, IMAGE_WIDTH = 12, FULL_PERCENT = 90 };
 
 /* A table cell; a longer text is not cut. */
 static void print_cell(int width, silt_slice text)
@@ -206,6 +206,10 @@ static void print_limits(const struct silt_json *s)
                  silt_cli_size(silt_cli_number(usage, "memoryPeakBytes"), peak));
     (void)printf("%-13s %lld of %lld\n", "processes", (long long)silt_cli_number(usage, "pids"),
                  (long long)silt_cli_number(limits, "pids"));
+    if (silt_cli_number(usage, "pids") * 100 >= silt_cli_number(limits, "pids") * FULL_PERCENT)
+        (void)printf(
+            "%-13s pids: nearly no process more is allowed; silt kill %.*s --all ends them\n",
+            "full", (int)silt_cli_text(s, "id").len, silt_cli_text(s, "id").data);
     print_usage("disk", silt_cli_number(usage, "diskBytes"),
                 silt_cli_number(limits, "diskMiB") << 20);
 }

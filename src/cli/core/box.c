@@ -25,3 +25,24 @@ int silt_box_make(struct silt_client *c, const char *id, struct silt_error *e)
     (void)fprintf(stderr, "silt: created sandbox %s\n", id);
     return 0;
 }
+
+enum { FULL_PERCENT = 90, PATH_SIZE = 512 };
+
+void silt_box_explain(struct silt_client *c, const char *id)
+{
+    silt_auto_arena a;
+    const struct silt_json *answer;
+    struct silt_error e;
+    char path[PATH_SIZE];
+    struct silt_client_request q = {.method = "GET", .path = path, .file = -1};
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    if (silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "", &e) < 0
+        || silt_client_call(c, &q, &a, &answer, &e) < 0)
+        return;
+    int64_t used = silt_cli_number(silt_json_get(answer, SILT_LIT("usage")), "pids");
+    int64_t limit = silt_cli_number(silt_json_get(answer, SILT_LIT("limits")), "pids");
+    if (limit > 0 && used * 100 >= limit * FULL_PERCENT)
+        (void)fprintf(stderr,
+                      "silt: sandbox %s has %lld of %lld processes: silt kill %s --all ends them\n",
+                      id, (long long)used, (long long)limit, id);
+}

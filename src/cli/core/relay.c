@@ -140,7 +140,7 @@ int silt_relay_start(int fd, const char *host, const char *authorities, int time
                      pid_t *ret_pid, struct silt_error *e)
 {
     silt_auto_fd net = fd;
-    struct relay r = {.net = fd};
+    struct relay r = {.net = net};
     int pair[2];
     silt_buf_init(&r.out, OUT_MAX);
     silt_buf_init(&r.arrived, OUT_MAX);
