@@ -174,6 +174,8 @@ static int load_flag(struct silt_config *c, const char *flag, struct silt_error 
         c->version = true;
     else if (strcmp(flag, "--reference") == 0)
         c->reference = true;
+    else if (strcmp(flag, "--manual") == 0)
+        c->manual = true;
     else if (strcmp(flag, "--reload") == 0)
         c->reload = true;
     else if (strcmp(flag, "--check") == 0)

@@ -102,6 +102,7 @@ struct silt_config {
     bool help;      /* --help: the program prints silt_config_help and exits */
     bool version;   /* --version */
     bool reference; /* --reference: silt_config_reference */
+    bool manual;    /* --manual: silt_config_manual */
 };
 
 /* Reads the file, the environment and the flags. The file may be missing unless --config or
@@ -118,6 +119,7 @@ uint64_t silt_config_files_most(const struct silt_config *c);
 
 void silt_config_help(FILE *out);      /* lists the flags, one paragraph each */
 void silt_config_reference(FILE *out); /* writes docs/settings.md */
+void silt_config_manual(FILE *out);    /* writes docs/man/silt.conf.5 */
 
 /* The effective settings as an argument vector, starting with the program; silt_config_load turns
  * it back into the same values without reading a file. The caller frees it; `more` may be NULL. */

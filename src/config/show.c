@@ -119,6 +119,63 @@ void silt_config_reference(FILE *out)
     }
 }
 
+/* Text of a manual page: hyphens stay hyphens, and backquotes, which our help uses, become italics.
+ */
+static void print_roff(FILE *out, const char *text)
+{
+    bool italic = false;
+    for (; *text != 0; text++)
+        if (*text == '-')
+            (void)fputs("\\-", out);
+        else if (*text == '\\')
+            (void)fputs("\\e", out);
+        else if (*text == '`')
+            (void)fputs((italic = !italic) ? "\\fI" : "\\fR", out);
+        else
+            (void)fputc(*text, out);
+}
+
+static void print_manual_row(FILE *out, const struct silt_row *r)
+{
+    (void)fputs(".TP\n.B ", out);
+    print_roff(out, r->name);
+    if (r->preset[0] != 0) {
+        (void)fputs(" = ", out);
+        print_roff(out, r->preset);
+    }
+    (void)fputc('\n', out);
+    print_roff(out, r->help);
+    if (r->choices != NULL) {
+        (void)fputs(" One of ", out);
+        print_roff(out, r->choices);
+        (void)fputc('.', out);
+    }
+    (void)fputc('\n', out);
+}
+
+void silt_config_manual(FILE *out)
+{
+    (void)fputs(".\\\" SPDX-License-Identifier: Apache-2.0\n"
+                ".\\\" Made by silt-super --manual.\n"
+                ".TH SILT.CONF 5 \"\" \"Silt\" \"File Formats\"\n"
+                ".SH NAME\nsilt.conf \\- settings of Silt\n"
+                ".SH DESCRIPTION\n"
+                "The file \\fI" SILT_ROW_DEFAULT_FILE
+                "\\fR has a line \\fIname\\fR = \\fIvalue\\fR for each\n"
+                "setting that is not the default, or a section \\fI[http]\\fR and then\n"
+                "\\fIconnections = 100\\fR. A setting may also stand in the environment\n"
+                "(\\fISILT_HTTP_CONNECTIONS\\fR) or be a flag of silt\\-super\n"
+                "(\\fI\\-\\-http.connections=100\\fR); the flag wins over the environment, the "
+                "environment over the file.\n"
+                "An unknown name is an error. The settings are read at the start and by\n"
+                "\\fIsystemctl reload silt\\fR.\n"
+                ".SH SETTINGS\n",
+                out);
+    for (size_t i = 0; i < SILT_ROW_COUNT; i++)
+        print_manual_row(out, &silt_rows[i]);
+    (void)fputs(".SH SEE ALSO\n.BR silt (1),\n.BR silt\\-docker (1)\n", out);
+}
+
 static int level_text(const struct silt_config *c, const struct silt_row *r, char *out, size_t size)
 {
     silt_slice rest = silt_slice_of(r->choices), one = {0};

@@ -326,9 +326,11 @@ static bool prints(const struct silt_config *c)
         silt_config_help(stdout);
     if (c->reference)
         silt_config_reference(stdout);
+    if (c->manual)
+        silt_config_manual(stdout);
     if (c->version)
         (void)puts("silt-super " SILT_VERSION);
-    return c->help || c->reference || c->version;
+    return c->help || c->reference || c->manual || c->version;
 }
 
 int main(int argc, char **argv)

@@ -207,16 +207,26 @@ TEST(help_names_every_row_of_the_reference)
     assert_non_null(strstr(help, "--instance=silt"));
 }
 
-TEST(the_reference_page_is_up_to_date)
+static void compare_page(void (*print)(FILE *out), const char *path)
 {
     silt_auto_free char *made = NULL, *kept = NULL;
     size_t len = 0;
-    FILE *out = open_memstream(&made, &len), *file = fopen(REFERENCE_FILE, "re");
-    silt_config_reference(out);
+    FILE *out = open_memstream(&made, &len), *file = fopen(path, "re");
+    print(out);
     assert_int_equal(fclose(out), 0);
     assert_non_null(file);
     assert_non_null(kept = calloc(1, 65536));
     assert_true(fread(kept, 1, 65535, file) > 0);
     assert_int_equal(fclose(file), 0);
-    assert_string_equal(made, kept); /* silt-super --reference > docs/settings.md */
+    assert_string_equal(made, kept);
+}
+
+TEST(the_reference_page_is_up_to_date) /* silt-super --reference > docs/settings.md */
+{
+    compare_page(silt_config_reference, REFERENCE_FILE);
+}
+
+TEST(the_manual_page_is_up_to_date) /* silt-super --manual > docs/man/silt.conf.5 */
+{
+    compare_page(silt_config_manual, MANUAL_FILE);
 }
