@@ -159,10 +159,9 @@ export class Ports extends Code {
 			if (!HOP_BY_HOP.has(name))
 				headers[name] = value;
 		});
-		const query = Object.fromEntries(url.searchParams);
-		return this[LINK].pass(request.method, `/v1/sandboxes/{id}/proxy/{port}/{path*}${url.search.replace(/[{}]/g, encodeURIComponent)}`, {
-			path: { port, path: url.pathname.slice(1) }, headers, slow: true, signal: request.signal,
-			...(request.body ? { body: request.body as ReadableStream<Uint8Array> } : {}), ...(url.search ? {} : { query }),
+		return this[LINK].pass(request.method, '/v1/sandboxes/{id}/proxy/{port}/{path*}', {
+			path: { port, path: url.pathname.slice(1) }, search: url.search, headers, slow: true, signal: request.signal,
+			...(request.body ? { body: request.body as ReadableStream<Uint8Array> } : {}),
 		});
 	}
 
@@ -172,8 +171,9 @@ export class Ports extends Code {
 		if (!runsInWorkerd)
 			throw new TypeError('a Response cannot carry a WebSocket here: use connectPort(port, path)');
 		const url = new URL(request.url);
-		const response = await this.#pass(new Request(request, { headers: new Headers([...request.headers, ['Upgrade', 'websocket']]) }), port, url);
-		return response.response!;
+		const headers = new Headers(request.headers);
+		headers.set('Upgrade', 'websocket');
+		return (await this.#pass(new Request(request, { headers }), port, url)).response!;
 	}
 
 	/** A WebSocket to a port. */
@@ -187,7 +187,8 @@ export class Ports extends Code {
 	}
 }
 
-const HOP_BY_HOP: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'host', 'content-length', 'authorization', 'cookie2', 'expect']);
+/** @internal Headers that belong to one connection. */
+export const HOP_BY_HOP: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'host', 'content-length', 'authorization', 'expect', 'sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions']);
 
 /** @internal A Response out of an exchange. */
 export function responseOf(exchange: Exchange): Response {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preview URLs served by a program of yours: from the request's host to the port in the sandbox.
 import { LINK } from './core.js';
-import { responseOf } from './ports.js';
+import { HOP_BY_HOP, responseOf } from './ports.js';
 import { getSandbox, type Sandbox } from './sandbox.js';
 import type { SandboxOptions } from './types.js';
 
@@ -46,18 +46,18 @@ export async function proxyToSandbox(request: Request, env: object, id?: string)
 	}
 }
 
-const OURS = ['x-sandbox-name', 'x-original-url', 'x-forwarded-host', 'x-forwarded-proto', 'authorization', 'host', 'content-length', 'connection', 'transfer-encoding', 'expect'];
+const OURS = ['x-sandbox-name', 'x-original-url', 'x-forwarded-host', 'x-forwarded-proto'];
 
 async function forward(request: Request, url: URL, { port, id, token }: Where, sandbox: Sandbox): Promise<Response> {
 	const link = sandbox[LINK];
 	const headers: Record<string, string> = {};
 	request.headers.forEach((value, name) => {
-		if (!OURS.includes(name))
+		if (!OURS.includes(name) && !HOP_BY_HOP.has(name))
 			headers[name] = value;
 	});
 	Object.assign(headers, { 'X-Original-URL': request.url, 'X-Forwarded-Host': url.hostname, 'X-Forwarded-Proto': url.protocol.replace(':', ''), 'X-Sandbox-Name': id });
-	const response = await link.server.pass(request.method, `/v1/previews/{port}/{id}/{token}/{path*}${url.search.replace(/[{}]/g, encodeURIComponent)}`, {
-		path: { port, id: link.id, token, path: url.pathname.slice(1) }, headers, slow: true, signal: request.signal, ...(request.body ? { body: request.body as ReadableStream<Uint8Array> } : {}),
+	const response = await link.server.pass(request.method, '/v1/previews/{port}/{id}/{token}/{path*}', {
+		path: { port, id: link.id, token, path: url.pathname.slice(1) }, search: url.search, headers, slow: true, signal: request.signal, ...(request.body ? { body: request.body as ReadableStream<Uint8Array> } : {}),
 	});
 	return responseOf(response);
 }

@@ -110,7 +110,7 @@ export class Terminals extends Ports {
 			throw new Error('terminal() requires a WebSocket upgrade request');
 		if (!runsInWorkerd)
 			throw new TypeError('a Response cannot carry a WebSocket here: use openTerminal()');
-		const headers = Object.fromEntries([...request.headers].filter(([name]) => name === 'upgrade' || name.startsWith('sec-websocket-')));
+		const headers = { Upgrade: 'websocket' };
 		return (await this[LINK].pass('GET', '/v1/sandboxes/{id}/terminal', { query: defined(this.#query(options)), headers, slow: true })).response!;
 	}
 }

@@ -14,6 +14,8 @@ export interface CallOptions {
 	/** Values of {names} in the path. */
 	path?: Record<string, string | number>;
 	query?: Record<string, string | number | boolean | undefined>;
+	/** A query as it is, with its question mark, instead. */
+	search?: string;
 	headers?: Record<string, string>;
 	/** Sent as JSON. */
 	json?: unknown;
@@ -88,7 +90,7 @@ export class Server {
 	}
 
 	/** The whole address of a path. */
-	address(template: string, { path = {}, query = {} }: Pick<CallOptions, 'path' | 'query'> = {}): string {
+	address(template: string, { path = {}, query = {}, search = '' }: Pick<CallOptions, 'path' | 'query' | 'search'> = {}): string {
 		let where = template.replace(/\{(\w+)(\*?)\}/g, (_, name: string, rest: string) => rest ? String(path[name] ?? '') : encodeURIComponent(String(path[name])));
 		let mark = where.includes('?') ? '&' : '?';
 		for (const name in query)
@@ -96,7 +98,7 @@ export class Server {
 				where += `${mark}${name}=${encodeURIComponent(String(query[name]))}`;
 				mark = '&';
 			}
-		return this.url + where;
+		return this.url + where + search;
 	}
 
 	/** A WebSocket to a path. */

@@ -10,7 +10,7 @@ import { packages, startServer } from '../../client/lib/workerd.mjs';
 /** One file of a Worker and all that it imports, minified; the library is what home has installed. */
 export function bundle(entry, outfile, { minify = false } = {}) {
 	execFileSync(path.join(packages(), 'node_modules/.bin/esbuild'), [entry, '--bundle', '--format=esm', '--conditions=workerd,worker,browser', '--external:cloudflare:*', '--external:node:*', `--outfile=${outfile}`, '--log-level=warning', ...(minify ? ['--minify'] : [])],
-		{ cwd: path.dirname(entry), stdio: 'inherit' });
+		{ cwd: path.dirname(entry), env: { ...process.env, NODE_PATH: path.join(packages(), 'node_modules') }, stdio: 'inherit' });
 }
 
 const configuration = ({ port, classes, variables }) => `using Workerd = import "/workerd/workerd.capnp";
