@@ -108,7 +108,7 @@ test('the log of a process goes on over broken connections, and a file where it 
 	assert.equal(exit, 3);
 });
 
-test('a stream is given up by a signal and by leaving the loop; a POST whose connection breaks is not sent again', async t => {
+test('a stream is given up by a signal and by leaving the loop; a command whose connection breaks is done once', async t => {
 	const sandbox = library.getSandbox('leave', settings());
 	t.after(() => sandbox.destroy());
 	const stop = new AbortController();
@@ -123,7 +123,17 @@ test('a stream is given up by a signal and by leaving the loop; a POST whose con
 	const cut = library.getSandbox('leave', { ...settings(), url: cutter.url });
 	cutter.limit = 1;
 	await assert.rejects(cut.exec('echo once >> /workspace/times'), error => error.name === 'RPCTransportError' && error.code === 'RPC_TRANSPORT_ERROR' && error.kind === 'peer_closed');
+	assert.ok(cutter.cuts > 2, 'it was sent again');
 	assert.equal((await sandbox.readFile('/workspace/times')).content, 'once\n');
+	cutter.cuts = 0;
+	cutter.limit = 300;
+	const twice = await cut.exec('echo again >> /workspace/times; head -c 250 /dev/zero | tr "\\0" x', { onComplete: () => { cutter.limit = Infinity; } }).catch(error => error);
+	assert.equal(twice.name, 'RPCTransportError');
+	cutter.limit = 1;
+	cutter.cuts = 0;
+	await assert.rejects(cut.mkdir('/workspace/made'), { code: 'RPC_TRANSPORT_ERROR' });
+	assert.ok(cutter.cuts <= 1, 'without a key it was sent once');
+	assert.equal((await sandbox.readFile('/workspace/times')).content, 'once\nagain\n');
 	await assert.rejects(library.getSandbox('none', { url: 'http://127.0.0.1:1', token: 'x' }).exec('true'), error => error.name === 'ContainerUnavailableError' && /nothing answers/.test(error.message));
 });
 

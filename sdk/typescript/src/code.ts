@@ -85,7 +85,7 @@ export class Code extends Git {
 	/** Starts an interpreter. */
 	async createCodeContext(options: CreateContextOptions = {}): Promise<CodeContext> {
 		const json = defined({ language: languageOf(options.language ?? 'python'), cwd: options.cwd, env: either(options, 'envVars', 'env'), timeoutMs: either(options, 'timeout', 'timeoutMs') });
-		return contextOf(await this[LINK].call<WireContext>('POST', '/v1/sandboxes/{id}/contexts', { json }));
+		return contextOf(await this[LINK].call<WireContext>('POST', '/v1/sandboxes/{id}/contexts', { json, keyed: true }));
 	}
 
 	/** All interpreters. */

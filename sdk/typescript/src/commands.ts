@@ -53,7 +53,7 @@ export class Commands extends Core {
 
 	async #whole(command: string, options: ExecOptions): Promise<ExecResult> {
 		const session = this.sessionOf(options);
-		const run = this[LINK].call<WireResult>('POST', '/v1/sandboxes/{id}/exec', { json: this.#request(command, options), slow: true, signal: options.signal });
+		const run = this[LINK].call<WireResult>('POST', '/v1/sandboxes/{id}/exec', { json: this.#request(command, options), slow: true, keyed: true, signal: options.signal });
 		const { exitCode, stdout, stderr, startedAt, durationMs, notice, death } = await (options.signal ? run.catch(error => this.#abandoned(error, session, options.signal!)) : run);
 		const result = { success: exitCode === 0, exitCode, stdout, stderr, command, duration: durationMs, timestamp: startedAt, ...(session === null ? {} : { sessionId: session }) };
 		return notice || death ? withExtras(result, { notice, death }) : result;
@@ -77,7 +77,7 @@ export class Commands extends Core {
 		const began = Date.now();
 		const out = { stdout: '', stderr: '' };
 		const session = this.sessionOf(options);
-		for await (const event of this.#events(options, await this.#start(command, options))) {
+		for await (const event of this.#events(command, options, crypto.randomUUID())) {
 			if (event.type === 'stdout' || event.type === 'stderr') {
 				out[event.type] += event.data ?? '';
 				options.onOutput?.(event.type, event.data ?? '');
@@ -97,27 +97,30 @@ export class Commands extends Core {
 	async execStream(command: string, options: StreamOptions = {}): Promise<EventStream<ExecEvent>> {
 		if (options.signal?.aborted)
 			throw aborted(options.signal);
-		return eventStream(this.#events(options, await this.#start(command, options)), options.signal);
+		const key = crypto.randomUUID();
+		return eventStream(this.#events(command, options, key, await this.#start(command, options, key)), options.signal);
 	}
 
-	async #start(command: string, options: StreamOptions): Promise<ReadableStream<Uint8Array>> {
-		return (await this[LINK].open('POST', '/v1/sandboxes/{id}/exec', { json: this.#request(command, options), accept: 'text/event-stream', slow: true, signal: options.signal })).stream();
+	async #start(command: string, options: StreamOptions, key: string): Promise<ReadableStream<Uint8Array>> {
+		return (await this[LINK].open('POST', '/v1/sandboxes/{id}/exec', { json: this.#request(command, options), accept: 'text/event-stream', headers: { 'Idempotency-Key': key }, keyed: true, slow: true, signal: options.signal })).stream();
 	}
 
-	/** The events of a command. Its first event says which process it is; from then on it is found again after any break. */
-	async *#events(options: StreamOptions, first: ReadableStream<Uint8Array>): AsyncGenerator<ExecEvent, void, undefined> {
+	/** The events of a command. Until its first event the request is sent again with its key; from then on it is known which process to follow. */
+	async *#events(command: string, options: StreamOptions, key: string, first?: ReadableStream<Uint8Array>): AsyncGenerator<ExecEvent, void, undefined> {
 		const { signal } = options;
 		const output = { stdout: new Bytes(), stderr: new Bytes() };
 		const path = { process: '' };
 		const events = resume<ExecEvent & WireOutput>({
 			what: `the output of a command in ${this[LINK].id}`,
-			open: async cursor => (await this[LINK].open('GET', '/v1/sandboxes/{id}/processes/{process}/stream', { path, query: { cursor }, accept: 'text/event-stream', slow: true, signal })).stream(),
+			open: async cursor => path.process === ''
+				? this.#start(command, options, key)
+				: (await this[LINK].open('GET', '/v1/sandboxes/{id}/processes/{process}/stream', { path, query: { cursor }, accept: 'text/event-stream', slow: true, signal })).stream(),
 			cursor: event => {
 				path.process ||= event.processId ?? '';
 				return event.cursor ?? (event.type === 'start' ? 0 : undefined);
 			},
 			isLast: event => event.type === 'complete' || event.type === 'error' || (event.type as string) === 'exit',
-			fromStart: false,
+			fromStart: true,
 			signal,
 		}, first);
 		let ended = false;

@@ -58,7 +58,7 @@ export class Processes extends Commands {
 	}
 
 	#launch(json: Record<string, unknown>): Promise<ProcessRow> {
-		return this[LINK].call<ProcessRow>('POST', '/v1/sandboxes/{id}/processes', { json });
+		return this[LINK].call<ProcessRow>('POST', '/v1/sandboxes/{id}/processes', { json, keyed: true });
 	}
 
 	async #report(id: string, { onOutput, onExit, onError, signal }: ProcessOptions): Promise<void> {

@@ -59,7 +59,7 @@ export class Sandbox<_Env = unknown> extends Backups {
 	static async create(options: SandboxOptions & { id?: string } = {}): Promise<Sandbox> {
 		const server = new Server(options);
 		const wanted = options.id === undefined ? undefined : idOf(server, options.id, options);
-		const { id } = await server.call<SandboxInfo>('POST', '/v1/sandboxes', { json: defined({ ...settings(options), id: wanted }) });
+		const { id } = await server.call<SandboxInfo>('POST', '/v1/sandboxes', { json: defined({ ...settings(options), id: wanted }), slow: true, keyed: true });
 		const sandbox = new Sandbox(new Link(server, id, {}, false), options);
 		sandbox.#made = true;
 		return sandbox;
@@ -274,7 +274,7 @@ export class Sandbox<_Env = unknown> extends Backups {
 
 	/** Keeps its files as they are now. */
 	createSnapshot(options: { name?: string; ttl?: string | number } = {}): Promise<SnapshotInfo> {
-		return this[LINK].call('POST', '/v1/sandboxes/{id}/snapshots', { json: defined(options), slow: true });
+		return this[LINK].call('POST', '/v1/sandboxes/{id}/snapshots', { json: defined(options), slow: true, keyed: true });
 	}
 
 	/** The snapshots of it. */

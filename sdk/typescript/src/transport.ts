@@ -48,6 +48,8 @@ function wasRefused(error: unknown): boolean {
 	return false;
 }
 
+const isSafe = (method: string, options: CallOptions): boolean => method === 'GET' || method === 'HEAD' || options.keyed === true;
+
 /** A server: every request of the library passes here. */
 export class Server {
 	readonly url: string;
@@ -65,14 +67,28 @@ export class Server {
 
 	/** One JSON response. */
 	async call<T>(method: string, template: string, options: CallOptions = {}): Promise<T> {
-		const response = await this.open(method, template, options);
-		const text = await response.text().catch(error => { throw brokenOff(method, template, error); });
+		const at = options.keyed ? { ...options, headers: { ...options.headers, 'Idempotency-Key': crypto.randomUUID() } } : options;
+		const text = await this.#text(method, template, at);
 		if (text === '')
 			return undefined as T;
 		try {
 			return JSON.parse(text) as T;
 		} catch (cause) {
 			throw clientError('INVALID_JSON_RESPONSE', 502, `${method} ${template} was answered with something that is not JSON: is ${this.url} a Silt server?`, { text: text.slice(0, 200) }, undefined, cause);
+		}
+	}
+
+	async #text(method: string, template: string, options: CallOptions): Promise<string> {
+		for (let tries = 1; ; tries++) {
+			const response = await this.open(method, template, options);
+			try {
+				return await response.text();
+			} catch (error) {
+				if (options.signal?.aborted)
+					throw aborted(options.signal);
+				if (tries >= TRIES || !isSafe(method, options))
+					throw brokenOff(method, template, error);
+			}
 		}
 	}
 
@@ -114,8 +130,6 @@ export class Server {
 			headers['Authorization'] = this.#authorization;
 		if (options.accept)
 			headers['Accept'] = options.accept;
-		if (options.keyed)
-			headers['Idempotency-Key'] = crypto.randomUUID();
 		let body = options.body;
 		if (options.json !== undefined) {
 			body = JSON.stringify(options.json);
@@ -123,7 +137,7 @@ export class Server {
 		}
 		const url = this.address(template, options);
 		const repeatable = !(body instanceof ReadableStream);
-		const safe = method === 'GET' || method === 'HEAD' || options.keyed;
+		const safe = isSafe(method, options);
 		for (let tries = 1, pause = FIRST_WAIT_MS; ; tries++, pause *= 2) {
 			if (options.signal?.aborted)
 				throw aborted(options.signal);
