@@ -8,7 +8,7 @@ import { ExecutionSession } from './session.js';
 import { serverEvents, Snapshots, type SandboxEvent } from './snapshots.js';
 import { Server } from './transport.js';
 import type { ServerOptions } from './config.js';
-import type { ImageInfo, NetworkInfo, NetworkMode, SandboxInfo, SandboxOptions, SessionDeleteResult, SessionLike, SessionOptions, SnapshotInfo } from './types.js';
+import type { ForkOptions, ImageInfo, NetworkInfo, NetworkMode, SandboxInfo, SandboxOptions, SessionDeleteResult, SessionLike, SessionOptions, SnapshotInfo } from './types.js';
 
 const RESERVED: ReadonlySet<string> = new Set(['www', 'api', 'admin', 'root', 'system', 'cloudflare', 'workers']);
 const PAGE = 200;
@@ -280,6 +280,12 @@ export class Sandbox<_Env = unknown> extends Backups {
 	/** The snapshots of it. */
 	async listSnapshots(): Promise<SnapshotInfo[]> {
 		return (await this[LINK].call<{ snapshots: SnapshotInfo[] }>('GET', '/v1/sandboxes/{id}/snapshots')).snapshots;
+	}
+
+	/** Makes copies of it, with its files as they are now. */
+	async fork(options: ForkOptions = {}): Promise<Sandbox[]> {
+		const { sandboxes } = await this[LINK].call<{ sandboxes: SandboxInfo[] }>('POST', '/v1/sandboxes/{id}/fork', { json: options, slow: true });
+		return sandboxes.map(({ id }) => new Sandbox(new Link(this[LINK].server, id)));
 	}
 
 	// ---- images ----

@@ -403,6 +403,8 @@ export interface SandboxOptions extends ServerOptions {
 	containerTimeouts?: { instanceGetTimeoutMS?: number; portReadyTimeoutMS?: number; waitIntervalMS?: number } | undefined;
 	transport?: SandboxTransport | undefined;
 	labels?: Record<string, string> | undefined;
+	/** What it is made from: a snapshot, in place of an image. */
+	from?: Schemas['CreateSandbox']['from'];
 	/** The image, by name. */
 	image?: string | undefined;
 	/** Size by name. */
@@ -482,3 +484,6 @@ export type FileInfo = ReadFileResult;
 export type ExposePortResponse = ExposedPort;
 /** @deprecated The result of getExposedPorts. */
 export type GetExposedPortsResponse = ListedPort[] & { readonly ports: ListedPort[]; readonly count: number };
+
+/** What a copy of a sandbox is made with. */
+export type ForkOptions = Schemas['ForkSandbox'];
