@@ -69,7 +69,7 @@ static int fork_inside(struct silt_priv_helper *u, struct silt_priv_job *job,
         return -1;
     memcpy(ask.digest, tree, sizeof(ask.digest));
     int nfds = list_descriptors(job, &f, &ask.zygote, fds);
-    if (silt_zygote_parent_ask(u->nursery, &ask, fds, nfds, &answer, &pidfd, e) < 0)
+    if (silt_zygote_parent_ask(u->zygote_parent, &ask, fds, nfds, &answer, &pidfd, e) < 0)
         return -1;
     job->answer.body.context.pid = answer.pid;
     job->out.fds[job->out.nfds++] = pidfd;
@@ -97,7 +97,7 @@ int silt_priv_run_context(struct silt_priv_helper *u, struct silt_priv_job *job,
     int handle[SILT_CGROUP_FDS_PER_HANDLE], nfds;
     uint32_t k, slot = job->request.slot;
     uint8_t tree[SILT_DIGEST_SIZE];
-    if (u->nursery < 0)
+    if (u->zygote_parent < 0)
         return silt_fail(e, SILT_UNAVAILABLE, "no Python is kept warm");
     if (find_trusted(u, job->request.body.context.digest, tree, e) < 0
         || silt_cgroup_context(&u->cgroups, slot, &k, handle, &nfds, e) < 0)
@@ -122,7 +122,7 @@ int silt_priv_run_reap(struct silt_priv_helper *u, struct silt_priv_job *job, st
                                          .number = job->request.body.context.number};
     struct silt_zygote_parent_answer answer = {0};
     int pidfd = -1;
-    if (silt_zygote_parent_ask(u->nursery, &ask, NULL, 0, &answer, &pidfd, e) < 0)
+    if (silt_zygote_parent_ask(u->zygote_parent, &ask, NULL, 0, &answer, &pidfd, e) < 0)
         answer.known = 0;
     job->answer.body.context =
         (struct silt_priv_context_answer){.known = (int32_t)answer.known, .status = answer.status};

@@ -115,7 +115,7 @@ int silt_priv_helper_open(struct silt_priv_helper *u, const struct silt_config *
             c->pool_namespaces < SILT_PRIV_NETS_MAX ? c->pool_namespaces : SILT_PRIV_NETS_MAX,
         .locks = memfd_create("locks", MFD_CLOEXEC),
         .janitor = -1,
-        .nursery = -1,
+        .zygote_parent = -1,
         .claimed = -1,
     };
     if (u->locks < 0)

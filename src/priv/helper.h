@@ -27,7 +27,7 @@ struct silt_priv_helper {
     struct silt_net_gate gate;
     int locks;                      /* see silt_priv_lock */
     int janitor;                    /* channel to the janitor */
-    int nursery;                    /* channel to zygote_parent; -1: none */
+    int zygote_parent;              /* channel to zygote_parent; -1: none */
     int later[SILT_LAYERS_MAX + 1]; /* descriptors to close after the response is sent */
     size_t nlater;
     /* volume of a ready sandbox that was just claimed: its mark is removed after the response is

@@ -41,7 +41,7 @@ enum {
     DEATHS_MAX = 20,        /* of workers since the last quiet period: then silt-super decides */
     QUIET_MS = 5000,
     SWEEP_MAX_MS = 10000,
-    NURSERY_LEAST_MS = 100, /* if it lives shorter than this, it cannot run */
+    ZYGOTE_PARENT_LEAST_MS = 100, /* if it lives shorter than this, it cannot run */
 };
 
 struct priv {
@@ -55,9 +55,9 @@ struct priv {
     pid_t keeper;
     pid_t tcp_watcher;
     struct silt_tcp_sums *tcp_sums; /* in shared memory */
-    pid_t nursery;                  /* 0: none */
-    int nursery_end;                /* likewise */
-    int64_t nursery_ms;             /* when it was started */
+    pid_t zygote_parent;            /* 0: none */
+    int zygote_parent_end;          /* likewise */
+    int64_t zygote_parent_ms;       /* when it was started */
     uint32_t zygotes;
     uint32_t renew;
     int siltd;      /* the channel that workers serve; -1: closed */
@@ -103,7 +103,7 @@ static _Noreturn void be_worker(struct priv *p, uint32_t number)
     struct silt_error e;
     be_child(p, "silt-priv:work");
     silt_close_fd(&p->janitor_end);
-    silt_close_fd(&p->nursery_end);
+    silt_close_fd(&p->zygote_parent_end);
     if (silt_worker_run(&p->unit, p->siltd, &p->desks[number], &e) == 0)
         _exit(0);
     silt_log(SILT_LOG_ERROR, "worker.failed", "error=\"%s\"", e.text);
@@ -115,8 +115,8 @@ static _Noreturn void be_janitor(struct priv *p)
     be_child(p, "silt-priv:tidy");
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
-    silt_close_fd(&p->unit.nursery);
-    silt_close_fd(&p->nursery_end);
+    silt_close_fd(&p->unit.zygote_parent);
+    silt_close_fd(&p->zygote_parent_end);
     silt_close_fd(&p->lock);
     struct silt_janitor_place place = {.volumes = &p->unit.volumes,
                                        .gate = &p->unit.gate,
@@ -133,8 +133,8 @@ static _Noreturn void be_keeper(struct priv *p)
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
-    silt_close_fd(&p->unit.nursery);
-    silt_close_fd(&p->nursery_end);
+    silt_close_fd(&p->unit.zygote_parent);
+    silt_close_fd(&p->zygote_parent_end);
     silt_close_fd(&p->lock);
     silt_keeper_run(&p->keeping, &p->unit.volumes);
 }
@@ -146,8 +146,8 @@ static _Noreturn void be_tcp_watcher(struct priv *p)
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
-    silt_close_fd(&p->unit.nursery);
-    silt_close_fd(&p->nursery_end);
+    silt_close_fd(&p->unit.zygote_parent);
+    silt_close_fd(&p->zygote_parent_end);
     silt_close_fd(&p->lock);
     int *const others[] = {
         &p->unit.images,          &p->unit.init,           &p->unit.fetch,
@@ -159,22 +159,22 @@ static _Noreturn void be_tcp_watcher(struct priv *p)
     silt_tcp_memory_run(&p->unit, p->tcp_sums);
 }
 
-static _Noreturn void be_nursery(struct priv *p)
+static _Noreturn void be_zygote_parent(struct priv *p)
 {
     struct silt_error e;
     be_child(p, "silt-priv:warm");
     silt_close_fd(&p->siltd);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
-    silt_close_fd(&p->unit.nursery);
+    silt_close_fd(&p->unit.zygote_parent);
     silt_close_fd(&p->lock);
     struct silt_zygote_parent_place place = {.images = p->unit.images,
                                              .seccomp = &p->unit.seccomp,
                                              .zygotes = p->zygotes,
                                              .renew = p->renew};
-    if (silt_zygote_parent_run(p->nursery_end, &place, &e) == 0)
+    if (silt_zygote_parent_run(p->zygote_parent_end, &place, &e) == 0)
         _exit(0);
-    silt_log(SILT_LOG_ERROR, "nursery.failed", "error=\"%s\"", e.text);
+    silt_log(SILT_LOG_ERROR, "zygote_parent.failed", "error=\"%s\"", e.text);
     _exit(1);
 }
 
@@ -226,27 +226,27 @@ static void start_tcp_watcher(struct priv *p)
     p->tcp_watcher = pid > 0 ? pid : 0;
 }
 
-static void start_nursery(struct priv *p)
+static void start_zygote_parent(struct priv *p)
 {
-    if (p->nursery_end < 0)
+    if (p->zygote_parent_end < 0)
         return;
     pid_t pid = fork();
     if (pid == 0)
-        be_nursery(p);
+        be_zygote_parent(p);
     if (pid < 0)
         silt_log(SILT_LOG_ERROR, "priv.fork", "errno=%d", errno);
-    p->nursery = pid > 0 ? pid : 0;
-    p->nursery_ms = silt_clock_ms();
+    p->zygote_parent = pid > 0 ? pid : 0;
+    p->zygote_parent_ms = silt_clock_ms();
 }
 
 /* If it cannot run, it is not restarted: contexts then start cold. */
-static void on_nursery_died(struct priv *p, int status)
+static void on_zygote_parent_died(struct priv *p, int status)
 {
-    silt_log(SILT_LOG_ERROR, "nursery.died", "status=0x%x", (unsigned)status);
-    p->nursery = 0;
-    if (silt_clock_ms() - p->nursery_ms < NURSERY_LEAST_MS)
-        silt_close_fd(&p->nursery_end);
-    start_nursery(p);
+    silt_log(SILT_LOG_ERROR, "zygote_parent.died", "status=0x%x", (unsigned)status);
+    p->zygote_parent = 0;
+    if (silt_clock_ms() - p->zygote_parent_ms < ZYGOTE_PARENT_LEAST_MS)
+        silt_close_fd(&p->zygote_parent_end);
+    start_zygote_parent(p);
 }
 
 /* Workers of two channels never run at the same time: each siltd sends one request per slot at a
@@ -294,8 +294,8 @@ static int reap(struct priv *p)
             silt_log(SILT_LOG_ERROR, "tcp_watcher.died", "status=0x%x", status);
             start_tcp_watcher(p);
         }
-        if (pid == p->nursery)
-            on_nursery_died(p, status);
+        if (pid == p->zygote_parent)
+            on_zygote_parent_died(p, status);
         for (uint32_t i = 0; i < p->workers_wanted; i++) {
             if (p->workers[i] != pid)
                 continue;
@@ -391,10 +391,10 @@ static int sweep(struct priv *p, struct silt_error *e)
         end_child(p->tcp_watcher, 0);
     if (p->keeper > 0) /* only now: on a dead disk this may take long */
         end_child(p->keeper, 0);
-    silt_close_fd(&p->unit.nursery);
-    silt_close_fd(&p->nursery_end);
-    if (p->nursery > 0)
-        end_child(p->nursery, SWEEP_MAX_MS);
+    silt_close_fd(&p->unit.zygote_parent);
+    silt_close_fd(&p->zygote_parent_end);
+    if (p->zygote_parent > 0)
+        end_child(p->zygote_parent, SWEEP_MAX_MS);
     silt_close_fd(&p->unit.janitor);
     silt_close_fd(&p->janitor_end);
     if (p->janitor > 0)
@@ -429,7 +429,7 @@ static int open_janitor_channel(struct priv *p, struct silt_error *e)
 
 /* Tests that remove a protection run without it: a warm Python has all protections. Except tests
  * about its origin, or about the one inside a sandbox. */
-static bool wants_nursery(const struct priv *p)
+static bool wants_zygote_parent(const struct priv *p)
 {
 #ifdef SILT_UNSAFE_TESTS
     const char *without = getenv("SILT_WITHOUT");
@@ -440,15 +440,15 @@ static bool wants_nursery(const struct priv *p)
     return p->zygotes > 0;
 }
 
-static int open_nursery_channel(struct priv *p, struct silt_error *e)
+static int open_zygote_parent_channel(struct priv *p, struct silt_error *e)
 {
     int pair[2];
-    if (!wants_nursery(p))
+    if (!wants_zygote_parent(p))
         return 0;
     if (silt_fd_pair(SOCK_SEQPACKET, pair, e) < 0)
         return -1;
-    p->unit.nursery = pair[0];
-    p->nursery_end = pair[1];
+    p->unit.zygote_parent = pair[0];
+    p->zygote_parent_end = pair[1];
     return 0;
 }
 
@@ -515,7 +515,7 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
         return -1;
     p->zygotes = c->interpreter_zygotes;
     p->renew = c->interpreter_renew;
-    if (open_janitor_channel(p, e) < 0 || open_nursery_channel(p, e) < 0)
+    if (open_janitor_channel(p, e) < 0 || open_zygote_parent_channel(p, e) < 0)
         return -1;
     p->desks = mmap(NULL, sizeof(*p->desks) * WORKERS_MAX, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -524,7 +524,7 @@ static int start(struct priv *p, const struct silt_config *c, struct silt_error 
     start_keeper(p);
     start_tcp_watcher(p);
     start_janitor(p);
-    start_nursery(p);
+    start_zygote_parent(p);
     start_workers(p);
     return 0;
 }
@@ -553,7 +553,7 @@ int main(int argc, char **argv)
                                .signals = -1,
                                .lock = -1,
                                .janitor_end = -1,
-                               .nursery_end = -1};
+                               .zygote_parent_end = -1};
     struct silt_error e = {0};
     priv.self = getpid();
     if (silt_config_load(argc, argv, &config, &e) < 0) {

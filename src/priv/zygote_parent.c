@@ -42,10 +42,10 @@ static int receive_answer(int from, struct silt_zygote_parent_answer *ret, int *
     struct silt_parcel in = {.data = ret, .len = sizeof(*ret)};
     struct pollfd p = {.fd = from, .events = POLLIN};
     if (poll(&p, 1, ASK_MS) <= 0)
-        return silt_fail(e, SILT_UNAVAILABLE, "the nursery does not answer");
+        return silt_fail(e, SILT_UNAVAILABLE, "the zygote parent does not answer");
     if (silt_fd_recv(from, &in, e) <= 0 || in.len != sizeof(*ret)) {
         silt_parcel_close(&in);
-        return silt_fail(e, SILT_UNAVAILABLE, "the nursery died");
+        return silt_fail(e, SILT_UNAVAILABLE, "the zygote parent died");
     }
     if (in.nfds == 1)
         *ret_pidfd = silt_take_fd(&in.fds[0]);
@@ -67,7 +67,7 @@ int silt_zygote_parent_ask(int channel, const struct silt_zygote_parent_ask *ask
         return -1;
     silt_auto_fd ours = pair[0], theirs = pair[1];
     if (send_ask(channel, ask, theirs, fds, nfds, e) < 0)
-        return silt_fail(e, SILT_UNAVAILABLE, "the nursery is gone");
+        return silt_fail(e, SILT_UNAVAILABLE, "the zygote parent is gone");
     silt_close_fd(&theirs);
     return receive_answer(ours, ret, ret_pidfd, e);
 }
@@ -83,29 +83,29 @@ struct child {
     int64_t ended_ms;
 };
 
-struct nursery {
+struct parent {
     int channel, signals;
-    struct silt_zygote_pool brood;
+    struct silt_zygote_pool pool;
     struct child *children; /* owned */
     size_t count, room;
 };
 
 /* ---- its children ---- */
 
-static void reap(struct nursery *n)
+static void reap(struct parent *n)
 {
     int status;
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
-        if (silt_zygote_pool_on_died(&n->brood, pid, status))
+        if (silt_zygote_pool_on_died(&n->pool, pid, status))
             continue;
         for (size_t i = 0; i < n->count; i++) {
             if (n->children[i].pid != pid)
                 continue;
             if (WIFEXITED(status) && (unsigned)WEXITSTATUS(status) - SILT_ZYGOTE_LOST < 8)
-                silt_log(SILT_LOG_WARN, "nursery.lost", "slot=%u step=%d", n->children[i].slot,
-                         WEXITSTATUS(status) - SILT_ZYGOTE_LOST);
-            silt_log(SILT_LOG_DEBUG, "nursery.ended", "slot=%u status=0x%x", n->children[i].slot,
-                     (unsigned)status);
+                silt_log(SILT_LOG_WARN, "zygote_parent.lost", "slot=%u step=%d",
+                         n->children[i].slot, WEXITSTATUS(status) - SILT_ZYGOTE_LOST);
+            silt_log(SILT_LOG_DEBUG, "zygote_parent.ended", "slot=%u status=0x%x",
+                     n->children[i].slot, (unsigned)status);
             n->children[i].pid = 0;
             n->children[i].status = status;
             n->children[i].ended_ms = silt_clock_ms();
@@ -113,12 +113,12 @@ static void reap(struct nursery *n)
     }
 }
 
-static void remove_child(struct nursery *n, size_t i)
+static void remove_child(struct parent *n, size_t i)
 {
     n->children[i] = n->children[--n->count];
 }
 
-static void forget_old(struct nursery *n)
+static void forget_old(struct parent *n)
 {
     int64_t before = silt_clock_ms() - KEPT_MS;
     for (size_t i = n->count; i-- > 0;)
@@ -126,7 +126,7 @@ static void forget_old(struct nursery *n)
             remove_child(n, i);
 }
 
-static bool has_room(struct nursery *n)
+static bool has_room(struct parent *n)
 {
     if (n->count == n->room)
         forget_old(n);
@@ -189,12 +189,12 @@ static int talk(struct silt_zygote *z, const struct silt_zygote_parent_ask *ask,
     return 0;
 }
 
-static int fork_child(struct nursery *n, const struct silt_zygote_parent_ask *ask,
+static int fork_child(struct parent *n, const struct silt_zygote_parent_ask *ask,
                       struct silt_parcel *in, struct silt_zygote_parent_answer *ret, int *ret_pidfd,
                       struct silt_error *e)
 {
     struct silt_zygote_answer made = {0};
-    struct silt_zygote *z = has_room(n) ? silt_zygote_pool_get(&n->brood, ask->digest) : NULL;
+    struct silt_zygote *z = has_room(n) ? silt_zygote_pool_get(&n->pool, ask->digest) : NULL;
     if (z == NULL)
         return silt_fail(e, SILT_UNAVAILABLE, "no Python of this image is warm yet");
     if (talk(z, ask, in, &made, ret_pidfd, e) < 0)
@@ -204,7 +204,7 @@ static int fork_child(struct nursery *n, const struct silt_zygote_parent_ask *as
     return pid_inside(made.pid, &ret->pid, e);
 }
 
-static void tell_end(struct nursery *n, const struct silt_zygote_parent_ask *ask,
+static void tell_end(struct parent *n, const struct silt_zygote_parent_ask *ask,
                      struct silt_zygote_parent_answer *ret)
 {
     reap(n);
@@ -221,8 +221,7 @@ static void tell_end(struct nursery *n, const struct silt_zygote_parent_ask *ask
 }
 
 /* If the worker is gone, it does not get the child. */
-static void obey(struct nursery *n, const struct silt_zygote_parent_ask *ask,
-                 struct silt_parcel *in)
+static void obey(struct parent *n, const struct silt_zygote_parent_ask *ask, struct silt_parcel *in)
 {
     struct silt_zygote_parent_answer answer = {0};
     struct silt_parcel out = {.data = &answer, .len = sizeof(answer)};
@@ -241,7 +240,7 @@ static void obey(struct nursery *n, const struct silt_zygote_parent_ask *ask,
 }
 
 /* false: all workers are gone. */
-static bool on_ask(struct nursery *n)
+static bool on_ask(struct parent *n)
 {
     struct silt_zygote_parent_ask ask;
     struct silt_parcel in = {.data = &ask, .len = sizeof(ask)};
@@ -253,23 +252,23 @@ static bool on_ask(struct nursery *n)
     return got > 0 || (got < 0 && e.code == SILT_PROTOCOL);
 }
 
-static void serve(struct nursery *n)
+static void serve(struct parent *n)
 {
     for (;;) {
         struct pollfd fds[2 + SILT_ZYGOTE_POOL_PLACES + 1] = {{.fd = n->channel, .events = POLLIN},
                                                               {.fd = n->signals, .events = POLLIN}};
         struct signalfd_siginfo info;
-        silt_zygote_pool_watch(&n->brood, fds + 2);
+        silt_zygote_pool_watch(&n->pool, fds + 2);
         (void)poll(fds, SILT_COUNT(fds), LOOK_MS);
         if (fds[1].revents != 0 && read(n->signals, &info, sizeof(info)) > 0)
             reap(n);
-        silt_zygote_pool_on_ready(&n->brood, fds + 2);
+        silt_zygote_pool_on_ready(&n->pool, fds + 2);
         if (fds[0].revents != 0 && !on_ask(n))
             return;
     }
 }
 
-static int open_signals(struct nursery *n, struct silt_error *e)
+static int open_signals(struct parent *n, struct silt_error *e)
 {
     sigset_t mask;
     (void)sigemptyset(&mask);
@@ -283,12 +282,12 @@ static int open_signals(struct nursery *n, struct silt_error *e)
 int silt_zygote_parent_run(int channel, const struct silt_zygote_parent_place *place,
                            struct silt_error *e)
 {
-    static struct nursery n;
-    n = (struct nursery){.channel = channel};
-    if (open_signals(&n, e) < 0 || silt_zygote_pool_open(&n.brood, place, e) < 0)
+    static struct parent n;
+    n = (struct parent){.channel = channel};
+    if (open_signals(&n, e) < 0 || silt_zygote_pool_open(&n.pool, place, e) < 0)
         return -1;
     serve(&n);
-    silt_zygote_pool_close(&n.brood);
+    silt_zygote_pool_close(&n.pool);
     free(n.children);
     return 0;
 }

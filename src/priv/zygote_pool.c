@@ -64,7 +64,7 @@ static void start(struct silt_zygote_pool *b, struct silt_zygote *z,
         enter(z, SILT_ZYGOTE_WARMING);
         return;
     }
-    silt_log(SILT_LOG_WARN, "nursery.start", "error=\"%s\"", e.text);
+    silt_log(SILT_LOG_WARN, "zygote_parent.start", "error=\"%s\"", e.text);
     enter(z, SILT_ZYGOTE_BROKEN);
 }
 

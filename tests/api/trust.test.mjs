@@ -18,7 +18,7 @@ before(async () => {
 after(() => daemon?.stop());
 
 const put = async (name, bytes) => (await daemon.api('PUT', `/v1/images/${name}?kind=host`, bytes, { headers: { 'content-type': 'application/x-tar' } })).body.digest.replace('sha256:', '');
-const started = () => daemon.log().match(/zygote\.(warm|lost)|nursery\.start/g)?.length ?? 0;
+const started = () => daemon.log().match(/zygote\.(warm|lost)|zygote_parent\.start/g)?.length ?? 0;
 const tree = digest => path.join(directory, digest);
 const mark = digest => `${tree(digest)}.trusted`;
 const inode = name => fs.statSync(name).ino;

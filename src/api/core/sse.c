@@ -2,7 +2,7 @@
 #include "api/core/sse.h"
 #include "base/own.h"
 
-enum { KEEPALIVE_MS = 15000 };
+enum { KEEPALIVE_MS = 15000, OUTPUT_MAX = 8 << 20 };
 
 static void fill_silence(struct silt_sse *s)
 {
@@ -52,6 +52,18 @@ void silt_sse_send_raw(struct silt_sse *s, struct silt_buf *b)
     silt_buf_add(b, SILT_LIT("\n\n"));
     silt_http_write(s->request, silt_buf_slice(b));
     silt_loop_after(s->loop, &s->keepalive, KEEPALIVE_MS);
+}
+
+void silt_sse_send_output(struct silt_sse *s, struct silt_json_escape *x, silt_slice bytes)
+{
+    silt_auto_buf b;
+    silt_buf_init(&b, OUTPUT_MAX);
+    silt_sse_open(&b, "output");
+    silt_json_key(&b, SILT_LIT("data"));
+    silt_buf_add_byte(&b, '"');
+    silt_json_escape(x, &b, bytes);
+    silt_buf_add_byte(&b, '"');
+    silt_sse_send(s, &b);
 }
 
 struct silt_http_request *silt_sse_fini(struct silt_sse *s)

@@ -247,10 +247,10 @@ static void on_ready(struct silt_listener *l)
     silt_json_key(&b, SILT_LIT("path"));
     silt_json_string(&b, w->path);
     silt_json_key(&b, SILT_LIT("watchId"));
-    silt_json_string(&b, silt_slice_of(silt_file_watch_id(l->lookout)));
+    silt_json_string(&b, silt_slice_of(silt_file_watch_id(l->file_watch)));
     silt_sse_send(&w->sse, &b);
     w->ready = true;
-    if (silt_file_watch_is_partial(l->lookout))
+    if (silt_file_watch_is_partial(l->file_watch))
         send_limit(w, w->path);
 }
 
@@ -317,7 +317,7 @@ static void run(struct silt_call *c)
     c->request->on_halved = on_halved;
     if (silt_file_watch_join(w->sandbox, &ask->request, &w->listener, &is_new, &e) < 0)
         on_ended(&w->listener, &e);
-    else if (silt_file_watch_is_ready(w->listener.lookout))
+    else if (silt_file_watch_is_ready(w->listener.file_watch))
         on_ready(&w->listener);
     else
         silt_loop_after(w->sse.loop, &w->establish, SILENT_MS);

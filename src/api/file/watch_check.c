@@ -74,7 +74,7 @@ static void add_status(struct silt_buf *b, const struct checking *k,
 
 static void answer(struct checking *k)
 {
-    struct silt_file_watch *w = k->listener.lookout;
+    struct silt_file_watch *w = k->listener.file_watch;
     char version[VERSION_SIZE];
     silt_auto_buf b;
     silt_buf_init(&b, 4096);
@@ -157,7 +157,7 @@ static void run(struct silt_call *c)
         on_ended(&k->listener, &e);
         return;
     }
-    if (silt_file_watch_is_ready(k->listener.lookout))
+    if (silt_file_watch_is_ready(k->listener.file_watch))
         answer(k);
     else
         silt_loop_after(k->loop, &k->deadline, ESTABLISH_MS);

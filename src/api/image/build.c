@@ -58,14 +58,7 @@ static void on_step(struct silt_build_sink *sink, const struct silt_build_step *
 static void on_output(struct silt_build_sink *sink, silt_slice bytes)
 {
     struct building *g = of(sink);
-    silt_auto_buf b;
-    silt_buf_init(&b, EVENT_MAX);
-    silt_sse_open(&b, "output");
-    silt_json_key(&b, SILT_LIT("data"));
-    silt_buf_add_byte(&b, '"');
-    silt_json_escape(&g->escape, &b, bytes);
-    silt_buf_add_byte(&b, '"');
-    silt_sse_send(&g->sse, &b);
+    silt_sse_send_output(&g->sse, &g->escape, bytes);
 }
 
 static bool is_full(struct silt_build_sink *sink)

@@ -32,14 +32,7 @@ static void add_text(struct silt_buf *b, const char *key, silt_slice text)
 static void on_output(struct silt_pull_sink *sink, silt_slice bytes)
 {
     struct pulling *g = of(sink);
-    silt_auto_buf b;
-    silt_buf_init(&b, EVENT_MAX);
-    silt_sse_open(&b, "output");
-    silt_json_key(&b, SILT_LIT("data"));
-    silt_buf_add_byte(&b, '"');
-    silt_json_escape(&g->escape, &b, bytes);
-    silt_buf_add_byte(&b, '"');
-    silt_sse_send(&g->sse, &b);
+    silt_sse_send_output(&g->sse, &g->escape, bytes);
 }
 
 static bool is_full(struct silt_pull_sink *sink)

@@ -72,23 +72,9 @@ static void send_start(struct stream *t)
 static void send_output(struct stream *t, const struct silt_log_reader_piece *piece, bool end)
 {
     silt_auto_buf b;
-    struct silt_json_escape *x = &t->escape[piece->stream - 1];
     silt_buf_init(&b, EVENT_MAX);
-    silt_sse_open(&b, piece->stream == SILT_LOG_STDOUT ? "stdout" : "stderr");
-    silt_json_key(&b, SILT_LIT("data"));
-    silt_buf_add_byte(&b, '"');
-    size_t before = b.len;
-    bool raw = t->bytes
-               && (x->part_len > 0
-                   || !silt_slice_is_utf8(piece->bytes)); /* `data` cannot represent the bytes */
-    silt_json_escape(x, &b, piece->bytes);
-    if (end)
-        silt_json_escape_end(x, &b);
-    if (b.len == before && !raw)
-        return; /* only part of a character, or only NULs */
-    silt_buf_add_byte(&b, '"');
-    if (raw)
-        silt_process_base64(&b, piece->bytes);
+    if (!silt_process_output(&b, &t->escape[piece->stream - 1], piece, t->bytes, end))
+        return;
     if (!end) {
         silt_json_key(&b, SILT_LIT("cursor"));
         silt_json_u64(&b, piece->after);

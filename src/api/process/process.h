@@ -63,7 +63,10 @@ bool silt_cursor_read(struct silt_call *c, struct silt_log_follower_options *o);
 /* Reads ?name= as a number of at most `max`; unchanged if absent. False: already answered with an
  * error. */
 bool silt_query_number(struct silt_call *c, const char *name, uint64_t max, uint64_t *ret);
-/* Adds "base64" to an event whose "data" cannot represent the bytes. */
-void silt_process_base64(struct silt_buf *b, silt_slice bytes);
+/* Begins an event `stdout` or `stderr` with the data of a piece of a log; `bytes`: with "base64"
+ * where "data" cannot represent them. `end` also adds the rest of an incomplete character. False:
+ * there is nothing to send, only part of a character or only NULs. */
+bool silt_process_output(struct silt_buf *b, struct silt_json_escape *x,
+                         const struct silt_log_reader_piece *piece, bool bytes, bool end);
 /* Adds "timestamp" to an event: the log's time, if it is a valid one. */
 void silt_process_time(struct silt_buf *b, int64_t time_ms);

@@ -115,7 +115,7 @@ static void on_opened(struct silt_log_follower_sink *sink, const struct silt_log
         on_gap(sink, head->dropped[0] + head->dropped[1], SILT_GAP_OVERWRITTEN, head->tail);
 }
 
-void silt_process_base64(struct silt_buf *b, silt_slice bytes)
+static void add_base64(struct silt_buf *b, silt_slice bytes)
 {
     struct silt_base64 x = {0};
     silt_json_key(b, SILT_LIT("base64"));
@@ -125,27 +125,34 @@ void silt_process_base64(struct silt_buf *b, silt_slice bytes)
     silt_buf_add_byte(b, '"');
 }
 
+bool silt_process_output(struct silt_buf *b, struct silt_json_escape *x,
+                         const struct silt_log_reader_piece *piece, bool bytes, bool end)
+{
+    silt_sse_open(b, piece->stream == SILT_LOG_STDOUT ? "stdout" : "stderr");
+    silt_json_key(b, SILT_LIT("data"));
+    silt_buf_add_byte(b, '"');
+    size_t before = b->len;
+    bool raw = bytes
+               && (x->part_len > 0
+                   || !silt_slice_is_utf8(piece->bytes)); /* `data` cannot represent the bytes */
+    silt_json_escape(x, b, piece->bytes);
+    if (end)
+        silt_json_escape_end(x, b);
+    if (b->len == before && !raw)
+        return false;
+    silt_buf_add_byte(b, '"');
+    if (raw)
+        add_base64(b, piece->bytes);
+    return true;
+}
+
 /* `end` also sends the rest of an incomplete character. */
 static void send_output(struct stream *t, const struct silt_log_reader_piece *piece, bool end)
 {
     silt_auto_buf b;
-    struct silt_json_escape *x = &t->escape[piece->stream - 1];
     silt_buf_init(&b, EVENT_MAX);
-    silt_sse_open(&b, piece->stream == SILT_LOG_STDOUT ? "stdout" : "stderr");
-    silt_json_key(&b, SILT_LIT("data"));
-    silt_buf_add_byte(&b, '"');
-    size_t before = b.len;
-    bool raw = t->native
-               && (x->part_len > 0
-                   || !silt_slice_is_utf8(piece->bytes)); /* `data` cannot represent the bytes */
-    silt_json_escape(x, &b, piece->bytes);
-    if (end)
-        silt_json_escape_end(x, &b);
-    if (b.len == before && !raw)
-        return; /* only part of a character, or only NULs */
-    silt_buf_add_byte(&b, '"');
-    if (raw)
-        silt_process_base64(&b, piece->bytes);
+    if (!silt_process_output(&b, &t->escape[piece->stream - 1], piece, t->native, end))
+        return;
     add_process(&b, t);
     send_event(t, &b, piece->time_ms);
 }

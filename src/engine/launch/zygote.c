@@ -120,7 +120,7 @@ static int execute(struct silt_error *e)
 static int run(const struct parts *p, int control, int *sync, struct silt_error *e)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-        return silt_fail_errno(e, "die with the nursery");
+        return silt_fail_errno(e, "die with the zygote parent");
     if (silt_child_become_root(e) < 0 || build_root(p, e) < 0)
         return -1;
     if (place_descriptors(control, sync, e) < 0)

@@ -30,7 +30,7 @@ static void run(struct silt_job *j)
     silt_buf_fini(&h->line);
 }
 
-static void free_hearing(struct silt_parse_thread *h)
+static void free_thread(struct silt_parse_thread *h)
 {
     silt_fair_queue_turn_leave(&h->lane);
     silt_arena_fini(&h->arena);
@@ -44,10 +44,10 @@ static void on_done(struct silt_job *j)
     struct silt_parse_thread *h = silt_outer(j, struct silt_parse_thread, job);
     struct silt_parse_listener *l = h->listener;
     if (l != NULL) {
-        l->hearing = NULL;
+        l->thread = NULL;
         l->on_heard(l, h->good ? &h->said : NULL, &h->error);
     }
-    free_hearing(h);
+    free_thread(h);
 }
 
 void silt_parse_thread_start(struct silt_worker *threads, struct silt_buf *line,
@@ -56,7 +56,7 @@ void silt_parse_thread_start(struct silt_worker *threads, struct silt_buf *line,
     struct silt_parse_thread *h = calloc(1, sizeof(*h));
     if (h == NULL)
         abort();
-    assert(l->hearing == NULL);
+    assert(l->thread == NULL);
     h->job = (struct silt_job){.run = run, .done = on_done};
     h->listener = l;
     h->line = *line;
@@ -64,15 +64,15 @@ void silt_parse_thread_start(struct silt_worker *threads, struct silt_buf *line,
     silt_fair_queue_turn_pass(lane, &h->lane);
     silt_arena_init(&h->arena, SILT_KERNEL_TREE_MAX);
     silt_buf_init(&h->told, SILT_KERNEL_TOLD_MAX);
-    l->hearing = h;
+    l->thread = h;
     silt_worker_submit(threads, &h->job);
 }
 
 void silt_parse_thread_leave(struct silt_parse_listener *l)
 {
-    if (l->hearing == NULL)
+    if (l->thread == NULL)
         return;
-    l->hearing->listener = NULL;
-    silt_fair_queue_turn_disown(&l->hearing->lane);
-    l->hearing = NULL;
+    l->thread->listener = NULL;
+    silt_fair_queue_turn_disown(&l->thread->lane);
+    l->thread = NULL;
 }

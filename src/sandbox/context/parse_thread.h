@@ -10,8 +10,8 @@
 
 struct silt_parse_thread;
 
-struct silt_parse_listener {           /* embedded in its user */
-    struct silt_parse_thread *hearing; /* NULL: idle */
+struct silt_parse_listener {          /* embedded in its user */
+    struct silt_parse_thread *thread; /* NULL: idle */
     /* `said` is valid during the call; NULL: the line violates the protocol. */
     void (*on_heard)(struct silt_parse_listener *l, const struct silt_kernel_said *said,
                      const struct silt_error *e);

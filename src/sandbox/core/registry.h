@@ -126,10 +126,10 @@ struct silt_registry {
     uint64_t follow_bytes;
     uint64_t work_turn; /* sandbox/file/worker_pool.c: the loop turn that work_frames counts */
     uint64_t work_frames;
-    uint64_t epoch;       /* of this run of siltd */
-    uint64_t next_number; /* of sessions and execs; unique across restarts */
-    uint64_t next_cell;   /* of code in contexts; below 2^53, as JavaScript sees it too */
-    uint64_t lookouts;    /* file watches so far: part of their ids */
+    uint64_t epoch;        /* of this run of siltd */
+    uint64_t next_number;  /* of sessions and execs; unique across restarts */
+    uint64_t next_cell;    /* of code in contexts; below 2^53, as JavaScript sees it too */
+    uint64_t file_watches; /* file watches so far: part of their ids */
     bool rebooted, recovering;
     bool without_network; /* the last sandbox created got no network */
     struct silt_job checkpoint;

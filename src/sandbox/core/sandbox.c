@@ -94,7 +94,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->processes);
     silt_list_init(&s->contexts);
     silt_list_init(&s->entrances);
-    silt_list_init(&s->lookouts);
+    silt_list_init(&s->file_watches);
     silt_list_init(&s->sweeps);
     silt_list_init(&s->waiters);
     silt_list_init(&s->resters);

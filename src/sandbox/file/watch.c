@@ -19,7 +19,7 @@ enum state { STARTING, READY, OVER };
 
 struct silt_file_watch {
     struct silt_sandbox *sandbox; /* borrowed */
-    struct silt_link link;        /* in sandbox->lookouts */
+    struct silt_link link;        /* in sandbox->file_watches */
     struct silt_work_sink sink;
     struct silt_work *work; /* NULL: it has ended */
     enum state state;
@@ -42,7 +42,7 @@ static struct silt_loop *loop_of(const struct silt_file_watch *w)
     return w->sandbox->registry->loop;
 }
 
-static void free_lookout(struct silt_grave *g)
+static void free_watch(struct silt_grave *g)
 {
     free(silt_outer(g, struct silt_file_watch, grave));
 }
@@ -67,7 +67,7 @@ static void end(struct silt_file_watch *w, const struct silt_error *e)
     while (!silt_list_empty(&w->listeners)) { /* a callback may make others leave */
         struct silt_listener *l = silt_list_first(&w->listeners, struct silt_listener, link);
         silt_list_remove(&l->link);
-        l->lookout = NULL;
+        l->file_watch = NULL;
         l->ended(l, e);
     }
 }
@@ -181,7 +181,7 @@ static void lay_key(struct silt_buf *b, const struct silt_file_watch_request *q)
 
 static struct silt_file_watch *find(struct silt_sandbox *s, silt_slice key)
 {
-    silt_list_each(it, &s->lookouts)
+    silt_list_each(it, &s->file_watches)
     {
         struct silt_file_watch *w = silt_outer(it, struct silt_file_watch, link);
         if (silt_slice_eq((silt_slice){w->key, w->key_len}, key))
@@ -196,7 +196,7 @@ void silt_file_watch_make_room(struct silt_sandbox *s)
     struct silt_file_watch *oldest = NULL;
     if (s->work.longs < SILT_WORKER_WATCHES_MAX)
         return;
-    silt_list_each(it, &s->lookouts)
+    silt_list_each(it, &s->file_watches)
     {
         struct silt_file_watch *w = silt_outer(it, struct silt_file_watch, link);
         if (silt_list_empty(&w->listeners) && (oldest == NULL || w->asked_ms < oldest->asked_ms))
@@ -221,7 +221,7 @@ static int start(struct silt_file_watch *w, const struct silt_file_watch_request
     return silt_work_start(w->sandbox, &work, &w->sink, &w->work, e);
 }
 
-static struct silt_file_watch *new_lookout(struct silt_sandbox *s, silt_slice key)
+static struct silt_file_watch *new_watch(struct silt_sandbox *s, silt_slice key)
 {
     struct silt_file_watch *w = calloc(1, sizeof(*w) + key.len);
     if (w == NULL)
@@ -230,11 +230,12 @@ static struct silt_file_watch *new_lookout(struct silt_sandbox *s, silt_slice ke
     w->sink = (struct silt_work_sink){.said = on_said, .failed = on_failed};
     w->keep.on_time = on_keep_over;
     w->rest.on_time = on_rested;
-    w->grave.free = free_lookout;
+    w->grave.free = free_watch;
     silt_list_init(&w->listeners);
     silt_list_init(&w->link);
     (void)snprintf(w->id, sizeof(w->id), "watch-%llu-%lld",
-                   (unsigned long long)++s->registry->lookouts, (long long)silt_clock_wall_ms());
+                   (unsigned long long)++s->registry->file_watches,
+                   (long long)silt_clock_wall_ms());
     w->key_len = key.len;
     memcpy(w->key, key.data, key.len);
     return w;
@@ -252,24 +253,24 @@ int silt_file_watch_join(struct silt_sandbox *s, const struct silt_file_watch_re
     *ret_is_new = w == NULL;
     if (w == NULL) {
         silt_file_watch_make_room(s);
-        w = new_lookout(s, silt_buf_slice(&key));
+        w = new_watch(s, silt_buf_slice(&key));
         if (start(w, q, e) < 0) {
             free(w);
             return -1;
         }
-        silt_list_append(&s->lookouts, &w->link);
+        silt_list_append(&s->file_watches, &w->link);
     }
-    l->lookout = w;
+    l->file_watch = w;
     silt_list_append(&w->listeners, &l->link);
     return 0;
 }
 
 void silt_file_watch_leave(struct silt_listener *l)
 {
-    struct silt_file_watch *w = l->lookout;
+    struct silt_file_watch *w = l->file_watch;
     if (w == NULL)
         return;
-    l->lookout = NULL;
+    l->file_watch = NULL;
     silt_list_remove(&l->link);
     leave_if_unwanted(w);
 }
@@ -303,7 +304,7 @@ bool silt_file_watch_is_partial(const struct silt_file_watch *w)
 
 static void forget_all(struct silt_sandbox *s)
 {
-    silt_list_each(it, &s->lookouts)
+    silt_list_each(it, &s->file_watches)
     {
         struct silt_file_watch *w = silt_outer(it, struct silt_file_watch, link);
         silt_loop_cancel(loop_of(w), &w->keep);

@@ -25,7 +25,7 @@ struct silt_file_watch_request {
 
 struct silt_listener { /* borrowed: must outlive the watch, or leave it */
     struct silt_link link;
-    struct silt_file_watch *lookout;        /* borrowed; NULL: not listening */
+    struct silt_file_watch *file_watch;     /* borrowed; NULL: not listening */
     void (*ready)(struct silt_listener *l); /* the watch is established */
     /* One of SILT_WATCH_CREATE … ATTRIB, OVERFLOW or LIMIT. */
     void (*event)(struct silt_listener *l, uint32_t what, bool is_dir, silt_slice path);

@@ -28,7 +28,7 @@ static void on_heard(struct silt_parse_listener *l, const struct silt_kernel_sai
                      const struct silt_error *why)
 {
     assert_ptr_equal(l, &rig.listener);
-    assert_null(l->hearing);
+    assert_null(l->thread);
     if (said == NULL) {
         assert_int_not_equal(why->text[0], 0);
         rig.refused++;
@@ -123,7 +123,7 @@ TEST(the_loop_goes_on_while_a_thread_is_at_it_and_then_it_is_told)
     while (timer.on_time != NULL)
         assert_int_equal(silt_loop_turn(&rig.loop, 100, &e), 0);
     assert_int_equal(rig.heard, 0);
-    assert_non_null(rig.listener.hearing);
+    assert_non_null(rig.listener.thread);
     open_gate();
     turn_until(&rig.open, &rig.heard);
     assert_int_equal(rig.word, SILT_KERNEL_RESULT);

@@ -127,7 +127,7 @@ TEST(identical_requests_share_one_worker_until_the_last_listener_leaves)
     tell(worker, SILT_WATCH_CREATE, "/workspace/f");
     assert_int_equal(a.events + b.events, 2);
     assert_string_equal(b.path, "/workspace/f");
-    assert_int_equal(silt_file_watch_count(a.listener.lookout), 1);
+    assert_int_equal(silt_file_watch_count(a.listener.file_watch), 1);
     silt_file_watch_leave(&a.listener);
     tell(worker, SILT_WATCH_CREATE, "/workspace/g");
     assert_int_equal(a.events, 1);
@@ -150,7 +150,7 @@ TEST(a_watch_that_is_asked_about_is_kept_for_a_while)
     assert_true(join(&a, "/workspace", &is_new));
     int worker = next_worker();
     tell(worker, SILT_WATCH_READY, "/workspace");
-    silt_file_watch_keep(a.listener.lookout);
+    silt_file_watch_keep(a.listener.file_watch);
     silt_file_watch_leave(&a.listener);
     assert_true(join(&b, "/workspace", &is_new) && !is_new);
     silt_file_watch_leave(&b.listener);
@@ -178,7 +178,7 @@ TEST(the_end_is_told_to_all_and_a_new_watch_can_begin_meanwhile)
     tell(worker, SILT_WATCH_GONE, "/workspace/d");
     assert_int_equal(a.ended + b.ended, 2);
     assert_int_equal(a.error.code, SILT_NOT_FOUND);
-    assert_null(a.listener.lookout);
+    assert_null(a.listener.file_watch);
     assert_true(join(&a, "/workspace/d", &is_new) && is_new);
     (void)close(worker);
     harness_turn(&h);
@@ -266,7 +266,7 @@ TEST(watches_that_nobody_listens_to_make_room)
     }
     assert_false(join(&one_more, "/tmp", &is_new));
     assert_int_equal(e.code, SILT_LIMIT);
-    silt_file_watch_keep(kept[7].listener.lookout);
+    silt_file_watch_keep(kept[7].listener.file_watch);
     silt_file_watch_leave(&kept[7].listener);
     assert_true(join(&one_more, "/tmp", &is_new) && is_new);
     for (int i = 0; i < SILT_WORKER_WATCHES_MAX; i++)
