@@ -343,6 +343,8 @@ const SCRIPT = [
 	['POST', '/v1/sandboxes/{id}/files/symlink', { body: { path: 'link', target: 'made/up' } }],
 	['POST', '/v1/sandboxes/{id}/files/readlink', { body: { path: 'link' } }],
 	['POST', '/v1/sandboxes/{id}/files/truncate', { body: { path: 'made/up', size: 2 } }],
+	['POST', '/v1/sandboxes/{id}/files/sign', { body: { path: 'up', expiresIn: 60 } }],
+	['POST', '/v1/sandboxes/{id}/files/sign', { body: { path: 'up', method: 'POST' } }],
 	['POST', '/v1/sandboxes/{id}/files/search', { body: { path: '.', text: 'te' } }],
 	['DELETE', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=made&recursive=true' }],
 	['DELETE', '/v1/sandboxes/{id}/files', { path: '/v1/sandboxes/probe/files?path=made' }],

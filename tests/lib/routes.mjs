@@ -65,6 +65,7 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/files/readlink'],
 	['POST', '/v1/sandboxes/{id}/files/truncate'],
 	['POST', '/v1/sandboxes/{id}/files/search'],
+	['POST', '/v1/sandboxes/{id}/files/sign'],
 	['GET', '/sandboxes/{id}/ws'],
 	['GET', '/sandboxes/{id}/rpc'],
 	['GET', '/sandboxes/{id}/api/ws'],

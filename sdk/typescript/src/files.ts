@@ -299,6 +299,20 @@ export class Files extends Processes {
 		return (await this[LINK].call<{ target: string }>('POST', '/v1/sandboxes/{id}/files/readlink', { json: { path: await this.absolute(path, options) } })).target;
 	}
 
+	/** A URL with which anybody may download a file, without the token, for an hour unless `expiresIn` (seconds) says otherwise. */
+	downloadUrl(path: string, options: InSession & { expiresIn?: number } = {}): Promise<string> {
+		return this.#sign('GET', path, options);
+	}
+
+	/** A URL to which anybody may PUT the content of a file, without the token. */
+	uploadUrl(path: string, options: InSession & { expiresIn?: number } = {}): Promise<string> {
+		return this.#sign('PUT', path, options);
+	}
+
+	async #sign(method: string, path: string, options: InSession & { expiresIn?: number }): Promise<string> {
+		return (await this[LINK].call<{ url: string }>('POST', '/v1/sandboxes/{id}/files/sign', { json: defined({ path: await this.absolute(path, options), method, expiresIn: options.expiresIn }) })).url;
+	}
+
 	/** Makes a file that long. */
 	async truncate(path: string, size = 0, options: InSession = {}): Promise<void> {
 		await this[LINK].call('POST', '/v1/sandboxes/{id}/files/truncate', { json: { path: await this.absolute(path, options), size } });

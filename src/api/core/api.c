@@ -2,6 +2,7 @@
 #include "api/core/api.h"
 #include "api/core/cors.h"
 #include "api/core/login.h"
+#include "api/core/signature.h"
 #include "api/core/strict.h"
 #include "api/core/unknown_route.h"
 #include "base/clock.h"
@@ -79,7 +80,8 @@ void silt_api_on_request(void *context, struct silt_http_request *r)
     unsigned flags = match.route != NULL ? match.route->flags : 0;
     if ((flags & SILT_ROUTE_OPEN) == 0 && !has_token(api, r)
         && ((flags & SILT_ROUTE_LOGIN) == 0 || !has_login(api, r))
-        && (!silt_api_is_native(r) || !silt_cors_has_token(r, api->token))) {
+        && (!silt_api_is_native(r) || !silt_cors_has_token(r, api->token))
+        && ((flags & SILT_ROUTE_SIGNED) == 0 || !silt_signature_has(api, r, match.args[0]))) {
         silt_api_refuse(r, SILT_API_UNAUTHORIZED, (silt_slice){NULL, 0},
                         "The request has no valid API token");
         return;

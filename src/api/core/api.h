@@ -44,9 +44,10 @@ void silt_api_stop_followers(struct silt_api *api);
 void silt_api_part_with_guests(struct silt_api *api);
 
 enum {
-    SILT_ROUTE_OPEN = 1,  /* needs no token */
-    SILT_ROUTE_LOGIN = 2, /* the cookie of a login will do, from a page of ours */
-    SILT_ROUTE_KEYED = 4, /* takes an Idempotency-Key (idempotency.h) */
+    SILT_ROUTE_OPEN = 1,   /* needs no token */
+    SILT_ROUTE_LOGIN = 2,  /* the cookie of a login will do, from a page of ours */
+    SILT_ROUTE_SIGNED = 8, /* a signature of its URL will do (signature.h) */
+    SILT_ROUTE_KEYED = 4,  /* takes an Idempotency-Key (idempotency.h) */
 };
 extern const struct silt_route silt_routes[];
 extern const size_t silt_route_count;
@@ -147,6 +148,7 @@ SILT_HANDLER(silt_api_native_symlink);
 SILT_HANDLER(silt_api_native_readlink);
 SILT_HANDLER(silt_api_native_truncate);
 SILT_HANDLER(silt_api_native_search);
+SILT_HANDLER(silt_api_file_sign);
 SILT_HANDLER(silt_api_v1_process_list);
 SILT_HANDLER(silt_api_v1_process_start);
 SILT_HANDLER(silt_api_v1_process_get);
