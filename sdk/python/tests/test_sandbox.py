@@ -163,6 +163,10 @@ class Blocking(unittest.TestCase):
             self.assertEqual(box.stop().state, "stopped")
             self.assertEqual(box.restart().state, "running")
             self.assertEqual(box.files.read("/workspace/kept"), b"x")
+            with box.fork() as copy:
+                copy.exec("echo other > /workspace/kept")
+                self.assertEqual((copy.files.read("/workspace/kept"), box.files.read("/workspace/kept")), (b"other\n", b"x"))
+            self.assertNotEqual(copy.id, box.id)
             taken = box.snapshot("before")
             self.assertEqual([(one.id, one.name, one.sandbox) for one in box.snapshots()], [(taken.id, "before", box.id)])
             self.assertTrue(box.delete_snapshot(taken.id))
