@@ -11,6 +11,7 @@ import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { packages as clients } from '../client/lib/workerd.mjs';
 import { startDaemon } from '../lib/daemon.mjs';
+import { until } from '../lib/wait.mjs';
 import { bundle } from './lib/worker.mjs';
 import { makeProject, packed, run, SOURCE } from './lib/project.mjs';
 
@@ -159,6 +160,33 @@ test('sandboxes are created, found, listed and destroyed', async t => {
 	assert.equal(await library.Sandbox.destroy('team-p', settings()), true);
 	const typed = await prefixed.exec('true').then(() => library.Sandbox.destroy('p', { ...settings(), prefix: 'team-' }));
 	assert.equal(typed, true);
+});
+
+test('snapshots outlive their sandbox, copies are made, and events tell of it', async t => {
+	const stop = new AbortController();
+	const heard = [];
+	const listening = (async () => {
+		for await (const event of library.Sandbox.events({ ...settings(), cursor: '0', signal: stop.signal }))
+			heard.push(event.type);
+	})().catch(error => error);
+	const source = await library.Sandbox.create(settings());
+	await source.writeFile('/workspace/a.txt', 'kept');
+	const snapshot = await source.createSnapshot({ name: 'first' });
+	assert.deepEqual((await source.listSnapshots()).map(({ id }) => id), [snapshot.id]);
+	const [copy] = await source.fork({ count: 1 });
+	await source.destroy();
+	assert.equal((await copy.readFile('/workspace/a.txt')).content, 'kept');
+	await copy.destroy();
+	const snapshots = library.Sandbox.snapshots(settings());
+	assert.equal((await snapshots.get(snapshot.id)).name, 'first');
+	await using restored = await library.Sandbox.create({ ...settings(), from: { snapshot: snapshot.id } });
+	assert.equal((await restored.readFile('/workspace/a.txt')).content, 'kept');
+	await restored.destroy();
+	await snapshots.delete(snapshot.id);
+	await until('the events', () => heard.includes('snapshot') && heard.includes('forked') && heard.includes('destroyed'), 20_000);
+	stop.abort();
+	assert.match((await listening).message, /aborted/);
+	assert.equal((await library.Sandbox.version(settings())).api, 'v1');
 });
 
 test('a terminal is opened, sized and left', async t => {
