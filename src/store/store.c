@@ -107,6 +107,9 @@ static const char *const migrations[] = {
     "CREATE TABLE snapshot(id TEXT PRIMARY KEY, digest BLOB NOT NULL, sandbox TEXT NOT NULL, name "
     "TEXT, bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, "
     "record BLOB NOT NULL) WITHOUT ROWID;",
+
+    "CREATE TABLE session(slot INTEGER NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,"
+    " timeout_ms INTEGER NOT NULL, cwd TEXT, env BLOB, UNIQUE(slot, name));",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
@@ -145,6 +148,10 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_VOLUME] = "INSERT OR REPLACE INTO volume VALUES(?,?,?)",
     [SILT_DB_REMOVE_VOLUME] = "DELETE FROM volume WHERE name=?",
     [SILT_DB_EACH_VOLUME] = "SELECT * FROM volume ORDER BY name",
+    [SILT_DB_PUT_SESSION] = "INSERT OR REPLACE INTO session VALUES(?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_SESSION] = "DELETE FROM session WHERE slot=? AND name=?",
+    [SILT_DB_REMOVE_SESSIONS] = "DELETE FROM session WHERE slot=?",
+    [SILT_DB_EACH_SESSION] = "SELECT * FROM session ORDER BY slot, rowid",
     [SILT_DB_PUT_EVENT] = "INSERT OR REPLACE INTO event VALUES(?,?,?,?,?)",
     [SILT_DB_TRIM_EVENTS] = ("DELETE FROM event WHERE number <= (SELECT number FROM event"
                              " ORDER BY number DESC LIMIT 1 OFFSET ?)"),
@@ -419,7 +426,8 @@ static int remove_each(struct silt_store *s, uint32_t slot, struct silt_error *e
 {
     static const enum silt_db_statement of_slot[] = {
         SILT_DB_REMOVE_SANDBOX,  SILT_DB_REMOVE_POLICY, SILT_DB_REMOVE_PROCESSES,
-        SILT_DB_REMOVE_CONTEXTS, SILT_DB_REMOVE_PORTS,  SILT_DB_REMOVE_ALIAS};
+        SILT_DB_REMOVE_CONTEXTS, SILT_DB_REMOVE_PORTS,  SILT_DB_REMOVE_ALIAS,
+        SILT_DB_REMOVE_SESSIONS};
     for (size_t i = 0; i < SILT_COUNT(of_slot); i++) {
         sqlite3_stmt *st = s->statements[of_slot[i]];
         (void)sqlite3_bind_int64(st, 1, slot);

@@ -357,6 +357,26 @@ int silt_store_put_step(struct silt_store *s, const struct silt_step_row *row,
 int silt_store_remove_step(struct silt_store *s, const struct silt_step_row *row,
                            struct silt_error *e);
 
+/* What a session keeps over a stop (sandbox/core/session_state.h). The strings are borrowed. An
+ * empty name: variables for all new sessions of the sandbox. */
+struct silt_session_row {
+    uint32_t slot; /* of its sandbox */
+    const char *name;
+    int version; /* of the format of env */
+    uint32_t timeout_ms;
+    const char *cwd; /* NULL: unknown */
+    const char *env;
+    size_t env_len;
+};
+int silt_store_put_session(struct silt_store *s, const struct silt_session_row *row,
+                           struct silt_error *e);
+int silt_store_remove_session(struct silt_store *s, const struct silt_session_row *row,
+                              struct silt_error *e);
+/* Deletes rows of removed sandboxes first. */
+int silt_store_each_session(struct silt_store *s,
+                            void (*each)(void *context, const struct silt_session_row *row),
+                            void *context, struct silt_error *e);
+
 /* Events (sandbox/core/journal.h). */
 int silt_store_put_event(struct silt_store *s, const struct silt_event_row *row,
                          struct silt_error *e);

@@ -108,6 +108,9 @@ enum silt_agent_say {
     SILT_AGENT_PONG,         /* id: of the PING */
     SILT_AGENT_FOUND, /* id: of the SWEEP. body: records of struct silt_agent_found and its text */
     SILT_AGENT_SWEPT, /* id: of the SWEEP. body: struct silt_agent_swept. The sweep's last frame */
+    /* id: session. body: its exported variables as bash's `declare -px` prints them, after a
+     * command that changed them, or the session's first one. Left out if larger than a frame */
+    SILT_AGENT_EXPORTED,
     SILT_AGENT_SAY_MAX
 };
 
@@ -150,7 +153,10 @@ enum { SILT_START_IN_MEMFD = 1 }; /* frame.flags */
 enum {
     /* frame.flags of PING: id is an exec with a log; PONG comes once all its output so far is in
      * the log, unless it ends first */
-    SILT_PING_FLUSH = 1
+    SILT_PING_FLUSH = 1,
+    /* PONG comes once the variables of all commands that have ended were reported (EXPORTED), or
+     * soon after. One at a time; id: not 0 */
+    SILT_PING_EXPORTED = 2,
 };
 enum { SILT_STDIN_LAST = 1 }; /* frame.flags of STDIN: close the pipe afterwards */
 enum { SILT_STDIN_GONE = 1 }; /* frame.flags of STDIN_TAKEN: the pipe has no reader, or is closed */

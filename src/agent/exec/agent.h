@@ -34,6 +34,7 @@ struct silt_agent {
     struct silt_timer lonely;        /* runs while siltd is not connected */
     int directory;                   /* /dev/silt */
     uint32_t marks;                  /* numbers the requests to shells */
+    uint64_t exported_ping;          /* exported.h: siltd waits for this PONG; 0: none */
     uint32_t sweep; /* number of the last sweep: it does not end processes that start later */
     /* Called by an exec that ends: before and after it gives up its handle. */
     void (*on_exec_leaving)(struct silt_exec *x);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch: the table of siltd's requests. A frame that violates the protocol is siltd's bug: it is
  * answered with FAILED if there is something to answer, and otherwise ignored. */
+#include "agent/exec/exported.h"
 #include "agent/exec/session.h"
 #include "agent/exec/sweep.h"
 #include "agent/exec/terminal.h"
@@ -61,6 +62,7 @@ static void on_hello(const struct asked *q)
         silt_flush_stop(x);
         silt_input_renew(&x->input);
     }
+    silt_exported_renew(a);
     say_epoch(q, SILT_AGENT_READY);
     silt_handles_ask_again(&a->handles);
 }
@@ -240,6 +242,10 @@ static void on_ping(const struct asked *q)
     struct silt_say s = {.type = SILT_AGENT_PONG, .id = q->frame->id};
     struct silt_exec *x =
         (q->frame->flags & SILT_PING_FLUSH) != 0 ? silt_exec_find(q->agent, q->frame->id) : NULL;
+    if ((q->frame->flags & SILT_PING_EXPORTED) != 0 && q->frame->id != 0) {
+        silt_exported_flush(q->agent, q->frame->id);
+        return;
+    }
     if (x != NULL && x->log.fd >= 0 && x->handle != NULL && x->outlet.state != SILT_OUTPUT_CLOSED) {
         silt_flush_ask(x);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/exec/foreground.h"
+#include "agent/exec/exported.h"
 #include "agent/shell/dev_silt.h"
 #include "agent/shell/state.h"
 #include "base/own.h"
@@ -238,6 +239,8 @@ void silt_foreground_answer(struct silt_session *s, const struct silt_answer *a)
         end->flags |= SILT_END_RESTARTED;
     else if ((end->flags & SILT_END_NO_CWD) == 0)
         end->code = a->code;
+    if (s->state == SILT_SESSION_RUNNING)
+        silt_exported_await(s);
     end_command(s);
 }
 

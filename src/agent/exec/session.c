@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/exec/session.h"
 #include "agent/exec/background.h"
+#include "agent/exec/exported.h"
 #include "agent/shell/dev_silt.h"
 #include "agent/exec/foreground.h"
 #include "agent/spawn/proc.h"
@@ -78,12 +79,13 @@ void silt_session_enter(struct silt_session *s, enum silt_session_state next)
 static void leave(struct silt_session *s)
 {
     static const enum silt_shell_file files[] = {
-        SILT_SHELL_GATE, SILT_SHELL_GATE + 1, SILT_SHELL_IN,     SILT_SHELL_IN + 1,
-        SILT_SHELL_OUT,  SILT_SHELL_ERR,      SILT_SHELL_STATUS, SILT_SHELL_STATE};
+        SILT_SHELL_GATE, SILT_SHELL_GATE + 1, SILT_SHELL_IN,    SILT_SHELL_IN + 1,  SILT_SHELL_OUT,
+        SILT_SHELL_ERR,  SILT_SHELL_STATUS,   SILT_SHELL_STATE, SILT_SHELL_EXPORTED};
     struct silt_agent *a = s->agent;
     silt_session_enter(s, SILT_SESSION_GONE);
     silt_list_remove(&s->link);
     silt_loop_cancel(&a->loop, &s->timer);
+    silt_exported_fini(s);
     silt_loop_forget(&a->loop, &s->status);
     silt_kill_tree_stop(&s->purge);
     silt_handle_stop_waiting(&s->wait);
@@ -476,6 +478,8 @@ static int begin(struct silt_session *s, struct silt_handle *h, struct silt_erro
         return -1;
     s->status = (struct silt_watch){.fd = status, .on_ready = on_status};
     silt_loop_watch(&s->agent->loop, &s->status, EPOLLIN);
+    if (silt_exported_begin(s, e) < 0)
+        return -1;
     return start_shell(s, home, e);
 }
 
@@ -538,7 +542,7 @@ static struct silt_session *new_session(struct silt_agent *a, unsigned slot,
     s->note = (silt_slice){note, start->note.len};
     s->start = silt_start_frame_take(start);
     s->grave.free = free_session;
-    s->status.fd = s->shell.report.fd = s->kept = -1;
+    s->status.fd = s->shell.report.fd = s->kept = s->exported.file = -1;
     silt_shell_inputs_init(&s->gates);
     for (int i = 0; i < 2; i++)
         s->out[i] = (struct silt_fifo){.read = -1, .write = -1};

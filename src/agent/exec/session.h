@@ -72,6 +72,14 @@ struct silt_session {
     struct silt_session_due due;
     struct silt_grave grave;
 
+    struct {                    /* exported.h */
+        struct silt_timer look; /* runs while a report is outstanding */
+        int file;               /* owned; -1: none */
+        uint32_t mark;          /* of the command whose variables are awaited; 0: none yet */
+        unsigned looks;
+        uint64_t hash; /* of the last report; 0: none */
+    } exported;
+
     /* the current command */
     struct silt_exec *exec; /* borrowed: runs here, or waits for our state */
     struct silt_exec *next; /* borrowed: waits until a sweep of this session is done */

@@ -54,6 +54,15 @@ static void add_status(struct silt_script *s, const struct silt_shell *sh)
          sh->slot);
 }
 
+/* After the answer: nobody waits for it. The mark at the end says that it is whole. */
+static void add_exported(struct silt_script *s, const struct silt_shell *sh)
+{
+    addf(s,
+         " && { { \\command declare -px; \\command printf '#%%s' %u; } >|" SILT_DEV_SILT
+         "%u%c || :; }",
+         sh->mark, sh->slot, SILT_SHELL_EXPORTED);
+}
+
 /* Not for a shell that did not answer. A function called `command` would wait at the gate before it
  * is called, so the commands are passed as text. The last word is what the next command finds in
  * $_. */
@@ -117,6 +126,7 @@ void silt_shell_foreground(struct silt_script *s, const struct silt_shell *sh,
     add_body(s, sh, start);
     addf(s, " </dev/null >|" SILT_DEV_SILT "%uo 2>|" SILT_DEV_SILT "%ue; ", sh->slot, sh->slot);
     add_status(s, sh);
+    add_exported(s, sh);
     silt_script_add_c(s, start->cwd.len > 0 ? " && { " SILT_SHELL_GO_TO_PWD "; " : " && ");
     add_way(s, sh);
     silt_script_add_c(s, start->cwd.len > 0 ? "; }\n" : "\n");

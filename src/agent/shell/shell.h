@@ -30,6 +30,7 @@ enum silt_shell_file {
     SILT_SHELL_ERR = 'e',
     SILT_SHELL_STATUS = 's',
     SILT_SHELL_STATE = 'd',
+    SILT_SHELL_EXPORTED = 'x',
 };
 void silt_shell_name(unsigned slot, enum silt_shell_file file, char out[SILT_DEV_SILT_NAME_SIZE]);
 

@@ -102,9 +102,9 @@ void silt_command_notice(struct silt_buf *b, struct silt_sandbox *s, const struc
     silt_json_add_text(b, "code", "SESSION_RESTARTED");
     silt_json_add_text(b, "cause", s->row.death.cause);
     silt_json_add_text(b, "message",
-                       "The sandbox ended unexpectedly and was started again: files are kept; this "
-                       "session's directory, variables and "
-                       "functions are gone");
+                       "The sandbox ended unexpectedly and was started again: files and this "
+                       "session's directory and exported variables are kept; its other variables "
+                       "and its functions are gone");
     silt_json_key(b, SILT_LIT("at"));
     silt_api_time(b, s->row.death.at_ms);
     silt_json_close(b, '}');

@@ -126,7 +126,10 @@ static void create(struct silt_call *c)
     *q = *from;
     q->call = c;
     q->turn = (struct silt_turn){.go = on_open};
-    if (silt_session_new(c->sandbox, q->name, &q->options, &q->session, &e) < 0) {
+    q->session = old;
+    if (old != NULL && old->state == SILT_SESSION_ASLEEP) {
+        silt_session_amend(old, &q->options);
+    } else if (silt_session_new(c->sandbox, q->name, &q->options, &q->session, &e) < 0) {
         free(q);
         silt_api_refuse_error(c->request, &e);
         return;

@@ -119,6 +119,8 @@ static void change_row(struct update *u, struct silt_sandbox *s)
         finish(u, NULL, &e);
         return;
     }
+    if (u->env != NULL) /* the former ones */
+        silt_session_env_changes(s, (silt_slice){u->env, u->env_len});
     silt_recovery_on_sandbox(s);
     silt_sandbox_rest_later(s);
     change_network(u, s);

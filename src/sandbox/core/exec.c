@@ -464,10 +464,8 @@ static void on_ended(struct silt_exec *x, const struct silt_frame *f, size_t len
     if (session != NULL && (how.flags & SILT_END_RESTARTED))
         session->pid = 0; /* the new shell's pid is not reported */
     if (session != NULL && how.cwd_len > 0 && how.cwd_len < PATH_MAX
-        && how.cwd_len == len - sizeof(how)) {
-        free(session->cwd);
-        session->cwd = strndup(f->body + sizeof(how), how.cwd_len);
-    }
+        && how.cwd_len == len - sizeof(how))
+        silt_session_moved(session, (silt_slice){f->body + sizeof(how), how.cwd_len});
     end(x, &how);
 }
 

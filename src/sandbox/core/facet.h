@@ -31,6 +31,8 @@ struct silt_facet {
     void (*on_running)(struct silt_sandbox *s);
     /* The agent and silt-super have reported all they had kept. */
     void (*settle)(struct silt_sandbox *s);
+    /* Before a stop on request. True: it calls silt_sandbox_on_settled when it is ready. */
+    bool (*on_halt)(struct silt_sandbox *s);
     /* Before its processes end. A non-zero `drops` delays the destruction. */
     void (*on_destroy)(struct silt_sandbox *s);
     void (*on_ended)(struct silt_sandbox *s,

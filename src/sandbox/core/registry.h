@@ -138,6 +138,8 @@ struct silt_registry {
     struct silt_disk_pool pool;
     struct silt_tcp_memory tcp_memory;
     struct silt_journal journal;
+    struct silt_link unsaved_sessions; /* of sandboxes: sandbox/core/session.c */
+    struct silt_timer save_sessions;
 };
 
 /* When a sandbox sleeps and ends. All zero: never, as for containers of the engine socket. */

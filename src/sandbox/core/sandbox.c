@@ -73,6 +73,7 @@ static void free_sandbox(struct silt_grave *g)
     struct silt_sandbox *s = silt_outer(g, struct silt_sandbox, grave);
     silt_facets_call(s->registry, fini, s);
     silt_buf_fini(&s->exported);
+    silt_buf_fini(&s->former_env);
     silt_sandbox_row_fini(&s->row);
     free(s);
 }
@@ -89,7 +90,8 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->ready_link);
     silt_list_init(&s->sessions);
     silt_buf_init(&s->exported, SILT_EXPORTED_MAX);
-    silt_list_init(&s->lost_sessions);
+    silt_buf_init(&s->former_env, SILT_EXPORTED_MAX);
+    silt_list_init(&s->sessions_unsaved);
     silt_list_init(&s->execs);
     silt_list_init(&s->processes);
     silt_list_init(&s->contexts);
@@ -98,6 +100,7 @@ struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot)
     silt_list_init(&s->sweeps);
     silt_list_init(&s->waiters);
     silt_list_init(&s->resters);
+    silt_list_init(&s->halters);
     silt_list_init(&s->destroyers);
     silt_list_init(&s->channel.unsent);
     s->channel.watch.fd = -1;
@@ -730,6 +733,15 @@ int silt_sandbox_condemn(struct silt_sandbox *s, struct silt_error *e)
     return silt_because(e, "destroy sandbox %s", s->row.id);
 }
 
+static void halters_rest(struct silt_sandbox *s)
+{
+    while (!silt_list_empty(&s->halters)) {
+        struct silt_link *first = s->halters.next;
+        silt_list_remove(first);
+        silt_list_append(&s->resters, first);
+    }
+}
+
 void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
 {
     struct silt_error e;
@@ -748,6 +760,7 @@ void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w)
     (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", name_of(s));
     disconnect(s, &e);
     ask_end(s);
+    halters_rest(s);
     silt_sandbox_tell_resters(s, &e);
     wake_waiters(s, &e);
 }
@@ -782,6 +795,7 @@ static void on_stopped(void *context, const struct silt_priv_answer *a, int *fds
 static void stop(struct silt_sandbox *s, const struct silt_death *d)
 {
     struct silt_error e;
+    halters_rest(s);
     (void)silt_fail(&e, SILT_GONE, "%s", d->message);
     silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPING);
     s->row.paused_ms = 0;
@@ -812,7 +826,17 @@ void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w)
         w->on_ready(w, s, NULL);
         return;
     }
-    silt_list_append(&s->resters, &w->link);
+    silt_list_append(&s->halters, &w->link);
+    const struct silt_facets *facets = s->registry->facets;
+    for (size_t i = 0; i < facets->count; i++)
+        if (facets->of[i]->on_halt != NULL && facets->of[i]->on_halt(s))
+            return;
+    silt_sandbox_on_settled(s);
+}
+
+void silt_sandbox_on_settled(struct silt_sandbox *s)
+{
+    halters_rest(s);
     silt_sandbox_stop(s, "stopped", "the sandbox was stopped on request; the next use starts it");
 }
 

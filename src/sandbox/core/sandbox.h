@@ -127,11 +127,14 @@ struct silt_sandbox {
     struct silt_channel channel;
     struct silt_link sessions; /* in creation order */
     size_t session_count;
-    /* NAME=value\0…: added to row.env in new sessions; dropped when the processes end. */
+    /* NAME=value\0…: added to row.env in new sessions. */
     struct silt_buf exported;
-    /* Sessions whose shells a crash ended, until their next shells have reported it. */
-    struct silt_link lost_sessions;
-    size_t lost_count;
+    bool exported_unsaved;
+    /* NAME=value\0…: variables of row.env that were changed while these processes run. */
+    struct silt_buf former_env;
+    struct silt_link sessions_unsaved; /* in registry->unsaved_sessions */
+    uint64_t settling;                 /* number of the PING before a stop; 0: none */
+    struct silt_timer settled;         /* deadline of its answer */
     struct silt_link execs;
     uint32_t exec_count;
     struct silt_link processes; /* struct silt_process, sorted by number */
@@ -152,6 +155,7 @@ struct silt_sandbox {
     struct silt_waiter *maker;     /* MAKING: waits for the files; NULL: they are there */
     struct silt_link waiters;
     struct silt_link resters;    /* struct silt_waiter: until it is paused or stopped */
+    struct silt_link halters;    /* struct silt_waiter: resters, once the stop begins */
     struct silt_link destroyers; /* struct silt_waiter */
     uint32_t requests;           /* in flight; not idle while non-zero */
     uint32_t awake;              /* running background processes and terminals */
@@ -261,6 +265,8 @@ void silt_sandbox_tell_resters(struct silt_sandbox *s, const struct silt_error *
 void silt_sandbox_serve(struct silt_sandbox *s);
 
 /* Notifications from the channel and the facets. */
+/* What its sessions keep is known: the stop can begin. */
+void silt_sandbox_on_settled(struct silt_sandbox *s);
 void silt_sandbox_on_network(struct silt_sandbox *s); /* commands no longer wait for the network */
 void silt_sandbox_on_hello_done(struct silt_sandbox *s);
 void silt_sandbox_settle(struct silt_sandbox *s); /* silt-super has sent all it kept */

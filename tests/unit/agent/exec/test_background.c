@@ -290,7 +290,8 @@ TEST(background_commands_leave_nothing_in_the_directory)
     for (int i = 0; i < 3; i++)
         check(r, s, "echo hi", "hi\n");
     size_t count = rig_directory_files(r, names, sizeof(names));
-    assert_int_equal(count, 7); /* fork, save, and of the session gates, inputs and status */
+    assert_int_equal(count,
+                     8); /* fork, save, and of the session gates, inputs, status and variables */
     rig_stop(r);
 }
 
