@@ -35,7 +35,7 @@ struct running {
     pid_t feeder;               /* passes standard input on; 0: none */
     bool closed;                /* nobody reads our output any more */
     int status;
-    bool crowded; /* processes were refused while it ran */
+    bool crowded; /* maybe: processes were refused while it ran, or it took too long */
 };
 
 static int write_body(const struct order *o, struct silt_buf *b, struct silt_error *e)
@@ -129,7 +129,9 @@ static int on_event(void *to, const struct silt_json *event, struct silt_error *
     if (!silt_slice_eq(type, SILT_LIT("complete")))
         return 0;
     x->status = silt_cli_status(event);
-    x->crowded = silt_slice_eq(silt_cli_text(event, "cause"), SILT_LIT("pids"));
+    silt_slice cause = silt_cli_text(event, "cause");
+    x->crowded =
+        silt_slice_eq(cause, SILT_LIT("pids")) || silt_slice_eq(cause, SILT_LIT("timeout"));
     return 1;
 }
 
