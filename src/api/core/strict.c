@@ -103,10 +103,14 @@ static bool check(struct silt_http_request *r, const struct silt_known *list,
     char inside[PLACE_SIZE];
     if (list == NULL || depth == DEPTH_MAX)
         return true;
-    if (value->type == SILT_JSON_ARRAY) {
-        for (const struct silt_json *v = value->items.first; v != NULL; v = v->next)
-            if (!check(r, list, v, place, depth + 1))
+    if (value->type == SILT_JSON_ARRAY) { /* "allow." becomes "allow[1]." */
+        int name_len = (int)strlen(place) - (place[0] != 0);
+        size_t at = 0;
+        for (const struct silt_json *v = value->items.first; v != NULL; v = v->next, at++) {
+            (void)snprintf(inside, sizeof(inside), "%.*s[%zu].", name_len, place, at);
+            if (!check(r, list, v, inside, depth + 1))
                 return false;
+        }
         return true;
     }
     if (value->type != SILT_JSON_OBJECT)
