@@ -61,6 +61,7 @@ static bool is_change(const struct question *q)
 {
     switch (q->request.op) {
     case SILT_PRIV_MAKE:
+    case SILT_PRIV_ROLLBACK:
     case SILT_PRIV_CREATE:
     case SILT_PRIV_CLAIM:
     case SILT_PRIV_STOP:

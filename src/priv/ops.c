@@ -447,6 +447,21 @@ static int run_make(struct silt_priv_helper *u, struct silt_priv_job *job, struc
     return -1;
 }
 
+static int run_rollback(struct silt_priv_helper *u, struct silt_priv_job *job, struct silt_error *e)
+{
+    const struct silt_priv_make *q = &job->request.body.make;
+    uint32_t slot = job->request.slot;
+    struct silt_copy copy = {.slot = slot,
+                             .ids = silt_priv_helper_ids(u, slot),
+                             .digest = q->digest,
+                             .disk_bytes = q->limits.disk_bytes};
+    if (silt_priv_check_limits(&q->limits, e) < 0 || silt_priv_stop(u, slot, e) < 0
+        || silt_copy_replace(&u->volumes, &copy, e) < 0)
+        return -1;
+    silt_janitor_tell(u->janitor, SILT_JANITOR_SWEEP, slot, -1);
+    return 0;
+}
+
 /* Operations that start or end a sandbox lock its slot. */
 static const struct op {
     const char *name;
@@ -458,6 +473,7 @@ static const struct op {
 } ops[SILT_PRIV_OP_MAX] = {
     [SILT_PRIV_CREATE] = {"create", run_create, true, 1, {SILT_FD_PACKETS}, 1},
     [SILT_PRIV_MAKE] = {"make", run_make, true, .more = 1},
+    [SILT_PRIV_ROLLBACK] = {"roll back", run_rollback, true},
     [SILT_PRIV_CLAIM] = {"claim", run_claim, true, .more = 1},
     [SILT_PRIV_STOP] = {"stop", run_stop, true},
     [SILT_PRIV_FREEZE] = {"freeze", run_freeze, true},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* priv: the requests of siltd to silt-priv: fixed structs with ids, numbers and descriptors on one
  * seqpacket socket. Several workers answer independently; a response carries its request's number.
- * siltd sends at most one of MAKE, CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES and NETWORK
- * per slot at a time (priv/ask.c). silt-priv builds every path itself, from the slot's number or a
- * digest. */
+ * siltd sends at most one of MAKE, ROLLBACK, CREATE, CLAIM, STOP, FREEZE, THAW, DESTROY, HANDLES
+ * and NETWORK per slot at a time (priv/ask.c). silt-priv builds every path itself, from the slot's
+ * number or a digest. */
 #pragma once
 
 #include "base/error.h"
@@ -92,6 +92,9 @@ enum silt_priv_op {
      * starts it later. Optional descriptor: a recovery record, as with CREATE. SILT_UNAVAILABLE:
      * the pool makes no copies */
     SILT_PRIV_MAKE,
+    /* body.make, with `copy`: ends the processes and replaces the files by a copy of the layer;
+     * logs stay. If it fails, the files are as they were */
+    SILT_PRIV_ROLLBACK,
     /* body.recovery: its recovery record, opaque to silt-priv. Optional descriptor: a sealed memfd
      * with the new record; without it the record is removed. Succeeds if there is none */
     SILT_PRIV_RECORD,

@@ -124,6 +124,7 @@ static void fill(struct silt_priv_request *q)
         q->body.seal.soon = (uint32_t)some(2);
         return;
     case SILT_PRIV_MAKE:
+    case SILT_PRIV_ROLLBACK:
         q->body.make =
             (struct silt_priv_make){.limits = ordinary_limits, .copy = (uint32_t)some(2)};
         if (maybe(6))

@@ -47,6 +47,7 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/pause'],
 	['POST', '/v1/sandboxes/{id}/resume'],
 	['POST', '/v1/sandboxes/{id}/fork'],
+	['POST', '/v1/sandboxes/{id}/rollback'],
 	['POST', '/v1/sandboxes/{id}/snapshots'],
 	['GET', '/v1/sandboxes/{id}/snapshots'],
 	['GET', '/v1/snapshots'],

@@ -171,6 +171,7 @@ SILT_HANDLER(silt_api_sandbox_restart);
 SILT_HANDLER(silt_api_sandbox_pause);
 SILT_HANDLER(silt_api_events);
 SILT_HANDLER(silt_api_sandbox_fork);
+SILT_HANDLER(silt_api_sandbox_rollback);
 SILT_HANDLER(silt_api_snapshot_take);
 SILT_HANDLER(silt_api_snapshot_list);
 SILT_HANDLER(silt_api_snapshot_list_of);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silt snapshot take, ls and rm. */
+/* silt snapshot take, ls and rm, and silt rollback. */
 #include "base/id.h"
 #include "base/own.h"
 #include "cli/core/cli.h"
@@ -39,6 +39,53 @@ static int take(const struct silt_cli *cli, const struct wishes *w, const char *
     silt_cli_print(silt_cli_text(answer, "id"));
     (void)putchar('\n');
     return 0;
+}
+
+static int roll_back(const struct silt_cli *cli, struct silt_client *c, struct silt_error *e)
+{
+    silt_auto_arena a = {0};
+    silt_auto_buf body = {0};
+    const struct silt_json *answer;
+    char path[PATH_SIZE];
+    const char *id = cli->plain.items[0];
+    silt_arena_init(&a, SILT_CLI_ARENA_MAX);
+    silt_buf_init(&body, BODY_MAX);
+    silt_json_open(&body, '{');
+    silt_command_add_text(&body, "snapshot", cli->plain.items[1]);
+    silt_json_close(&body, '}');
+    if (body.broken)
+        return silt_fail(e, SILT_INVALID, "no snapshot has such a long id");
+    if (silt_id_check(silt_slice_of(id), e) < 0
+        || silt_cli_path(path, sizeof(path), "/v1/sandboxes/", id, "/rollback", e) < 0)
+        return -1;
+    struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
+    if (silt_client_call(c, &q, &a, &answer, e) < 0)
+        return -1;
+    if (cli->json) {
+        silt_cli_print_json(answer);
+        return 0;
+    }
+    silt_cli_print(silt_cli_text(answer, "id"));
+    (void)putchar(' ');
+    silt_cli_print(silt_cli_text(answer, "state"));
+    (void)putchar('\n');
+    return 0;
+}
+
+int silt_cli_rollback(int argc, char **argv)
+{
+    static struct silt_cli cli;
+    static struct silt_client client;
+    struct silt_error e;
+    if (silt_cli_parse(&cli, NULL, argc, argv, &e) < 0)
+        return silt_cli_fail(&e);
+    if (cli.plain.count != 2)
+        return silt_cli_usage();
+    int got = silt_client_init(&client, cli.server, cli.token_file, &e);
+    if (got == 0)
+        got = roll_back(&cli, &client, &e);
+    silt_client_fini(&client);
+    return got < 0 ? silt_cli_fail(&e) : EXIT_SUCCESS;
 }
 
 static void print_row(const struct silt_json *s, int width, int name_width)

@@ -16,5 +16,9 @@ struct silt_copy {
 
 /* Makes the volume of a slot that has none. */
 int silt_copy_make(const struct silt_volumes *v, const struct silt_copy *c, struct silt_error *e);
+/* The same for a slot that has one without processes: it is replaced at once, and the former one
+ * goes to the trash. The logs of its processes stay. */
+int silt_copy_replace(const struct silt_volumes *v, const struct silt_copy *c,
+                      struct silt_error *e);
 /* Removes copies whose maker died. */
 int silt_copies_clear(const struct silt_volumes *v, struct silt_error *e);

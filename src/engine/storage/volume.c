@@ -355,8 +355,14 @@ static int delete_volume(const struct silt_volumes *v, int dir, const char *name
 int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e)
 {
     char name[NAME_SIZE];
-    char gone[NAME_SIZE];
     name_of(slot, name);
+    return silt_volume_discard_as(v, name, slot, e);
+}
+
+int silt_volume_discard_as(const struct silt_volumes *v, const char *name, uint32_t slot,
+                           struct silt_error *e)
+{
+    char gone[NAME_SIZE];
     (void)snprintf(gone, sizeof(gone), "%u-%llu", slot, (unsigned long long)silt_clock_us());
     if (renameat(v->slots, name, v->trash, gone) == 0 || errno == ENOENT)
         return 0;

@@ -57,6 +57,9 @@ int silt_volume_log(int volume, uint64_t number, bool fresh, int *ret_fd, struct
 int silt_volume_unlog(int volume, uint64_t number, struct silt_error *e); /* fine when missing */
 /* Moves the volume to the trash, which the janitor empties. Succeeds if it does not exist. */
 int silt_volume_discard(const struct silt_volumes *v, uint32_t slot, struct silt_error *e);
+/* The same for a volume of that slot that has another name. */
+int silt_volume_discard_as(const struct silt_volumes *v, const char *name, uint32_t slot,
+                           struct silt_error *e);
 int silt_volumes_empty_trash(const struct silt_volumes *v, struct silt_error *e);
 /* Deleted space becomes free after a few commits, which btrfs makes every half minute; on a full
  * pool this makes one now. True: the pool is full. Waits for the disk. */

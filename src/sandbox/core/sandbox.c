@@ -469,11 +469,28 @@ void silt_sandbox_be_made(struct silt_sandbox *s)
     silt_journal_add(s->registry, s->row.id, SILT_EVENT_CREATED, (silt_slice){NULL, 0});
     s->known = true;
     s->registry->counts.created++;
+    silt_sandbox_end_making(s);
+}
+
+void silt_sandbox_end_making(struct silt_sandbox *s)
+{
     if (s->phase != SILT_SANDBOX_IS_MAKING)
         return;
     silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
     if (!silt_list_empty(&s->waiters))
         silt_sandbox_start(s);
+}
+
+void silt_sandbox_roll_back(struct silt_sandbox *s, const uint8_t *layer, struct silt_waiter *w)
+{
+    struct silt_priv_request q = {.op = SILT_PRIV_ROLLBACK, .slot = s->row.slot};
+    assert(s->state == SILT_SANDBOX_STOPPED && s->maker == NULL);
+    silt_sandbox_enter(s, SILT_SANDBOX_IS_MAKING);
+    s->maker = w;
+    q.body.make.limits = s->row.limits;
+    q.body.make.copy = 1;
+    memcpy(q.body.make.digest, layer, sizeof(q.body.make.digest));
+    silt_sandbox_ask(s, &q, NULL, 0, on_made);
 }
 
 static void ask_claim(struct silt_sandbox *s);
@@ -821,11 +838,20 @@ void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *me
 
 void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w)
 {
+    silt_sandbox_halt_as(s, w, "stopped",
+                         "the sandbox was stopped on request; the next use starts it");
+}
+
+void silt_sandbox_halt_as(struct silt_sandbox *s, struct silt_waiter *w, const char *cause,
+                          const char *message)
+{
     silt_list_init(&w->link);
     if (s->state == SILT_SANDBOX_STOPPED) {
         w->on_ready(w, s, NULL);
         return;
     }
+    s->halt_cause = cause;
+    s->halt_message = message;
     silt_list_append(&s->halters, &w->link);
     const struct silt_facets *facets = s->registry->facets;
     for (size_t i = 0; i < facets->count; i++)
@@ -837,7 +863,7 @@ void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w)
 void silt_sandbox_on_settled(struct silt_sandbox *s)
 {
     halters_rest(s);
-    silt_sandbox_stop(s, "stopped", "the sandbox was stopped on request; the next use starts it");
+    silt_sandbox_stop(s, s->halt_cause, s->halt_message);
 }
 
 static void read_exit(struct silt_sandbox *s, struct silt_death *d)

@@ -39,7 +39,7 @@ enum silt_sandbox_state {
 /* Each belongs to one state. */
 enum silt_sandbox_phase {
     SILT_SANDBOX_IS_STOPPED,
-    SILT_SANDBOX_IS_MAKING,   /* STARTING: a fork that gets its files and stops then */
+    SILT_SANDBOX_IS_MAKING,   /* STARTING: a fork or a rollback gets its files, and it stops then */
     SILT_SANDBOX_IS_CREATING, /* STARTING: silt-priv is creating its processes */
     SILT_SANDBOX_IS_CLAIMED,  /* STARTING: taken from the ready pool, being named */
     SILT_SANDBOX_IS_ADOPTED,  /* STARTING: from a previous siltd; its agent has not reported */
@@ -154,15 +154,16 @@ struct silt_sandbox {
     struct silt_link sweeps;       /* struct silt_sweep */
     struct silt_waiter *maker;     /* MAKING: waits for the files; NULL: they are there */
     struct silt_link waiters;
-    struct silt_link resters;    /* struct silt_waiter: until it is paused or stopped */
-    struct silt_link halters;    /* struct silt_waiter: resters, once the stop begins */
-    struct silt_link destroyers; /* struct silt_waiter */
-    uint32_t requests;           /* in flight; not idle while non-zero */
-    uint32_t awake;              /* running background processes and terminals */
-    bool wake_wanted;            /* used while it was being paused */
-    int64_t resumed_ms;          /* when it was last resumed; 0: not in this incarnation */
-    char remark[160];            /* why it could not be paused; empty: nothing to report */
-    uint32_t asks;               /* modifying requests to silt-priv in flight: at most one */
+    const char *halt_cause, *halt_message; /* constants: why the halters stop it */
+    struct silt_link resters;              /* struct silt_waiter: until it is paused or stopped */
+    struct silt_link halters;              /* struct silt_waiter: resters, once the stop begins */
+    struct silt_link destroyers;           /* struct silt_waiter */
+    uint32_t requests;                     /* in flight; not idle while non-zero */
+    uint32_t awake;                        /* running background processes and terminals */
+    bool wake_wanted;                      /* used while it was being paused */
+    int64_t resumed_ms; /* when it was last resumed; 0: not in this incarnation */
+    char remark[160];   /* why it could not be paused; empty: nothing to report */
+    uint32_t asks;      /* modifying requests to silt-priv in flight: at most one */
     enum silt_handles handles;
     uint32_t handles_wanted; /* requested by its agent while another request was in flight */
     struct silt_timer idle;  /* RUNNING: until it is paused; PAUSED: until it is stopped */
@@ -177,6 +178,10 @@ void silt_sandbox_start(struct silt_sandbox *s);
 void silt_sandbox_make(struct silt_sandbox *s, const uint8_t *copy, struct silt_waiter *w);
 /* Then, with the row stored: it is a stopped sandbox like any other. */
 void silt_sandbox_be_made(struct silt_sandbox *s);
+/* Gives a stopped sandbox other files, a copy of the layer. Calls `w` once. */
+void silt_sandbox_roll_back(struct silt_sandbox *s, const uint8_t *layer, struct silt_waiter *w);
+/* What both leave, once their caller is done: a stopped sandbox like any other. */
+void silt_sandbox_end_making(struct silt_sandbox *s);
 void silt_sandbox_claim(struct silt_sandbox *s); /* a running one of the ready pool, now named */
 void silt_sandbox_adopt(struct silt_sandbox *s, int channel, int pidfd); /* takes both */
 /* siltd is exiting: frees its memory without callbacks. */
@@ -185,6 +190,8 @@ void silt_sandbox_forget(struct silt_sandbox *s);
 void silt_sandbox_stop(struct silt_sandbox *s, const char *cause, const char *message);
 /* The same on request: calls `w` when the processes have ended, or now if it has none. */
 void silt_sandbox_halt(struct silt_sandbox *s, struct silt_waiter *w);
+void silt_sandbox_halt_as(struct silt_sandbox *s, struct silt_waiter *w, const char *cause,
+                          const char *message);
 /* Calls `w` (may be NULL) with a NULL sandbox once nothing is left. Callers waiting for the sandbox
  * to run get an error; later callers get a new sandbox of that name. */
 void silt_sandbox_destroy(struct silt_sandbox *s, struct silt_waiter *w);
