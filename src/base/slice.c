@@ -141,7 +141,7 @@ int silt_slice_unescape(silt_slice *s)
     bool escaped = s->data[0] == '%';
     int high = escaped && s->len > 2 ? silt_hex_digit(s->data[1]) : -1;
     int low = escaped && s->len > 2 ? silt_hex_digit(s->data[2]) : -1;
-    int byte = escaped ? high << 4 | low : (unsigned char)s->data[0];
+    int byte = escaped ? high * 16 + low : (unsigned char)s->data[0];
     if (escaped && (high < 0 || low < 0))
         return -1;
     s->data += escaped ? 3 : 1;
