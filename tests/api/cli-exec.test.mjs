@@ -60,6 +60,47 @@ test('a command whose output nobody reads any more is ended', async t => {
 	await until('yes is gone', async () => (await box.run('pgrep -x yes || true')).stdout === '');
 });
 
+test('exec --rm leaves no sandbox, however it ends, and touches none that was there', async t => {
+	const id = `cli-rm-${process.pid}`;
+	t.after(() => daemon.api('DELETE', `/v1/sandboxes/${id}`));
+	const isGone = async what => assert.equal((await daemon.api('GET', `/v1/sandboxes/${id}`)).status, 404, what);
+	const end = await silt(['exec', '--rm', id, '--', 'echo out; exit 3']);
+	assert.deepEqual([end.stdout, end.said, end.code], ['out\n', '', 3]);
+	await isGone('after a command');
+	const kept = await silt(['exec', '--rm', '--keep', id, '--', 'cd /tmp; pwd']);
+	assert.deepEqual([kept.stdout, kept.code], ['/tmp\n', 0], kept.said);
+	await isGone('after a command with --keep');
+	const shown = await silt(['exec', '-it', '--rm', id, '--', 'bash', '-c', 'tty; exit 7'], { terminal: true });
+	assert.match(shown.stdout, /^\/dev\/pts\/\d+\r\n/);
+	assert.equal(shown.code, 7);
+	await isGone('after a terminal');
+	for (const [signal, ...words] of [['SIGINT'], ['SIGTERM'], ['SIGHUP'], ['SIGTERM', '-t']]) {
+		let sent = false;
+		const cut = await silt(['exec', '--rm', ...words, id, '--', 'echo ready; exec sleep 600'], {
+			onOutput: (text, child) => { if (!sent && text.includes('ready')) { sent = true; child.kill(signal); } },
+		});
+		assert.deepEqual([cut.code, cut.said], [words.length > 0 ? 0 : 130, ''], signal);
+		await isGone(`after ${signal} ${words}`);
+	}
+	const box = await daemon.box(t);
+	await box.run('echo mine > /workspace/file');
+	const refused = await silt(['exec', '--rm', box.id, '--', 'rm /workspace/file']);
+	assert.deepEqual([refused.code, refused.said], [125, `silt: sandbox ${box.id} exists, and --rm destroys only a new one: use another id\n`]);
+	assert.equal((await box.run('cat /workspace/file')).stdout, 'mine\n');
+});
+
+test('exec --rm leaves a sandbox that goes by itself if silt is killed', async t => {
+	const id = `cli-rm-killed-${process.pid}`;
+	t.after(() => daemon.api('DELETE', `/v1/sandboxes/${id}`));
+	let sent = false;
+	await silt(['exec', '--rm', id, '--', 'echo ready; exec sleep 600'], {
+		onOutput: (text, child) => { if (!sent && text.includes('ready')) { sent = true; child.kill('SIGKILL'); } },
+	});
+	assert.equal((await daemon.api('GET', `/v1/sandboxes/${id}`)).body.removeAfterStop, true);
+	await daemon.api('POST', `/v1/sandboxes/${id}/stop`);
+	await until('it is gone', async () => (await daemon.api('GET', `/v1/sandboxes/${id}`)).status === 404);
+});
+
 test('what creates a sandbox says so; what only reads does not create one', async t => {
 	const id = `cli-new-${process.pid}`;
 	t.after(() => daemon.api('DELETE', `/v1/sandboxes/${id}`));

@@ -24,7 +24,7 @@ enum { PATH_SIZE = 1024, CLOSED_PIPE = 128 + SIGPIPE };
 struct order {
     struct silt_cli cli;
     const char *session, *cwd, *timeout, *user;
-    bool no_session, keep, interactive, terminal;
+    bool no_session, keep, interactive, terminal, removes;
     struct silt_words env;
     bool input; /* standard input is passed on */
 };
@@ -155,7 +155,7 @@ static int stream(struct silt_client *c, const struct silt_client_request *q, st
     int got = silt_events_follow(c, q, on_event, x, e);
     if (got == 0)
         got = silt_fail(e, SILT_GONE, "the stream ended before the command did");
-    stop_feeding(x, c, got < 0 && e->code == SILT_INTERRUPTED);
+    stop_feeding(x, c, got < 0 && e->code == SILT_INTERRUPTED && !x->order->removes);
     if (x->closed)
         return end_unread(x, c, e);
     return got > 0 ? 0 : -1;
@@ -211,6 +211,7 @@ static int parse(struct order *o, int argc, char **argv, struct silt_error *e)
         {.name = "timeout", .value = &o->timeout},
         {.name = "no-session", .flag = &o->no_session},
         {.name = "keep", .flag = &o->keep},
+        {.name = "rm", .flag = &o->removes},
     };
     struct silt_options options = {.table = own, .count = SILT_COUNT(own), .plain_max = 1};
     return silt_cli_parse(&o->cli, &options, argc, argv, e) < 0 ? -1 : check(o, e);
@@ -225,8 +226,7 @@ static int run(const struct order *o, struct silt_client *c, int *ret_status, st
     if (write_body(o, &body, e) < 0
         || silt_cli_path(path, sizeof(path), "/sandboxes/", o->cli.plain.items[0],
                          o->keep ? "/api/execute" : "/api/execute/stream", e)
-               < 0
-        || silt_box_make(c, o->cli.plain.items[0], e) < 0)
+               < 0)
         return -1;
     struct silt_client_request q = silt_client_post(path, silt_buf_slice(&body));
     int got = o->keep ? collect(c, &q, &x.status, e) : stream(c, &q, &x, e);
@@ -239,10 +239,35 @@ static int run(const struct order *o, struct silt_client *c, int *ret_status, st
 static int run_in_terminal(const struct order *o, struct silt_client *c, int *ret_status,
                            struct silt_error *e)
 {
-    struct silt_shell_order s = {.cli = &o->cli, .cwd = o->cwd, .env = &o->env};
-    if (silt_box_make(c, o->cli.plain.items[0], e) < 0)
-        return -1;
+    struct silt_shell_order s = {
+        .cli = &o->cli, .cwd = o->cwd, .env = &o->env, .catches = o->removes};
     return silt_shell_run(&s, c, ret_status, e);
+}
+
+static int run_either(const struct order *o, struct silt_client *c, int *ret_status,
+                      struct silt_error *e)
+{
+    return o->terminal ? run_in_terminal(o, c, ret_status, e) : run(o, c, ret_status, e);
+}
+
+/* Signals wait until the sandbox exists, so that we know that it is ours. */
+static int run_and_remove(const struct order *o, struct silt_client *c, int *ret_status,
+                          struct silt_error *e)
+{
+    const char *id = o->cli.plain.items[0];
+    struct silt_error why;
+    if (silt_wait_hold_signals(e) < 0 || silt_box_make_own(c, id, e) < 0)
+        return -1;
+    int got = run_either(o, c, ret_status, e);
+    silt_wait_forget_interrupt();
+    silt_close_fd(&c->fd);
+    if (silt_box_remove(c, id, &why) == 0)
+        return got;
+    if (got == 0)
+        *e = why;
+    else
+        (void)silt_cli_fail(&why);
+    return -1;
 }
 
 static void tell_detached(const struct order *o)
@@ -261,11 +286,13 @@ int silt_cli_exec(int argc, char **argv)
     if (parse(&order, argc, argv, &e) < 0
         || silt_client_init(&client, order.cli.server, order.cli.token_file, &e) < 0)
         return silt_cli_fail(&e);
-    int got = order.terminal ? run_in_terminal(&order, &client, &status, &e)
-                             : run(&order, &client, &status, &e);
+    int got = order.removes ? run_and_remove(&order, &client, &status, &e) : -1;
+    if (!order.removes && silt_box_make(&client, order.cli.plain.items[0], &e) == 0)
+        got = run_either(&order, &client, &status, &e);
     silt_client_fini(&client);
     if (got < 0 && e.code == SILT_INTERRUPTED) {
-        tell_detached(&order);
+        if (!order.removes)
+            tell_detached(&order);
         return SILT_EXIT_INTERRUPTED;
     }
     return got < 0 ? silt_cli_fail(&e) : status;

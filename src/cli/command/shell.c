@@ -40,7 +40,7 @@ struct shell {
     struct silt_client client;
     struct silt_cli_socket socket;
     int signals;
-    bool raw, typed_all;
+    bool raw, typed_all, catches;
     enum state state;
     int status;
     struct silt_error why;
@@ -240,6 +240,8 @@ static int catch_signals(struct shell *s, struct silt_error *e)
     (void)sigaddset(&set, SIGWINCH);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGHUP);
+    if (s->catches)
+        (void)sigaddset(&set, SIGINT);
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->signals < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return silt_fail_errno(e, "catch signals");
@@ -291,7 +293,7 @@ static int finish(struct shell *s)
     case ENDED:
         return s->status;
     case DETACHED:
-        if (s->raw)
+        if (s->raw && !s->catches)
             (void)fprintf(stderr, "\r\nsilt: detached; `silt shell %s%s%s` comes back\n", id,
                           strcmp(s->session, "default") == 0 ? "" : " --session ",
                           strcmp(s->session, "default") == 0 ? "" : s->session);
@@ -423,7 +425,7 @@ int silt_shell_run(const struct silt_shell_order *o, struct silt_client *c, int 
     silt_id_random(word, RANDOM);
     (void)snprintf(name, sizeof(name), "exec-%s", word);
     (void)snprintf(program, sizeof(program), "/tmp/.%s", name);
-    s = (struct shell){.cli = *o->cli, .session = name, .program = program};
+    s = (struct shell){.cli = *o->cli, .session = name, .program = program, .catches = o->catches};
     if (put_script(o, name, c, e) < 0
         || silt_client_init(&s.client, s.cli.server, s.cli.token_file, e) < 0
         || catch_signals(&s, e) < 0 || attach(&s, e) < 0)

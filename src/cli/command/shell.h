@@ -8,6 +8,7 @@ struct silt_shell_order {
     const struct silt_cli *cli; /* of the command line: its first argument is the sandbox */
     const char *cwd;            /* NULL: that of a new session */
     const struct silt_words *env;
+    bool catches; /* the caller destroys the sandbox afterwards: SIGINT detaches, too */
 };
 
 /* Runs cli->rest until it ends or the user detaches. `c` is for requests beside the terminal's. */

@@ -4,23 +4,37 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 /* A signalfd instead of a handler: ppoll does not deliver a signal while the other descriptor is
  * ready, and during a fast download it always is. */
 static int interrupts = -1;
+static bool holds_all; /* SIGTERM and SIGHUP, too */
 
-static void only_interrupt(sigset_t *set)
+static void caught_signals(sigset_t *set)
 {
     (void)sigemptyset(set);
     (void)sigaddset(set, SIGINT);
+    if (!holds_all)
+        return;
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGHUP);
+}
+
+int silt_wait_hold_signals(struct silt_error *e)
+{
+    sigset_t set;
+    holds_all = true;
+    caught_signals(&set);
+    return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? silt_fail_errno(e, "hold signals back") : 0;
 }
 
 int silt_wait_catch_interrupt(struct silt_error *e)
 {
     sigset_t set;
-    only_interrupt(&set);
+    caught_signals(&set);
     if (interrupts < 0)
         interrupts = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (interrupts < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
@@ -38,7 +52,7 @@ void silt_wait_forget_interrupt(void)
 void silt_wait_leave_interrupt(void)
 {
     sigset_t set;
-    only_interrupt(&set);
+    caught_signals(&set);
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
