@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/daemon.mjs';
 import { refused } from '../lib/expect.mjs';
+import { processInfo } from '../lib/host.mjs';
 import { events } from '../lib/sse.mjs';
 import { until } from '../lib/wait.mjs';
 
@@ -93,6 +94,40 @@ test('an answer that is too large to be kept comes once, and the command is not 
 	assert.equal((await exec(box, command, key)).body.stdout.length, 6_000_000);
 	refused(await exec(box, command, key), 409, 'IDEMPOTENCY_KEY_USED');
 	assert.equal(await count(box), 1);
+});
+
+test('streams with keys, too large or not read to the end, do not fill the memory', async t => {
+	const box = await daemon.box(t, {});
+	const memory = () => processInfo(daemon.siltd()).residentKiB / 1024;
+	const slack = process.env.SILT_SANITIZED ? 300 : 0; // a sanitizer keeps what was freed for a while
+	const open = (key, command) => fetch(`http://${daemon.address}/v1/sandboxes/${box.id}/exec`, {
+		method: 'POST', headers: { authorization: `Bearer ${daemon.token}`, accept: 'text/event-stream', 'idempotency-key': key }, body: JSON.stringify({ command, sessionId: null }),
+	});
+	const read = async (response, most = Infinity) => {
+		let bytes = 0;
+		for await (const piece of response.body) {
+			bytes += piece.length;
+			if (bytes > most)
+				break; // leaves
+		}
+		return bytes;
+	};
+	await box.out('head -c 2900000 /dev/zero | tr "\\0" x | fold -w 1000 > /tmp/much; cat /tmp/much /tmp/much > /tmp/more');
+	const before = memory();
+	for (let i = 0; i < 30; i++)
+		assert.ok(await read(await open(`more-${i}`, 'cat /tmp/more')) > 5_800_000);
+	assert.ok(memory() - before < 60 + slack, `${memory() - before} MiB for 30 answers that are not kept`);
+	refused(await send(`/sandboxes/${box.id}/exec`, { command: 'cat /tmp/more', sessionId: null }, 'more-0', { accept: 'text/event-stream' }), 409, 'IDEMPOTENCY_KEY_USED');
+	const much = 'cat /tmp/much; while [ ! -e /tmp/go ]; do sleep 0.1; done';
+	await Promise.all(Array.from({ length: 40 }, async (_, i) => read(await open(`much-${i}`, much), 2_900_000)));
+	assert.ok(memory() - before < 110 + slack, `${memory() - before} MiB for 40 streams without a reader`);
+	const again = await Promise.all(Array.from({ length: 40 }, (_, i) => open(`much-${i}`, much)));
+	const kept = again.filter(r => r.status === 200);
+	assert.deepEqual(again.filter(r => r.status !== 200).map(r => r.status), Array(40 - kept.length).fill(409));
+	assert.ok(kept.length > 5 && kept.length < 30, `${kept.length} of 40 are kept`);
+	await box.out('touch /tmp/go');
+	for (const answer of kept)
+		assert.ok(await read(answer) > 2_900_000);
 });
 
 test('sandboxes, processes and contexts are made once; a refusal is not kept', async t => {

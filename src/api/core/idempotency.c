@@ -207,16 +207,18 @@ static void join(struct entry *x, struct silt_http_request *r, struct waiter *w)
 
 /* ---- the sink ---- */
 
+/* A stream that is being carried out cannot be the oldest to go: it stops being kept instead. */
 static void keep(struct entry *x, silt_slice bytes)
 {
     struct silt_idempotency *k = &x->api->idempotency;
-    if (!x->overflown && x->answer.len + bytes.len <= ANSWER_MAX) {
+    bool fits = !x->streamed || k->bytes + bytes.len <= BYTES_MAX;
+    if (!x->overflown && fits && x->answer.len + bytes.len <= ANSWER_MAX) {
         silt_buf_add(&x->answer, bytes);
         k->bytes += bytes.len;
         return;
     }
     k->bytes -= x->answer.len;
-    silt_buf_clear(&x->answer);
+    silt_buf_fini(&x->answer);
     x->overflown = true;
 }
 
