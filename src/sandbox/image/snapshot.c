@@ -92,10 +92,11 @@ static int write_record(const struct silt_sandbox *s, struct silt_snapshot_row *
     return 0;
 }
 
+/* Those under way count, too. */
 static int check_count(const struct silt_sandbox *s, struct silt_error *e)
 {
     const struct silt_registry *r = s->registry;
-    size_t at = 0, count = 0;
+    size_t at = 0, count = s->seals;
     for (const struct silt_image *i = silt_map_next(&r->snapshots, &at); i != NULL;
          i = silt_map_next(&r->snapshots, &at))
         count += strcmp(i->snapshot->sandbox, s->row.id) == 0;
