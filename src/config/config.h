@@ -70,6 +70,7 @@ struct silt_config {
     char cors_origins[1024];
     char fronts[1024];
     char git_local_remotes[4];          /* on, off */
+    char metrics_sandboxes[4];          /* on, off */
     char preview_listen[64];            /* off: no previews */
     char preview_domain[128];           /* default: [silt.]localhost:PORT, set by silt-super */
     char preview_certificate[PATH_MAX]; /* "": none; previews use plain HTTP */

@@ -161,6 +161,10 @@ const struct silt_row silt_rows[SILT_ROW_COUNT] = {
     {"git.local_remotes", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(git_local_remotes),
      "Whether a checkout takes `file://` and absolute paths of the sandbox as repositories, as "
      "tests do."},
+    {"metrics.sandboxes", SILT_ROW_CHOICE, "off", 0, 0, "off|on", FIELD(metrics_sandboxes),
+     "Whether `GET /metrics` also has numbers of each sandbox, with its id as a label; of the "
+     "first "
+     "1,000."},
     {"preview.listen", SILT_ROW_TEXT, "127.0.0.1:7459", 1, 63, NULL, FIELD(preview_listen),
      "Address and port of preview URLs. Port 0 takes a free one; `<run>/preview-address` tells "
      "which. `off`: "

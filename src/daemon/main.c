@@ -330,6 +330,7 @@ static int build(struct daemon *d, struct silt_error *e)
     d->api.loop = &d->loop;
     d->api.cors_origins = d->config.cors_origins;
     d->api.git_local_remotes = strcmp(d->config.git_local_remotes, "on") == 0;
+    d->api.sandbox_metrics = strcmp(d->config.metrics_sandboxes, "on") == 0;
     silt_api_init(&d->api);
     struct silt_network_settings network = {.mode = d->config.network_mode,
                                             .allow = d->config.network_allow,

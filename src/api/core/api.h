@@ -28,6 +28,7 @@ struct silt_api {
     int64_t started_ms;
     uint64_t watchdog_aborts; /* so many siltds were ended because they stood still */
     bool git_local_remotes;   /* the setting */
+    bool sandbox_metrics;     /* the setting metrics.sandboxes */
     const char *cors_origins; /* the setting; borrowed */
     struct silt_idempotency idempotency;
     struct silt_timer log_flush; /* lines of the access log leave together */

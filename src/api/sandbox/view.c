@@ -113,7 +113,7 @@ static void add_state(struct silt_buf *b, const struct silt_sandbox *s)
     const struct silt_sandbox_row *row = &s->row;
     bool stopped = s->state == SILT_SANDBOX_STOPPED, paused = s->state == SILT_SANDBOX_PAUSED;
     bool starting = s->state == SILT_SANDBOX_STARTING;
-    add_text(b, "state", stopped ? "stopped" : paused ? "paused" : "running");
+    add_text(b, "state", silt_sandbox_state_name(s));
     add_time(b, "stateSince",
              stopped             ? row->death.at_ms
              : paused            ? row->paused_ms

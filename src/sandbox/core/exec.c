@@ -38,6 +38,7 @@ struct silt_exec {
     size_t unacknowledged; /* output received and not credited back */
     size_t owed;           /* credit not sent yet */
     enum silt_exec_kind kind;
+    int64_t begun_us; /* 0: by an earlier siltd */
     struct silt_grave grave;
 };
 
@@ -226,6 +227,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
                            .kind = (q->flags & SILT_START_PIPES) != 0 ? SILT_EXEC_CONTEXT
                                    : q->terminal != 0                 ? SILT_EXEC_TERMINAL
                                                                       : SILT_EXEC_COMMAND,
+                           .begun_us = silt_clock_us(),
                            .grave = {.free = free_exec}};
     x->start = (struct silt_start_frame){.session = q->from,
                                          .mode = q->mode,
@@ -243,6 +245,7 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
     x->start.command = copy_part(&at, q->command);
     s->registry->unstarted_bytes += size;
     s->registry->counts.execs++;
+    s->execs_started++;
     add_exec(x);
     *ret = x; /* before any callback */
     x->its_turn = session == NULL;
@@ -286,6 +289,7 @@ struct silt_exec *silt_exec_hand_over(struct silt_sandbox *s, uint64_t number, i
                                .fds = fds,
                                .nfds = nfds};
     s->registry->counts.execs++;
+    s->execs_started++;
     silt_channel_send(s, &f);
     return add_running(s, number, SILT_EXEC_CONTEXT, sink);
 }
@@ -416,6 +420,7 @@ static void on_output(struct silt_exec *x, const struct silt_frame *f, size_t le
         return;
     }
     x->sandbox->registry->counts.out_bytes += len;
+    x->sandbox->out_bytes += len;
     x->sink->output(x->sink, (int)f->flags, (silt_slice){f->body, len});
 }
 
@@ -443,6 +448,8 @@ static void end(struct silt_exec *x, const struct silt_agent_end *how)
     struct silt_exec_sink *sink = x->sink;
     struct silt_session *session = x->session;
     x->sink = NULL;
+    if (x->kind == SILT_EXEC_COMMAND && x->begun_us > 0)
+        silt_timing_end(x->sandbox->registry, SILT_TIMING_EXEC, x->begun_us);
     finish(x);
     if (session != NULL && (how->flags & SILT_END_SHELL)) {
         x->session = NULL;

@@ -151,6 +151,7 @@ void silt_sandbox_wake(struct silt_sandbox *s)
     if (s->phase != SILT_SANDBOX_IS_PAUSED)
         return;
     silt_loop_cancel(s->registry->loop, &s->idle);
+    silt_sandbox_time(s, SILT_TIMING_WAKE_PAUSED);
     silt_sandbox_enter(s, SILT_SANDBOX_IS_RESUMING);
     silt_sandbox_pause_continue(s);
 }

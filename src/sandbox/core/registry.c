@@ -276,6 +276,7 @@ static void take_back(struct silt_registry *r, struct silt_sandbox *s)
 
 static int begin(struct silt_sandbox *s, struct silt_waiter *w, struct silt_error *e)
 {
+    silt_sandbox_time(s, SILT_TIMING_CREATE);
     bool ready = s->state == SILT_SANDBOX_RUNNING; /* from the ready pool */
     silt_list_init(&w->link);
     /* Saved before anything is created that a restart must find. */

@@ -16,6 +16,7 @@
 #include "sandbox/core/fair_queue.h"
 #include "sandbox/core/journal.h"
 #include "sandbox/core/tcp_memory.h"
+#include "sandbox/core/timing.h"
 #include "store/store.h"
 
 struct silt_sandbox;
@@ -135,6 +136,7 @@ struct silt_registry {
     struct silt_job checkpoint;
     bool checkpointing; /* a worker is doing it */
     struct silt_registry_counts counts;
+    struct silt_timing timings[SILT_TIMING_MAX];
     struct silt_disk_pool pool;
     struct silt_tcp_memory tcp_memory;
     struct silt_journal journal;

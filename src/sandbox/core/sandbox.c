@@ -228,8 +228,26 @@ void silt_sandbox_tell_resters(struct silt_sandbox *s, const struct silt_error *
     }
 }
 
+const char *silt_sandbox_state_name(const struct silt_sandbox *s)
+{
+    return s->state == SILT_SANDBOX_STOPPED  ? "stopped"
+           : s->state == SILT_SANDBOX_PAUSED ? "paused"
+                                             : "running";
+}
+
+void silt_sandbox_time(struct silt_sandbox *s, enum silt_timing_kind kind)
+{
+    if (s->begun_us > 0)
+        return;
+    s->begun_us = silt_clock_us();
+    s->begun = kind;
+}
+
 void silt_sandbox_serve(struct silt_sandbox *s)
 {
+    if (s->begun_us > 0)
+        silt_timing_end(s->registry, s->begun, s->begun_us);
+    s->begun_us = 0;
     silt_sandbox_rest_later(s);
     wake_waiters(s, NULL);
 }
@@ -291,6 +309,7 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
         return;
     }
     r->cold_starts--;
+    s->begun_us = 0;
     silt_sandbox_enter(s, SILT_SANDBOX_IS_STOPPED);
     bool fresh = s->fresh;
     wake_waiters(s, e);
@@ -407,6 +426,7 @@ void silt_sandbox_start(struct silt_sandbox *s)
     if (s->row.id[0] != 0) {
         s->registry->cold_starts++;
         s->registry->counts.cold_starts++;
+        silt_sandbox_time(s, SILT_TIMING_WAKE_STOPPED);
     }
     if (silt_fd_pair(SOCK_SEQPACKET, pair, &e) < 0) {
         could_not_start(s, &e);

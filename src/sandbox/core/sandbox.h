@@ -137,6 +137,8 @@ struct silt_sandbox {
     struct silt_timer settled;         /* deadline of its answer */
     struct silt_link execs;
     uint32_t exec_count;
+    uint64_t execs_started; /* since siltd began, like the sums of the registry */
+    uint64_t out_bytes;
     struct silt_link processes; /* struct silt_process, sorted by number */
     uint32_t process_count;
     struct silt_link contexts; /* struct silt_context, in creation order */
@@ -161,6 +163,8 @@ struct silt_sandbox {
     uint32_t requests;                     /* in flight; not idle while non-zero */
     uint32_t awake;                        /* running background processes and terminals */
     bool wake_wanted;                      /* used while it was being paused */
+    int64_t begun_us;                      /* of its create or wake, until it runs; 0: of none */
+    enum silt_timing_kind begun;
     int64_t resumed_ms; /* when it was last resumed; 0: not in this incarnation */
     char remark[160];   /* why it could not be paused; empty: nothing to report */
     uint32_t asks;      /* modifying requests to silt-priv in flight: at most one */
@@ -173,6 +177,8 @@ struct silt_sandbox {
 
 struct silt_sandbox *silt_sandbox_new(struct silt_registry *r, uint32_t slot);
 void silt_sandbox_start(struct silt_sandbox *s);
+/* running, paused or stopped. One that starts or whose processes are being ended is running. */
+const char *silt_sandbox_state_name(const struct silt_sandbox *s);
 /* A new one gets files and is not started: empty ones, or a copy of the layer `copy`. Calls `w`
  * once, also when it is destroyed meanwhile. */
 void silt_sandbox_make(struct silt_sandbox *s, const uint8_t *copy, struct silt_waiter *w);
@@ -268,6 +274,8 @@ void silt_sandbox_ask(struct silt_sandbox *s, const struct silt_priv_request *q,
 /* Notes the answer. True if the sandbox is ending and the answer no longer matters. */
 bool silt_sandbox_answered(struct silt_sandbox *s);
 void silt_sandbox_tell_resters(struct silt_sandbox *s, const struct silt_error *e);
+/* Its create or wake begins now, unless one has begun already; ends when it serves callers. */
+void silt_sandbox_time(struct silt_sandbox *s, enum silt_timing_kind kind);
 /* It runs and serves callers. */
 void silt_sandbox_serve(struct silt_sandbox *s);
 

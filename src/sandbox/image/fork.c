@@ -25,6 +25,7 @@ struct fork {
     struct silt_sandbox_row like;
     char source[SILT_ID_MAX + 1];
     size_t count, pending;
+    int64_t begun_us;
     bool failed;
     struct silt_error error;
     silt_forked *on_forked;
@@ -43,6 +44,8 @@ static void free_fork(struct fork *f)
 static void finish(struct fork *f)
 {
     const struct silt_error e = f->error;
+    if (!f->failed)
+        silt_timing_end(f->registry, SILT_TIMING_FORK, f->begun_us);
     f->on_forked(f->context, f->failed ? &e : NULL);
     if (f->image != NULL)
         silt_image_release(f->image);
@@ -232,6 +235,7 @@ static struct fork *new_fork(struct silt_registry *r, const struct silt_fork_opt
     f->on_forked = on_forked;
     f->context = context;
     f->count = o->count;
+    f->begun_us = silt_clock_us();
     memcpy(f->ids, o->ids, o->count * sizeof(f->ids[0]));
     (void)snprintf(f->source, sizeof(f->source), "%s", source);
     copy_row(f, o->like);

@@ -20,6 +20,7 @@ struct taking {
     struct silt_snapshot_row row;
     silt_snapshot_taken *on_taken;
     void *context;
+    int64_t begun_us;
 };
 
 static void free_taking(struct taking *t)
@@ -68,8 +69,10 @@ static void on_sealed(void *context, struct silt_image *image, const struct silt
         image = NULL;
         e = &why;
     }
-    if (image != NULL)
+    if (image != NULL) {
+        silt_timing_end(image->registry, SILT_TIMING_SNAPSHOT, t->begun_us);
         report(image);
+    }
     t->on_taken(t->context, image, e);
     free_taking(t);
 }
@@ -116,6 +119,7 @@ int silt_snapshot_take(struct silt_sandbox *s, const struct silt_snapshot_option
         abort();
     t->on_taken = on_taken;
     t->context = context;
+    t->begun_us = silt_clock_us();
     t->row.created_ms = silt_clock_wall_ms();
     t->row.expires_ms = o->ttl_s > 0 ? t->row.created_ms + o->ttl_s * 1000 : 0;
     memcpy(t->row.id, "snap_", 5);
