@@ -26,7 +26,7 @@ function unknown(answer, field, meant, code = 'UNKNOWN_FIELD') {
 test('a misspelled option creates nothing', async () => {
 	unknown(await send('POST', '/sandboxes', { id: 'typo', netwrok: { mode: 'none' } }), 'netwrok', 'network');
 	unknown(await send('POST', '/sandboxes', { id: 'typo', network: { mod: 'none' } }), 'network.mod', 'mode');
-	unknown(await send('POST', '/sandboxes', { id: 'typo', network: { mode: 'allow', allow: [{ host: 'example.com', prot: 443 }] } }), 'network.allow.prot', 'port');
+	unknown(await send('POST', '/sandboxes', { id: 'typo', network: { mode: 'allow', allow: [{ host: 'example.com', prot: 443 }] } }), 'network.allow[0].prot', 'port');
 	unknown(await send('POST', '/sandboxes', { id: 'typo', banana: null }), 'banana');
 	refused(await send('GET', '/sandboxes/typo'), 404, 'SANDBOX_NOT_FOUND');
 });
