@@ -101,6 +101,8 @@ test('when all of the disk is full, sandboxes can be destroyed, and then there i
 	const box = await small.box(null, { limits: { diskMiB: 320 } });
 	const other = await small.box(null, { limits: { diskMiB: 320 } });
 	await box.run('head -c 400000000 /dev/urandom > /workspace/big; for i in $(seq 2000); do echo $i > /workspace/$i || break; done', {}, { deadline: 300_000 });
+	const told = async () => (await small.api('GET', '/v1/events?follow=false&cursor=0&types=diskFull')).raw.toString();
+	assert.match(await until('the pool says that it is full', async () => { const all = await told(); return all.includes('"pool"') && all; }, 60_000), /"type":"diskFull","sandbox":null,.*"scope":"pool","limitBytes":\d+\}/);
 	refused(await other.api('POST', '/api/write', { path: 'file', content: 'x'.repeat(100_000) }), 507, 'NO_SPACE');
 	assert.equal((await box.destroy()).destroyed, true);
 	await until('there is room', async () => (await other.api('POST', '/api/write', { path: 'file', content: 'x'.repeat(100_000) })).status === 200, 180_000);

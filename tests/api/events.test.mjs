@@ -39,6 +39,19 @@ async function upTo(type, stream) {
 	assert.fail(`the stream ended before ${type}: ${types(all)}`);
 }
 
+test('a sandbox that has used up its disk says so, once a minute', async t => {
+	const box = await daemon.box(t, { limits: { diskMiB: 64 } });
+	const fill = async () => {
+		const content = 'x'.repeat(90 << 20);
+		refused(await box.api('POST', '/api/write', { path: '/workspace/f', content }, { deadline: 60_000 }), 507, 'NO_SPACE');
+	};
+	await fill();
+	await fill();
+	const [event, ...more] = await kept(`sandbox=${box.id}&cursor=0&types=diskFull`);
+	assert.deepEqual([event.type, event.sandbox, event.scope, event.limitBytes], ['diskFull', box.id, 'sandbox', 64 << 20]);
+	assert.deepEqual(more, []);
+});
+
 test('a sandbox tells its whole life in order, each event with a cursor of its own', async t => {
 	const box = await daemon.box(t, {});
 	const stream = events(await open(`sandbox=${box.id}&cursor=0`));

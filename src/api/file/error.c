@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps the errno reported by a worker to the API error: one table for all routes. */
 #include "api/file/file.h"
+#include "sandbox/core/disk_full.h"
 #include "sandbox/core/sandbox.h"
 
 #include <errno.h>
@@ -163,6 +164,8 @@ void silt_file_refuse_code(struct silt_file *f, enum silt_api_code code, const s
     silt_buf_init(&message, SILT_FILE_TEXT_MAX);
     silt_file_message(f, code, e, &message);
     add_context(f, &context, code, e);
+    if (code == SILT_API_NO_SPACE || code == SILT_API_DISK_FULL)
+        silt_disk_full_note(f->call->api->registry, f->call->sandbox);
     silt_file_refuse_with(f, code, silt_buf_slice(&context), silt_buf_slice(&message));
 }
 

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "sandbox/core/disk_full.h"
 #include "sandbox/core/facet.h"
 #include "sandbox/core/image.h"
 #include "sandbox/core/network_choice.h"
@@ -584,6 +585,7 @@ static void on_upkeep(struct silt_timer *t)
     silt_ready_pool_remove_stale(r);
     remove_nameless(r);
     remove_expired(r);
+    silt_disk_full_look(r);
     silt_facets_call(r, upkeep, r);
     silt_ready_pool_refill_soon(r);
     silt_loop_after(r->loop, &r->upkeep, UPKEEP_MS);

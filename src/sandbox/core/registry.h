@@ -138,6 +138,8 @@ struct silt_registry {
     struct silt_registry_counts counts;
     struct silt_timing timings[SILT_TIMING_MAX];
     struct silt_disk_pool pool;
+    bool pool_full; /* reported by an event */
+    int64_t pool_full_ms;
     struct silt_tcp_memory tcp_memory;
     struct silt_journal journal;
     struct silt_link unsaved_sessions; /* of sandboxes: sandbox/core/session.c */

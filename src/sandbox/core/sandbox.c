@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "json/json.h"
+#include "sandbox/core/disk_full.h"
 #include "sandbox/core/facet.h"
 #include "sandbox/core/image.h"
 #include "sandbox/core/network_choice.h"
@@ -301,8 +302,10 @@ static void could_not_start(struct silt_sandbox *s, const struct silt_error *e)
 {
     struct silt_registry *r = s->registry;
     silt_log(SILT_LOG_ERROR, "sandbox.start", "sandbox=%s error=%s", name_of(s), e->text);
-    if (e->code == SILT_NO_SPACE)
+    if (e->code == SILT_NO_SPACE) {
+        silt_disk_full_look(r);
         silt_facets_call(r, make_room, r);
+    }
     if (s->row.id[0] == 0) {
         silt_ready_pool_on_failed(r);
         silt_sandbox_destroy(s, NULL);

@@ -163,6 +163,7 @@ struct silt_sandbox {
     uint32_t requests;                     /* in flight; not idle while non-zero */
     uint32_t awake;                        /* running background processes and terminals */
     bool wake_wanted;                      /* used while it was being paused */
+    int64_t disk_full_ms;                  /* when an event said so; 0: never */
     int64_t begun_us;                      /* of its create or wake, until it runs; 0: of none */
     enum silt_timing_kind begun;
     int64_t resumed_ms; /* when it was last resumed; 0: not in this incarnation */

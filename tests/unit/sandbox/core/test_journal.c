@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events in order: from memory, from the store, after a restart, and when old ones have gone. */
+#include "base/clock.h"
 #include "harness.h"
+#include "sandbox/core/disk_full.h"
 #include "unit/base/unit.h"
 
 #include <stdlib.h>
@@ -97,6 +99,41 @@ TEST(a_new_siltd_has_the_events_and_goes_on_behind_them)
     after = read_all(before.last);
     assert_int_equal(after.count, 1);
     assert_true(after.last > before.last);
+    harness_close(&h);
+}
+
+static void write_pool(enum silt_pool_state state)
+{
+    struct silt_registry *r = &h.registry;
+    struct silt_pool_status pool = {
+        .magic = SILT_POOL_MAGIC, .state = state, .max = 7 << 20, .at_ms = silt_clock_ms()};
+    (void)snprintf(r->pool.path, sizeof(r->pool.path), "%s/pool", h.directory);
+    FILE *f = fopen(r->pool.path, "we");
+    assert_non_null(f);
+    assert_int_equal(fwrite(&pool, sizeof(pool), 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+    silt_disk_full_look(r);
+}
+
+TEST(a_pool_that_becomes_full_is_an_event_of_its_own_and_one_a_minute)
+{
+    assert_int_equal(harness_open(&h), 0);
+    write_pool(SILT_POOL_LOW);
+    assert_int_equal(read_all(0).count, 0);
+    write_pool(SILT_POOL_FULL);
+    struct seen s = read_all(0);
+    assert_int_equal(s.count, 1);
+    assert_non_null(strstr(s.text, "\"type\":\"diskFull\",\"sandbox\":null"));
+    assert_non_null(strstr(s.text, "\"scope\":\"pool\",\"limitBytes\":7340032}"));
+    write_pool(SILT_POOL_FULL); /* it still is */
+    silt_disk_full_note(&h.registry, NULL);
+    write_pool(SILT_POOL_OK);
+    write_pool(SILT_POOL_FULL); /* again, within the minute */
+    assert_int_equal(read_all(0).count, 1);
+    h.registry.pool_full_ms -= 60000;
+    silt_disk_full_look(&h.registry);
+    assert_int_equal(read_all(0).count, 2);
+    (void)unlink(h.registry.pool.path);
     harness_close(&h);
 }
 
