@@ -207,6 +207,30 @@ test('several labels must all fit', async t => {
 	assert.deepEqual(await ids('label=team=z'), []);
 });
 
+test('a list shows the usage of each sandbox as a look at one does, also of stopped ones', async t => {
+	const boxes = await Promise.all(Array.from({ length: 20 }, () => daemon.box(t)));
+	await Promise.all(boxes.map(box => box.run('sleep 600 & head -c 3000000 /dev/urandom > /workspace/f; sync')));
+	const listed = async () => {
+		const { sandboxes } = (await daemon.api('GET', '/v1/sandboxes?limit=1000')).body;
+		return boxes.map(box => sandboxes.find(one => one.id === box.id).usage);
+	};
+	for (const [i, usage] of (await listed()).entries()) {
+		assert.ok(usage.pids >= 2 && usage.memoryBytes > 100_000 && usage.memoryPeakBytes >= usage.memoryBytes && usage.diskBytes >= 3_000_000, `${i}: ${JSON.stringify(usage)}`);
+		assert.equal(usage.pids, (await boxes[i].info()).usage.pids);
+	}
+	await boxes[0].stop();
+	const [stopped, other] = await listed();
+	assert.deepEqual([stopped.pids, stopped.memoryBytes], [0, 0], 'numbers of before the stop are not shown');
+	assert.ok(stopped.diskBytes >= 3_000_000 && other.pids >= 2, JSON.stringify([stopped, other]));
+	await boxes[0].run('sleep 600 &');
+	assert.ok((await listed())[0].pids >= 2);
+	const lists = Array.from({ length: 20 }, () => daemon.api('GET', '/v1/sandboxes?limit=1000'));
+	const gone = Promise.all(boxes.slice(1, 6).map(box => box.destroy()));
+	for (const { status } of await Promise.all(lists))
+		assert.equal(status, 200, 'while some go');
+	await gone;
+});
+
 test('bad queries of the list are refused', async () => {
 	for (const query of ['limit=0', 'limit=-1', 'limit=x', 'limit=1e3', 'limit=99999999999999999999', 'label=novalue', 'label=%zz'])
 		refused(await daemon.api('GET', `/v1/sandboxes?${query}`), 400, 'VALIDATION_FAILED');
@@ -217,7 +241,7 @@ test('usage follows what the sandbox does', async t => {
 	await box.out('head -c 20000000 /dev/urandom > /workspace/big; sync; sleep 300 & sleep 300 & :');
 	const info = await until('usage shows it', async () => {
 		const now = await box.info();
-		return now.usage.diskBytes >= 20_000_000 && now.usage.pids >= 3 && now;
+		return now.usage.diskBytes >= 20_000_000 && now.usage.pids >= 2 && now;
 	});
 	assert.ok(info.usage.memoryBytes > 0 && info.usage.memoryPeakBytes >= info.usage.memoryBytes);
 	assert.ok(info.usage.cpuMs > 0);

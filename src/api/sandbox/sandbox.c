@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox: list, create with options, show and destroy sandboxes, below /v1/sandboxes. */
+/* sandbox: create with options, show and destroy sandboxes, below /v1/sandboxes. */
 #include "sandbox/core/sandbox.h"
 #include "api/sandbox/fork.h"
 #include "api/sandbox/network.h"
@@ -9,12 +9,6 @@
 #include "sandbox/core/image.h"
 
 #include <stdlib.h>
-
-enum {
-    PAGE_DEFAULT = 50,
-    PAGE_MAX = 1000,
-    PAGE_BYTES_MAX = 16 << 20, /* a page of sandboxes with many labels ends early */
-};
 
 SILT_HANDLER(silt_api_sandbox_get)
 {
@@ -29,98 +23,6 @@ SILT_HANDLER(silt_api_sandbox_get)
         silt_api_refuse_missing(r, args[0]);
     else
         silt_api_show_sandbox(api, r, s, 200);
-}
-
-/* List. */
-
-struct filter {
-    size_t count;
-    silt_slice keys[SILT_LABELS_MAX], values[SILT_LABELS_MAX];
-};
-
-static bool read_filter(struct silt_http_request *r, struct filter *f)
-{
-    silt_slice rest = r->head->query, pair, name, label;
-    while (rest.len > 0 && silt_slice_split(&rest, '&', &pair)) {
-        if (!silt_slice_split(&pair, '=', &name) || !silt_slice_eq(name, SILT_LIT("label")))
-            continue;
-        if (f->count == SILT_LABELS_MAX || !silt_query_decode(r, pair, &label)
-            || !silt_slice_split(&label, '=', &f->keys[f->count]) || label.data == NULL) {
-            silt_api_refuse_field(r, "label", "must be key=value, at most 64 times");
-            return false;
-        }
-        f->values[f->count++] = label;
-    }
-    return true;
-}
-
-static bool labels_fit(const struct silt_sandbox *s, const struct filter *f)
-{
-    const struct silt_json *labels = NULL;
-    struct silt_error e;
-    silt_auto_arena a;
-    silt_arena_init(&a, 1 << 20);
-    if (f->count == 0)
-        return true;
-    if (s->row.labels == NULL || silt_json_read(&a, silt_slice_of(s->row.labels), &labels, &e) < 0)
-        return false;
-    for (size_t i = 0; i < f->count; i++) {
-        const struct silt_json *v = silt_json_get(labels, f->keys[i]);
-        if (v == NULL || v->type != SILT_JSON_STRING || !silt_slice_eq(v->string, f->values[i]))
-            return false;
-    }
-    return true;
-}
-
-SILT_HANDLER(silt_api_sandbox_list)
-{
-    struct silt_api *api = silt_api_of(r);
-    struct silt_error e;
-    uint64_t limit = PAGE_DEFAULT;
-    silt_slice text = silt_query(r, SILT_LIT("limit")), after = silt_query(r, SILT_LIT("after"));
-    size_t count, shown = 0;
-    struct filter filter = {0};
-    (void)args;
-    if (!read_filter(r, &filter))
-        return;
-    if (text.data != NULL && silt_slice_to_u64(text, 1, PAGE_MAX, &limit, &e) < 0) {
-        silt_api_refuse_field(r, "limit", e.text);
-        return;
-    }
-    if (after.len > 0 && silt_id_check(after, &e) < 0) {
-        silt_api_refuse_field(r, "after", e.text);
-        return;
-    }
-    struct silt_sandbox **all = silt_registry_sorted(api->registry, r->arena, &count);
-    const char *last = NULL;
-    bool more = false;
-    silt_auto_buf b;
-    silt_buf_init(&b, 64 << 20);
-    silt_json_open(&b, '{');
-    silt_json_key(&b, SILT_LIT("sandboxes"));
-    silt_json_open(&b, '[');
-    for (size_t i = 0; all != NULL && i < count && !more; i++) {
-        silt_slice id = silt_slice_of(all[i]->row.id);
-        char first[SILT_ID_MAX + 1] = "";
-        if (after.len > 0)
-            memcpy(first, after.data, after.len);
-        if (strcmp(id.data, first) <= 0 || all[i]->state == SILT_SANDBOX_DESTROYING
-            || !labels_fit(all[i], &filter))
-            continue;
-        more = shown == limit || b.len > PAGE_BYTES_MAX;
-        if (more)
-            break;
-        silt_api_add_sandbox(&b, all[i], NULL);
-        last = all[i]->row.id;
-        shown++;
-    }
-    silt_json_close(&b, ']');
-    if (more) {
-        silt_json_key(&b, SILT_LIT("next"));
-        silt_json_string(&b, silt_slice_of(last));
-    }
-    silt_json_close(&b, '}');
-    silt_api_answer(r, 200, &b);
 }
 
 /* Create. */

@@ -25,6 +25,7 @@ enum {
     HELLO_DEADLINE_MS = 5000,  /* for an agent already running */
     BIRTH_DEADLINE_MS = 30000, /* for a new one, perhaps started with hundreds of others */
     HANDLES_AT_BIRTH = 4,
+    USAGE_MS = 2000,     /* so long measured usage may be shown in lists */
     HANDLES_AT_ONCE = 8, /* fits one message on cgroup v1 and v2 */
 };
 
@@ -57,6 +58,8 @@ static const enum silt_sandbox_state state_of[SILT_SANDBOX_PHASE_MAX] = {
 /* The only place that assigns the phase and the state. */
 void silt_sandbox_enter(struct silt_sandbox *s, enum silt_sandbox_phase next)
 {
+    if (s->state != state_of[next])
+        s->usage_ms = 0;
     s->phase = next;
     s->state = state_of[next];
     s->row.running = silt_sandbox_is_up(s) || s->state == SILT_SANDBOX_STARTING;
@@ -935,15 +938,36 @@ void silt_sandbox_release(struct silt_sandbox *s)
 /* Requests to silt-priv. */
 
 struct stat_ask {
+    struct silt_registry *registry; /* borrowed */
+    uint32_t slot;
+    int64_t created_ms, asked_ms;
+    enum silt_sandbox_state state;
     silt_sandbox_stated *on_stat;
     void *context;
 };
+
+bool silt_sandbox_usage_is_fresh(const struct silt_sandbox *s)
+{
+    return s->usage_ms > 0
+           && (s->state == SILT_SANDBOX_STOPPED || silt_clock_ms() - s->usage_ms < USAGE_MS);
+}
+
+static void keep_usage(const struct stat_ask *q, const struct silt_priv_stat *stat)
+{
+    struct silt_sandbox *s = q->registry->by_slot[q->slot];
+    if (s == NULL || s->row.created_ms != q->created_ms || s->state != q->state)
+        return; /* another one, or about to differ */
+    s->usage = *stat;
+    s->usage_ms = q->asked_ms;
+}
 
 static void on_stat(void *context, const struct silt_priv_answer *a, int *fds, int nfds)
 {
     struct stat_ask *q = context;
     (void)fds;
     (void)nfds;
+    if (a->ok)
+        keep_usage(q, &a->body.stat);
     q->on_stat(q->context, a->ok ? &a->body.stat : NULL);
     free(q);
 }
@@ -953,7 +977,13 @@ void silt_sandbox_stat(struct silt_sandbox *s, silt_sandbox_stated *on_stated, v
     struct stat_ask *q = calloc(1, sizeof(*q));
     if (q == NULL)
         abort();
-    *q = (struct stat_ask){.on_stat = on_stated, .context = context};
+    *q = (struct stat_ask){.registry = s->registry,
+                           .slot = s->row.slot,
+                           .created_ms = s->row.created_ms,
+                           .asked_ms = silt_clock_ms(),
+                           .state = s->state,
+                           .on_stat = on_stated,
+                           .context = context};
     struct silt_priv_request request = {.op = SILT_PRIV_STAT, .slot = s->row.slot};
     silt_priv_ask(s->registry->priv, &request, NULL, 0, on_stat, q);
 }

@@ -163,6 +163,8 @@ struct silt_sandbox {
     uint32_t requests;                     /* in flight; not idle while non-zero */
     uint32_t awake;                        /* running background processes and terminals */
     bool wake_wanted;                      /* used while it was being paused */
+    struct silt_priv_stat usage;           /* as measured last */
+    int64_t usage_ms;                      /* then; 0: not in this state */
     int64_t disk_full_ms;                  /* when an event said so; 0: never */
     int64_t begun_us;                      /* of its create or wake, until it runs; 0: of none */
     enum silt_timing_kind begun;
@@ -247,6 +249,8 @@ void silt_sandbox_on_dropped(struct silt_sandbox *s);  /* decrements `drops` */
 void silt_sandbox_on_recorded(struct silt_sandbox *s); /* sandbox/core/recovery.h */
 
 /* Current usage. The callback is called exactly once; stat is NULL on failure. */
+/* Whether `usage` is less than some seconds old, or nothing runs that could change it. */
+bool silt_sandbox_usage_is_fresh(const struct silt_sandbox *s);
 typedef void silt_sandbox_stated(void *context, const struct silt_priv_stat *stat);
 void silt_sandbox_stat(struct silt_sandbox *s, silt_sandbox_stated *on_stat, void *context);
 
