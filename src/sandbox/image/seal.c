@@ -51,6 +51,8 @@ static void on_answer(void *context, const struct silt_priv_answer *a, int *fds,
     (void)fds;
     (void)nfds;
     bool good = finish(s, a, &e) == 0;
+    if (!good && s->sandbox->state == SILT_SANDBOX_DESTROYING) /* its files went first */
+        (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", s->sandbox->row.id);
     if (good ? a->body.sealed.crowded != 0 : e.code == SILT_NO_SPACE)
         silt_facets_call(r, make_room, r);
     silt_sandbox_on_sealed(s->sandbox); /* may free it */
