@@ -39,7 +39,7 @@ static struct found find(silt_slice said, silt_slice program)
 
 static void on_looked(struct silt_call *c, const struct silt_script_end *end)
 {
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (end->code < 0) {
         silt_api_refuse_error(c->request, &end->error);
         return;

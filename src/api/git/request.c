@@ -24,7 +24,7 @@ static bool refuse(struct silt_call *c, const char *field, const char *why, cons
 static bool refuse_number(struct silt_call *c, const struct number *n, const struct silt_json *v)
 {
     char why[256];
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (c->kind->native)
         return refuse(c, n->name, "must be a positive whole number", n->code);
     silt_buf_init(&b, 64);

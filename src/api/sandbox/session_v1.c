@@ -129,7 +129,7 @@ static bool parse_change(struct silt_call *c)
     const struct silt_json *v = silt_json_get(c->body, SILT_LIT("env"));
     silt_slice env = {NULL, 0}, one, name,
                *text = silt_arena_alloc(c->request->arena, sizeof(*text));
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (text == NULL)
         abort();
     if (v == NULL || v->type != SILT_JSON_OBJECT) {

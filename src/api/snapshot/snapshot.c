@@ -196,7 +196,7 @@ SILT_HANDLER(silt_api_snapshot_delete)
 {
     struct silt_error e;
     struct silt_image *i = silt_snapshot_find(silt_api_of(r)->registry, args[0]);
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     if (i != NULL && silt_snapshot_delete(i, &e) < 0) {
         silt_api_refuse_error(r, &e);
         return;
