@@ -492,7 +492,7 @@ class AsyncSandbox:
         try:
             await process.send_stdin(stdin, close=True)
         except Exception as error:
-            if getattr(error, "code", "") not in ("STDIN_CLOSED", "PROCESS_NOT_FOUND", "RESOURCE_BUSY"):
+            if getattr(error, "code", "") not in ("STDIN_CLOSED", "COMMAND_NOT_FOUND", "RESOURCE_BUSY"):
                 raise
         code = await process.wait()
         out, err, info = await process.logs("stdout"), await process.logs("stderr"), await process.info()

@@ -491,7 +491,7 @@ class Sandbox:
         try:
             process.send_stdin(stdin, close=True)
         except Exception as error:
-            if getattr(error, "code", "") not in ("STDIN_CLOSED", "PROCESS_NOT_FOUND", "RESOURCE_BUSY"):
+            if getattr(error, "code", "") not in ("STDIN_CLOSED", "COMMAND_NOT_FOUND", "RESOURCE_BUSY"):
                 raise
         code = process.wait()
         out, err, info = process.logs("stdout"), process.logs("stderr"), process.info()
