@@ -19,15 +19,10 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
+#ifdef SILT_SANITIZED
+enum { SANITIZED = true };
+#else
+enum { SANITIZED = false };
 #endif
 
 extern char **environ;

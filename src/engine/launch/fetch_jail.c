@@ -127,7 +127,7 @@ static int run(const struct silt_fetch_jail *c, const struct birth *b, int *sync
     char name[] = "silt-fetch";
     char *args[] = {name, NULL};
     char *env[] = {NULL, NULL};
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SILT_SANITIZED
     char leaks[] = "ASAN_OPTIONS=detect_leaks=0"; /* no ptrace in the jail */
     env[0] = leaks;
 #endif

@@ -178,7 +178,7 @@ static int lock_down(int directory, struct silt_error *e)
     if (set_limit(RLIMIT_NOFILE, FILES_MAX, e) < 0 || set_limit(RLIMIT_FSIZE, 0, e) < 0
         || set_limit(RLIMIT_NPROC, 0, e) < 0 || set_limit(RLIMIT_CORE, 0, e) < 0)
         return -1;
-#ifndef __SANITIZE_ADDRESS__
+#ifndef SILT_SANITIZED
     if (set_limit(RLIMIT_AS, MEMORY_MAX, e) < 0)
         return -1;
 #endif
