@@ -66,6 +66,7 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/contexts/{context}/restart", silt_api_v1_context_restart, 0},
     {"POST", "/v1/sandboxes/{id}/contexts/{context}/input", silt_api_v1_context_input, 0},
     {"POST", "/v1/sandboxes/{id}/contexts/{context}/run", silt_api_v1_code, 0},
+    {"GET", "/v1/sandboxes/{id}/contexts/{context}/runs/{run}/stream", silt_api_v1_run_stream, 0},
     {"POST", "/v1/sandboxes/{id}/run", silt_api_v1_run, 0},
     {"GET", "/v1/sandboxes/{id}/languages", silt_api_languages, 0},
     {"POST", "/v1/sandboxes/{id}/image", silt_api_image_seal, 0},

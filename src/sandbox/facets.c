@@ -9,6 +9,7 @@
 #include "sandbox/process/process.h"
 #include "sandbox/image/pull.h"
 #include "sandbox/context/prestarted.h"
+#include "sandbox/context/run_log.h"
 #include "sandbox/image/step_cache.h"
 #include "sandbox/process/sweep.h"
 #include "sandbox/preview/preview_dial.h"
@@ -32,6 +33,7 @@ static const struct silt_facet *const all[] = {
     &silt_pull_facet,         &silt_step_cache_facet,
     &silt_import_facet,       &silt_seal_facet,
     &silt_snapshot_facet,     &silt_fork_facet,
+    &silt_run_log_facet,
 };
 
 const struct silt_facets silt_facets = {.of = all, .count = SILT_COUNT(all)};

@@ -365,6 +365,7 @@ const SCRIPT = [
 	['GET', '/v1/sandboxes/{id}/contexts/{context}', { path: '/v1/sandboxes/probe/contexts/unknown' }],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/run', { path: '/v1/sandboxes/probe/contexts/python/run', body: { code: 'print(1)\n2' } }],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/run', { path: '/v1/sandboxes/probe/contexts/python/run', body: { code: '1/0' } }],
+	['GET', '/v1/sandboxes/{id}/contexts/{context}/runs/{run}/stream', { path: '/v1/sandboxes/probe/contexts/python/runs/none/stream' }],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/interrupt', { path: '/v1/sandboxes/probe/contexts/python/interrupt' }],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/input', { path: '/v1/sandboxes/probe/contexts/python/input', body: { text: 'x' } }],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/restart', { path: '/v1/sandboxes/probe/contexts/python/restart' }],

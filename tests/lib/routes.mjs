@@ -89,6 +89,7 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/restart'],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/input'],
 	['POST', '/v1/sandboxes/{id}/contexts/{context}/run'],
+	['GET', '/v1/sandboxes/{id}/contexts/{context}/runs/{run}/stream'],
 	['GET', '/v1/images'],
 	['POST', '/v1/sandboxes/{id}/image'],
 	['POST', '/v1/images/build'],

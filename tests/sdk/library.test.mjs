@@ -80,6 +80,28 @@ test('a stream whose connection is cut 50 times loses and repeats no byte', asyn
 	assert.ok(cutter.cuts >= CUTS, `${cutter.cuts} cuts`);
 });
 
+test('code whose connection is cut gives each event once', async t => {
+	const cutter = await startCutter(t);
+	const direct = library.getSandbox('cut-code', settings());
+	t.after(() => direct.destroy());
+	const sandbox = library.getSandbox('cut-code', { ...settings(), url: cutter.url });
+	await sandbox.runCode('0');
+	let run;
+	const stream = await sandbox.runCodeStream('import time\nfor n in range(600): print(n, flush=True); time.sleep(0.001)\n7', { onStart: started => { run = started; } });
+	const seen = [];
+	for await (const event of stream.events()) {
+		cutter.limit = 2001;
+		seen.push(event);
+	}
+	assert.equal(seen.filter(event => event.type === 'stdout').map(event => event.text).join(''), Array.from({ length: 600 }, (_, n) => `${n}\n`).join(''));
+	assert.deepEqual(seen.slice(-2).map(event => event.text ?? event.type), ['7', 'execution_complete']);
+	assert.ok(cutter.cuts >= 5, `${cutter.cuts} cuts`);
+	const again = [];
+	for await (const event of (await direct.resumeCodeStream(run.contextId, run.runId, { cursor: seen[9].cursor })).events())
+		again.push(event);
+	assert.deepEqual(again, seen.slice(10));
+});
+
 test('the log of a process goes on over broken connections, and a file where it broke', async t => {
 	const cutter = await startCutter(t);
 	const direct = library.getSandbox('cut-more', settings());

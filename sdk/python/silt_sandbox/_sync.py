@@ -25,6 +25,7 @@ Progress = Callable[[int, "int | None"], None]
 DEFAULT = "default"
 PIECE = 1 << 20
 LONGEST_WAIT = 300.0
+CODE_EVENTS = ("stdout", "stderr", "result", "input", "error", "execution_complete")
 
 
 def _spoken(command: Command) -> dict[str, Any]:
@@ -131,15 +132,27 @@ class Context:
                         trace: TracebackType | None) -> None:
         self.close()
 
-    def _path(self, *parts: str) -> str:
-        return self._box._path("contexts", self.id, *parts)
+    def _path(self, *parts: str, **query: Any) -> str:
+        return self._box._path("contexts", self.id, *parts, **query)
 
     def stream(self, code: str, timeout: float | None = None) -> Iterator[CodeEvent]:
         """Runs code and gives what it writes and shows, while it runs. The last event is `done` or `error`."""
         body = defined(code=code, timeoutMs=milliseconds(timeout))
+        run: str | None = None
         for event in self._box._server.events("POST", self._path("run"), json=body):
-            if event.get("type") in ("stdout", "stderr", "result", "input", "error", "execution_complete"):
-                yield wire.code_event_of(event)
+            if event.get("type") == "start":
+                run = str(event["runId"])
+            elif event.get("type") in CODE_EVENTS:
+                yield wire.code_event_of(event, run)
+
+    def resume(self, run: str, cursor: int | None = None) -> Iterator[CodeEvent]:
+        """The events of a run behind a cursor, or all that are kept, up to its end: after a connection broke.
+
+        :raises SandboxError: `RUN_NOT_FOUND`: ten minutes after its end, events are no longer kept
+        """
+        for event in self._box._server.events("GET", self._path("runs", run, "stream", cursor=cursor)):
+            if event.get("type") in CODE_EVENTS:
+                yield wire.code_event_of(event, run)
 
     def run(self, code: str, timeout: float | None = None, *,
                   on_output: Callable[[str], None] | None = None,

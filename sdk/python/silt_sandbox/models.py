@@ -272,3 +272,6 @@ class CodeEvent:
     result: Result | None = None
     error: CodeError | None = None
     count: int | None = None
+    #: The run and the place behind the event, for `resume` of its context.
+    run: str | None = None
+    cursor: int | None = None

@@ -148,13 +148,14 @@ def code_error_of(row: JSON) -> CodeError:
                      tuple(row.get("traceback") or ()), row.get("lineNumber"))
 
 
-def code_event_of(row: JSON) -> CodeEvent:
+def code_event_of(row: JSON, run: str | None = None) -> CodeEvent:
     kind = str(row["type"])
     count = row.get("executionCount", row.get("execution_count"))
     if kind == "error" and row.get("code") and not row.get("ename"):
         raise error_from(row, 500)
     return CodeEvent("done" if kind == "execution_complete" else kind, str(row.get("text") or row.get("prompt") or ""),
-                     result_of(row) if kind == "result" else None, code_error_of(row) if kind == "error" else None, count)
+                     result_of(row) if kind == "result" else None, code_error_of(row) if kind == "error" else None, count,
+                     run, row.get("cursor"))
 
 
 def execution_of(row: JSON) -> Execution:

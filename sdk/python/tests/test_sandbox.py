@@ -203,6 +203,13 @@ class Interpreters(unittest.TestCase):
             with box.create_context("javascript", env={"Q": "7"}) as context:
                 self.assertEqual(context.run("const y = process.env.Q * 6; y").text, "42")
                 kinds = [event.type for event in context.stream("console.log(y); y")]
+                seen = list(context.stream("console.log('one'); console.log('two'); y"))
+                later = list(context.resume(str(seen[0].run), seen[0].cursor))
+                self.assertEqual([event.cursor for event in later], [event.cursor for event in seen[1:]])
+                self.assertEqual(later[-1].type, "done")
+                with self.assertRaises(errors.SandboxError) as gone:
+                    list(context.resume("run-none"))
+                self.assertEqual(gone.exception.code, "RUN_NOT_FOUND")
                 self.assertEqual(kinds, ["stdout", "result", "done"])
             with self.assertRaises(errors.ContextNotFoundError):
                 context.run("1")

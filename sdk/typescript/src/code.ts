@@ -4,7 +4,7 @@ import { defined, either, LINK, withExtras } from './core.js';
 import { brokenOff } from './transport.js';
 import { SandboxSecurityError } from './errors.js';
 import { Git } from './git.js';
-import { eventStream, parseSSEStream, throwEvent, type EventStream } from './stream.js';
+import { eventStream, resume, throwEvent, type Cursor, type EventStream } from './stream.js';
 import type { CodeContext, CreateContextOptions, ExecutionError, ExecutionResult, Result, RunCodeOptions } from './types.js';
 
 const LANGUAGES: Readonly<Record<string, string>> = { python: 'python', python3: 'python', javascript: 'javascript', js: 'javascript', node: 'javascript', typescript: 'typescript', ts: 'typescript' };
@@ -22,7 +22,15 @@ interface WireContext {
 
 /** One event of runCodeStream. */
 export interface CodeEvent {
-	type: 'stdout' | 'stderr' | 'result' | 'execution_complete' | 'error' | 'input' | 'start';
+	type: 'stdout' | 'stderr' | 'result' | 'execution_complete' | 'error' | 'input' | 'start' | 'gap';
+	/** Of `start`. */
+	runId?: string;
+	/** Of `start` and `input`. */
+	contextId?: string;
+	/** The place behind the event. */
+	cursor?: number;
+	/** Of `gap`: so many events are no longer kept. */
+	droppedEvents?: number;
 	text?: string;
 	timestamp?: number;
 	metadata?: Record<string, unknown>;
@@ -74,10 +82,19 @@ function withOldNames(result: { code: string; logs: { stdout: string[]; stderr: 
 	return withExtras(result, { output, success: result.error === undefined, outputs, formats }) as ExecutionResult;
 }
 
-/** Events with the count under the name that older code reads. */
-async function* withCounts(events: AsyncGenerator<CodeEvent, void, undefined>): AsyncGenerator<CodeEvent, void, undefined> {
+/** Where the events of a run are kept, for {@link Code.resumeCodeStream}. */
+export interface CodeRun {
+	contextId: string;
+	runId: string;
+}
+
+/** Events with the count under the name that older code reads, and without the first one, which it does not know. */
+async function* withCounts(events: AsyncGenerator<CodeEvent, void, undefined>, onStart?: (run: CodeRun) => void): AsyncGenerator<CodeEvent, void, undefined> {
 	for await (const event of events)
-		yield event.executionCount === undefined ? event : { ...event, execution_count: event.executionCount };
+		if (event.type === 'start')
+			onStart?.({ contextId: event.contextId ?? '', runId: event.runId ?? '' });
+		else
+			yield event.executionCount === undefined ? event : { ...event, execution_count: event.executionCount };
 }
 
 /** Interpreters of a sandbox. */
@@ -157,14 +174,47 @@ export class Code extends Git {
 		throw brokenOff('running', 'code', new Error('the stream ended before the code'));
 	}
 
-	/** Runs code and gives its events as server-sent events. */
-	async runCodeStream(code: string, options: RunCodeOptions & { stdin?: boolean } = {}): Promise<EventStream<CodeEvent>> {
-		const response = await this.#open(code, options);
-		return eventStream(withCounts(parseSSEStream<CodeEvent>(response, options.signal)), options.signal);
+	/**
+	 * Runs code and gives its events as server-sent events. A connection that breaks is opened again, and no event is lost or repeated.
+	 * `onStart` hears the ids by which another program can go on with {@link resumeCodeStream}.
+	 */
+	async runCodeStream(code: string, options: RunCodeOptions & { stdin?: boolean; onStart?: (run: CodeRun) => void } = {}): Promise<EventStream<CodeEvent>> {
+		const first = await this.#open(code, options);
+		return eventStream(withCounts(this.#follow({ first, signal: options.signal }), options.onStart), options.signal);
+	}
+
+	/**
+	 * The events of a run that was started before, perhaps by another program: those after `cursor`, or all that are kept, up to its end.
+	 * They are kept until ten minutes after the end; `gap` tells of those that are gone.
+	 */
+	async resumeCodeStream(contextId: string, runId: string, options: { cursor?: number; signal?: AbortSignal } = {}): Promise<EventStream<CodeEvent>> {
+		const { cursor, signal } = options;
+		const first = await this.#reopen({ context: contextId, run: runId }, cursor, signal);
+		return eventStream(withCounts(this.#follow({ first, signal, path: { context: contextId, run: runId }, from: cursor })), signal);
 	}
 
 	async *#run(code: string, options: RunCodeOptions): AsyncGenerator<CodeEvent, void, undefined> {
-		yield* withCounts(parseSSEStream<CodeEvent>(await this.#open(code, options), options.signal));
+		yield* withCounts(this.#follow({ first: await this.#open(code, options), signal: options.signal }));
+	}
+
+	async #reopen(path: { context: string; run: string }, cursor: Cursor | undefined, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+		return (await this[LINK].open('GET', '/v1/sandboxes/{id}/contexts/{context}/runs/{run}/stream', { path, query: { cursor }, accept: 'text/event-stream', slow: true, signal })).stream();
+	}
+
+	async *#follow(run: { first: ReadableStream<Uint8Array>; signal?: AbortSignal | undefined; path?: { context: string; run: string }; from?: number | undefined }): AsyncGenerator<CodeEvent, void, undefined> {
+		const path = run.path ?? { context: '', run: '' };
+		yield* resume<CodeEvent>({
+			what: `the events of code in ${this[LINK].id}`,
+			open: cursor => this.#reopen(path, cursor ?? run.from, run.signal),
+			cursor: event => {
+				path.run ||= event.runId ?? '';
+				path.context ||= event.contextId ?? '';
+				return event.cursor;
+			},
+			isLast: event => event.type === 'execution_complete' || event.type === 'error',
+			fromStart: run.path !== undefined,
+			signal: run.signal,
+		}, run.first);
 	}
 
 	async #open(code: string, options: RunCodeOptions & { stdin?: boolean }): Promise<ReadableStream<Uint8Array>> {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs code in a context: output and results as events while it runs, or as one response at the
- * end. The code keeps running if the client disconnects. */
+ * end. The code keeps running if the client disconnects. Below /v1 the events are also kept in the
+ * run's log, where the client can go on reading them: run_stream.c. */
 #include "api/code/context.h"
 #include "api/core/sse.h"
 #include "http/field.h"
+#include "sandbox/context/run_log.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -28,7 +30,10 @@ struct whole {
 struct job {
     struct silt_code_run_sink sink;
     struct silt_code_run *cell;
-    struct silt_sse sse;
+    struct silt_context *x;   /* borrowed; until the stream begins */
+    struct silt_sse sse;      /* its request is NULL: the client has left */
+    struct silt_run_log *log; /* borrowed; NULL: none */
+    struct silt_run_log_owner owner;
     struct silt_sandbox *sandbox; /* borrowed, held */
     struct silt_json_escape escape[2];
     struct silt_buf error; /* members of the error, which is sent last; empty: none */
@@ -97,9 +102,12 @@ static void refuse_dead(struct silt_http_request *r, const struct silt_context *
 
 /* ---- life of a job ---- */
 
+/* NULL: the client has left. */
 static struct silt_http_request *let_go(struct job *j)
 {
-    struct silt_http_request *r = silt_sse_fini(&j->sse);
+    struct silt_http_request *r = j->sse.request != NULL ? silt_sse_fini(&j->sse) : NULL;
+    if (j->log != NULL)
+        silt_run_log_end(j->log);
     silt_buf_fini(&j->error);
     if (j->whole != NULL) {
         j->sandbox->answer_bytes -= j->whole->counted;
@@ -114,9 +122,23 @@ static struct silt_http_request *let_go(struct job *j)
     return r;
 }
 
+static void forget(struct silt_run_log_owner *o)
+{
+    struct job *j = silt_outer(o, struct job, owner);
+    silt_buf_fini(&j->error);
+    free(j);
+}
+
+/* With a log the client may come back. */
 static void on_gone(struct silt_http_request *r)
 {
     struct job *j = r->owner;
+    if (j->log != NULL) {
+        (void)silt_sse_fini(&j->sse);
+        j->sse.request = NULL;
+        silt_run_log_leave(j->log);
+        return;
+    }
     silt_code_run_leave(j->cell);
     (void)let_go(j);
 }
@@ -130,14 +152,50 @@ static void on_drain(struct silt_http_request *r)
 static bool is_full(struct silt_code_run_sink *sink)
 {
     struct job *j = silt_outer(sink, struct job, sink);
-    return j->whole == NULL && silt_http_pending(j->sse.request) >= SILT_HTTP_MARK;
+    if (j->whole != NULL)
+        return false;
+    return (j->sse.request != NULL && silt_http_pending(j->sse.request) >= SILT_HTTP_MARK)
+           || (j->log != NULL && silt_run_log_is_behind(j->log));
+}
+
+/* ---- events ---- */
+
+static void send_event(struct job *j, struct silt_buf *b)
+{
+    if (j->log == NULL) {
+        silt_sse_send(&j->sse, b);
+        return;
+    }
+    silt_json_add_u64(b, "cursor", silt_run_log_last(j->log) + 1);
+    silt_json_close(b, '}');
+    if (j->sse.request != NULL)
+        silt_sse_send_raw(&j->sse, b);
+    else
+        silt_buf_add(b, SILT_LIT("\n\n"));
+    silt_run_log_add(j->log, silt_buf_slice(b));
+}
+
+static void begin_stream(struct job *j)
+{
+    silt_auto_buf b = {0};
+    if (j->sse.begun || j->whole != NULL)
+        return;
+    silt_sse_begin(&j->sse);
+    if (!j->native)
+        return;
+    j->log = silt_run_log_new(j->x, j->cell, &j->owner);
+    silt_buf_init(&b, 4096);
+    silt_sse_open(&b, "start");
+    silt_json_add_text(&b, "runId", silt_run_log_id(j->log));
+    silt_json_add_text(&b, "contextId", j->context);
+    silt_json_key(&b, SILT_LIT("timestamp"));
+    silt_json_i64(&b, silt_clock_wall_ms());
+    send_event(j, &b);
 }
 
 static void on_began(struct silt_code_run_sink *sink)
 {
-    struct job *j = silt_outer(sink, struct job, sink);
-    if (j->whole == NULL)
-        silt_sse_begin(&j->sse);
+    begin_stream(silt_outer(sink, struct job, sink));
 }
 
 /* ---- output and results ---- */
@@ -201,7 +259,7 @@ static void tell_output(struct job *j, int stream, silt_slice bytes, bool end)
         return;
     silt_json_key(&b, SILT_LIT("timestamp"));
     silt_json_i64(&b, silt_clock_wall_ms());
-    silt_sse_send(&j->sse, &b);
+    send_event(j, &b);
 }
 
 static void on_output(struct silt_code_run_sink *sink, int stream, silt_slice bytes)
@@ -217,7 +275,7 @@ static void add_result_rest(struct silt_buf *b, const struct silt_kernel_said *s
     silt_json_bool(b, said->main);
 }
 
-/* Large results are copied only once. */
+/* Large results without a log are copied only once. */
 static void tell_result(struct job *j, const struct silt_kernel_said *said)
 {
     silt_auto_buf b;
@@ -225,7 +283,7 @@ static void tell_result(struct job *j, const struct silt_kernel_said *said)
     silt_sse_open(&b, "result");
     if (said->told.len > 0)
         silt_buf_add_byte(&b, ',');
-    if (said->told.len < LARGE) {
+    if (j->log != NULL || said->told.len < LARGE) {
         silt_buf_add(&b, said->told);
     } else {
         silt_http_write(j->sse.request, silt_buf_slice(&b));
@@ -234,7 +292,7 @@ static void tell_result(struct job *j, const struct silt_kernel_said *said)
         silt_buf_add_byte(&b, ',');
     }
     add_result_rest(&b, said);
-    silt_sse_send(&j->sse, &b);
+    send_event(j, &b);
 }
 
 static void on_result(struct silt_code_run_sink *sink, const struct silt_kernel_said *said)
@@ -296,7 +354,11 @@ static void on_error(struct silt_code_run_sink *sink, const struct silt_kernel_s
 static void on_asked(struct silt_code_run_sink *sink, const struct silt_kernel_said *said)
 {
     struct job *j = silt_outer(sink, struct job, sink);
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
+    if (j->log != NULL && !silt_run_log_is_read(j->log)) {
+        (void)silt_code_run_answer(j->cell, (silt_slice){NULL, 0}); /* no client can answer */
+        return;
+    }
     silt_buf_init(&b, EVENT_MAX);
     silt_sse_open(&b, "input");
     silt_json_key(&b, SILT_LIT("prompt"));
@@ -304,7 +366,7 @@ static void on_asked(struct silt_code_run_sink *sink, const struct silt_kernel_s
     silt_json_key(&b, SILT_LIT("password"));
     silt_json_bool(&b, said->password);
     add_member(&b, "contextId", j->context);
-    silt_sse_send(&j->sse, &b);
+    send_event(j, &b);
 }
 
 /* Adds the cause if the run was ended from outside. */
@@ -345,6 +407,7 @@ static void tell_end(struct job *j, const struct silt_code_run_end *end)
 {
     silt_auto_buf b;
     bool failed = j->error.len > 0;
+    begin_stream(j);
     silt_buf_init(&b, EVENT_MAX);
     silt_sse_open(&b, failed ? "error" : "execution_complete");
     if (failed) {
@@ -352,8 +415,14 @@ static void tell_end(struct job *j, const struct silt_code_run_end *end)
         silt_buf_add(&b, (silt_slice){j->error.data + 1, j->error.len - 1});
     }
     silt_json_add_u64(&b, j->native ? "executionCount" : "execution_count", end->count);
-    silt_sse_begin(&j->sse);
-    silt_sse_send(&j->sse, &b);
+    send_event(j, &b);
+}
+
+static void end_stream(struct job *j)
+{
+    struct silt_http_request *r = let_go(j);
+    if (r != NULL)
+        silt_http_end(r);
 }
 
 static void add_logs(struct silt_buf *b, const struct whole *w)
@@ -402,7 +471,7 @@ static void on_ended(struct silt_code_run_sink *sink, const struct silt_code_run
     explain(j, end);
     if (j->whole == NULL) {
         tell_end(j, end);
-        silt_http_end(let_go(j));
+        end_stream(j);
         return;
     }
     silt_buf_init(&b, 4 * (size_t)WHOLE_MAX);
@@ -421,7 +490,7 @@ static void on_failed(struct silt_code_run_sink *sink, const struct silt_error *
     if (j->sse.begun) {
         explain(j, &end);
         tell_end(j, &end);
-        silt_http_end(let_go(j));
+        end_stream(j);
         return;
     }
     enum silt_language language = j->language;
@@ -430,8 +499,7 @@ static void on_failed(struct silt_code_run_sink *sink, const struct silt_error *
 
 /* ---- the request ---- */
 
-static struct job *make_job(struct silt_call *c, const struct request *q,
-                            const struct silt_context *x)
+static struct job *make_job(struct silt_call *c, const struct request *q, struct silt_context *x)
 {
     struct job *j = calloc(1, sizeof(*j));
     if (j == NULL)
@@ -444,6 +512,8 @@ static struct job *make_job(struct silt_call *c, const struct request *q,
                                           .full = is_full,
                                           .ended = on_ended,
                                           .failed = on_failed};
+    j->owner = (struct silt_run_log_owner){.forget = forget};
+    j->x = x;
     j->sandbox = c->sandbox;
     j->language = x->row.language;
     j->native = q->native;
@@ -472,8 +542,8 @@ static void begin(struct silt_call *c, const struct request *q, struct silt_cont
     c->request->on_drain = on_drain;
     if (silt_code_run_start(x, q->code, q->timeout_ms, &j->sink, &j->cell, &e) < 0)
         silt_api_refuse_error(let_go(j), &e);
-    else if (ready && j->whole == NULL)
-        silt_sse_begin(&j->sse); /* the run may have to wait for its turn */
+    else if (ready)
+        begin_stream(j); /* the run may have to wait for its turn */
 }
 
 /* The language's default context, created if needed. NULL: already answered with an error. */

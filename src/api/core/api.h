@@ -214,6 +214,7 @@ SILT_HANDLER(silt_api_v1_context_interrupt);
 SILT_HANDLER(silt_api_v1_context_restart);
 SILT_HANDLER(silt_api_v1_context_input);
 SILT_HANDLER(silt_api_v1_code);
+SILT_HANDLER(silt_api_v1_run_stream);
 SILT_HANDLER(silt_api_port_get);
 SILT_HANDLER(silt_api_preview);
 SILT_HANDLER(silt_api_v1_watch_check);

@@ -115,6 +115,9 @@ static const struct {
                                       "not off; `silt doctor` says which is missing."},
     [SILT_API_CONTEXT_NOT_FOUND] = {"CONTEXT_NOT_FOUND", 404,
                                     "Contexts end with the sandbox's processes; create a new one."},
+    [SILT_API_RUN_NOT_FOUND] = {"RUN_NOT_FOUND", 404,
+                                "Events of a run are kept for ten minutes after its end, while "
+                                "siltd runs; run the code again."},
     [SILT_API_CODE_EXECUTION] = {"CODE_EXECUTION_ERROR", 500, NULL},
     [SILT_API_PYTHON_NOT_AVAILABLE] = {"PYTHON_NOT_AVAILABLE", 501,
                                        "Use an image with python3 and IPython, or install them."},

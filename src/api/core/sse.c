@@ -50,7 +50,12 @@ void silt_sse_send(struct silt_sse *s, struct silt_buf *b)
 void silt_sse_send_raw(struct silt_sse *s, struct silt_buf *b)
 {
     silt_buf_add(b, SILT_LIT("\n\n"));
-    silt_http_write(s->request, silt_buf_slice(b));
+    silt_sse_send_whole(s, silt_buf_slice(b));
+}
+
+void silt_sse_send_whole(struct silt_sse *s, silt_slice event)
+{
+    silt_http_write(s->request, event);
     silt_loop_after(s->loop, &s->keepalive, KEEPALIVE_MS);
 }
 

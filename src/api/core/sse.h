@@ -21,6 +21,8 @@ void silt_sse_open(struct silt_buf *b, const char *type);
 void silt_sse_send(struct silt_sse *s, struct silt_buf *b);
 /* Sends an event that has been written as a whole, but for its last line. */
 void silt_sse_send_raw(struct silt_sse *s, struct silt_buf *b);
+/* Sends an event as it is, with its last line. */
+void silt_sse_send_whole(struct silt_sse *s, silt_slice event);
 /* An event `output` of a program's bytes; `x` keeps a character that is cut between two. */
 void silt_sse_send_output(struct silt_sse *s, struct silt_json_escape *x, silt_slice bytes);
 /* The client has shut down its side: sends a comment to find out whether it still reads. */

@@ -118,6 +118,8 @@ struct silt_registry {
     size_t unstarted_bytes;       /* commands and code waiting to start */
     size_t unsent_bytes;          /* code that interpreters have not read yet */
     size_t answer_bytes;          /* responses collected until their code has ended */
+    struct silt_link run_logs;    /* struct silt_run_log; ended ones by their end */
+    size_t run_log_bytes;         /* events of runs, kept for clients that resume */
     struct silt_fair_queue lanes; /* for long lines from interpreters */
     struct silt_worker
         *parsers; /* borrowed; threads that parse these lines, so that file jobs need not wait */

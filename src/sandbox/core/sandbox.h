@@ -143,6 +143,8 @@ struct silt_sandbox {
     uint32_t process_count;
     struct silt_link contexts; /* struct silt_context, in creation order */
     uint32_t context_count;
+    struct silt_link run_logs; /* struct silt_run_log, oldest first */
+    size_t run_log_bytes;
     struct silt_fair_queue_user lanes;
     size_t unsent_bytes, answer_bytes; /* as in the registry, for this sandbox */
     struct silt_prestarted_set spares;
