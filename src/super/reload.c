@@ -147,7 +147,8 @@ static void pass_signals_on(const struct silt_super *s)
 
 static int exec(struct silt_super *s, struct silt_handover *h, struct silt_error *e)
 {
-    const char *path = silt_without("reload_exec") ? "/nonexistent" : s->birth->starter->super_path;
+    const char *path =
+        silt_without("reload_exec") ? "/nonexistent/silt-super" : s->birth->starter->super_path;
     silt_auto_fd table = -1;
     if (seal(h, silt_without("reload_table"), &table, e) < 0)
         return -1;

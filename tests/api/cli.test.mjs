@@ -185,7 +185,7 @@ test('completion offers in every shell what the table and the daemon know', asyn
 	await silt(['run', '-d', box.id, '--name', 'web', '--', 'sleep 1000']);
 	const complete = (shell, ...words) => {
 		const [program, args] = shells[shell](['silt', ...words]);
-		return execFileSync(program, args, { cwd: root, env: { HOME: '/nonexistent', PATH: `${BUILD}:${process.env.PATH}`, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } }).toString().trim().split('\n');
+		return execFileSync(program, args, { cwd: root, env: { HOME: daemon.home, PATH: `${BUILD}:${process.env.PATH}`, SILT_SERVER: daemon.address, SILT_TOKEN: daemon.token } }).toString().trim().split('\n');
 	};
 	const commands = commandsOf((await silt(['help'])).stdout);
 	for (const shell of Object.keys(shells)) {

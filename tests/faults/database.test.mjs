@@ -30,7 +30,7 @@ async function twice(first, between, second, options = {}) {
 const chosen = {
 	labels: { team: 'a b', 'ünï': '☂' },
 	env: { SECRET: 'x=y\nz', EMPTY: '' },
-	limits: { memoryMiB: 300, diskMiB: 700, cpus: 0.5, pids: 200 },
+	limits: { memoryMiB: 300, diskMiB: 700, cpu: 0.5, pids: 200 },
 	sleepAfter: 3600,
 };
 const stays = info => ({ labels: info.labels, limits: info.limits, image: info.image, createdAt: info.createdAt, sleepAfter: info.sleepAfter, network: info.network });

@@ -214,7 +214,7 @@ test('an execve that fails after the check: the programs are started again, and 
 	await box.out('X=kept');
 	const { status, said } = await reload(other);
 	assert.equal(status, 1);
-	assert.match(said, /failed: execute \/nonexistent: No such file or directory/);
+	assert.match(said, /failed: execute \/nonexistent\/silt-super: No such file or directory/);
 	await other.healthy();
 	assert.equal(await box.out('echo $X'), 'kept\n');
 });
