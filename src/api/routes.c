@@ -32,6 +32,8 @@ const struct silt_route silt_routes[] = {
     {"POST", "/v1/sandboxes/{id}/resume", silt_api_sandbox_start, 0},
     {"POST", "/v1/sandboxes/{id}/fork", silt_api_sandbox_fork, SILT_ROUTE_KEYED},
     {"POST", "/v1/sandboxes/{id}/rollback", silt_api_sandbox_rollback, 0},
+    {"GET", "/v1/sandboxes/{id}/history", silt_api_sandbox_history, 0},
+    {"POST", "/v1/sandboxes/{id}/undo", silt_api_sandbox_undo, SILT_ROUTE_KEYED},
     {"POST", "/v1/sandboxes/{id}/snapshots", silt_api_snapshot_take, SILT_ROUTE_KEYED},
     {"GET", "/v1/sandboxes/{id}/snapshots", silt_api_snapshot_list_of, 0},
     {"GET", "/v1/snapshots", silt_api_snapshot_list, 0},

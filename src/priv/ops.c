@@ -405,6 +405,10 @@ static int run_seal(struct silt_priv_helper *u, struct silt_priv_job *job, struc
                                   .digest = q->digest,
                                   .parent = q->parent,
                                   .soon = q->soon != 0};
+    if (q->compare != 0 && silt_layer_is_current(&u->volumes, q->since, volume)) {
+        job->answer.body.sealed = (struct silt_priv_sealed){.unchanged = 1};
+        return 0;
+    }
     if (job->in.nfds == 1
         && silt_fd_map_sealed(job->in.fds[0], SILT_SEAL_LEFT_OUT_MAX, &how.left_out, e) < 0)
         return -1;

@@ -19,6 +19,7 @@
 #include "sandbox/image/seal.h"
 #include "sandbox/image/snapshot.h"
 #include "sandbox/image/fork.h"
+#include "sandbox/image/undo.h"
 
 static const struct silt_facet *const all[] = {
     &silt_container_facet, /* first: its program must not seem to exit by itself */
@@ -33,7 +34,7 @@ static const struct silt_facet *const all[] = {
     &silt_pull_facet,         &silt_step_cache_facet,
     &silt_import_facet,       &silt_seal_facet,
     &silt_snapshot_facet,     &silt_fork_facet,
-    &silt_run_log_facet,
+    &silt_run_log_facet,      &silt_undo_facet,
 };
 
 const struct silt_facets silt_facets = {.of = all, .count = SILT_COUNT(all)};

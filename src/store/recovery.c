@@ -101,6 +101,7 @@ static int write_sandbox(struct silt_buf *b, const struct silt_recovery_sandbox 
     put_number(b, "keep_alive", r->keep_alive);
     put_number(b, "let_sleep", r->let_sleep);
     put_number(b, "remove_after_stop", r->remove_after_stop);
+    put_number(b, "auto_snapshot", r->auto_snapshot);
     put_number(b, "expires", (uint64_t)r->expires_ms);
     put_number(b, "created", (uint64_t)r->created_ms);
     for (size_t i = 0; i < s->port_count; i++)
@@ -325,6 +326,8 @@ static int read_lifetime(silt_slice name, silt_slice value, struct silt_sandbox_
         return read_flag(value, &r->let_sleep, e);
     if (is(name, "remove_after_stop"))
         return read_flag(value, &r->remove_after_stop, e);
+    if (is(name, "auto_snapshot"))
+        return read_flag(value, &r->auto_snapshot, e);
     if (is(name, "expires"))
         return read_time(value, &r->expires_ms, e);
     return read_limit(name, value, &r->limits, e);

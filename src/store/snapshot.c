@@ -24,6 +24,7 @@ int silt_store_put_snapshot(struct silt_store *s, const struct silt_snapshot_row
     (void)sqlite3_bind_int64(st, i++, r->created_ms);
     (void)sqlite3_bind_int64(st, i++, r->expires_ms);
     (void)sqlite3_bind_blob64(st, i++, r->record, r->record_len, SQLITE_STATIC);
+    (void)sqlite3_bind_int(st, i++, r->automatic);
     return silt_db_add(s, st, e, "remember snapshot");
 }
 
@@ -46,6 +47,7 @@ static void read_snapshot(sqlite3_stmt *st, struct silt_snapshot_row *r)
     r->created_ms = sqlite3_column_int64(st, i++);
     r->expires_ms = sqlite3_column_int64(st, i++);
     r->record = silt_db_column_dup(st, i++, &r->record_len);
+    r->automatic = sqlite3_column_int(st, i++) != 0;
 }
 
 int silt_store_each_snapshot(struct silt_store *s,

@@ -110,14 +110,21 @@ static const char *const migrations[] = {
 
     "CREATE TABLE session(slot INTEGER NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,"
     " timeout_ms INTEGER NOT NULL, cwd TEXT, env BLOB, UNIQUE(slot, name));",
+
+    "ALTER TABLE sandbox ADD COLUMN auto_snapshot INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE snapshot ADD COLUMN automatic INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE history(slot INTEGER NOT NULL, number INTEGER NOT NULL, command TEXT NOT NULL,"
+    " at_ms INTEGER NOT NULL, ended INTEGER NOT NULL, exit_code INTEGER NOT NULL, snapshot TEXT,"
+    " problem TEXT, PRIMARY KEY(slot, number)) WITHOUT ROWID;",
 };
 
 static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_PUT_STEP] = "INSERT OR REPLACE INTO build_step VALUES(?,?,?)",
     [SILT_DB_REMOVE_STEP] = "DELETE FROM build_step WHERE key=?",
     [SILT_DB_EACH_STEP] = "SELECT * FROM build_step ORDER BY used_ms",
-    [SILT_DB_PUT_SANDBOX] = ("INSERT OR REPLACE INTO sandbox VALUES"
-                             "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+    [SILT_DB_PUT_SANDBOX] =
+        ("INSERT OR REPLACE INTO sandbox VALUES"
+         "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
     [SILT_DB_REMOVE_SANDBOX] = "DELETE FROM sandbox WHERE slot=?",
     [SILT_DB_EACH_SANDBOX] = ("SELECT sandbox.*, policy.allow, alias.alias FROM sandbox"
                               " LEFT JOIN policy USING(slot) LEFT JOIN alias USING(slot)"),
@@ -159,9 +166,13 @@ static const char *const texts[SILT_DB_STATEMENT_MAX] = {
     [SILT_DB_LAST_EVENT] = "SELECT number FROM event ORDER BY number DESC LIMIT 1",
     [SILT_DB_EACH_EVENT] = ("SELECT * FROM event WHERE number > ? AND number < ?"
                             " ORDER BY number LIMIT ?"),
-    [SILT_DB_PUT_SNAPSHOT] = "INSERT OR REPLACE INTO snapshot VALUES(?,?,?,?,?,?,?,?)",
+    [SILT_DB_PUT_SNAPSHOT] = "INSERT OR REPLACE INTO snapshot VALUES(?,?,?,?,?,?,?,?,?)",
     [SILT_DB_REMOVE_SNAPSHOT] = "DELETE FROM snapshot WHERE id=?",
     [SILT_DB_EACH_SNAPSHOT] = "SELECT * FROM snapshot ORDER BY created_ms, id",
+    [SILT_DB_PUT_HISTORY] = "INSERT OR REPLACE INTO history VALUES(?,?,?,?,?,?,?,?)",
+    [SILT_DB_REMOVE_HISTORY] = "DELETE FROM history WHERE slot=? AND number=?",
+    [SILT_DB_REMOVE_HISTORIES] = "DELETE FROM history WHERE slot=?",
+    [SILT_DB_EACH_HISTORY] = "SELECT * FROM history ORDER BY at_ms, number",
     [SILT_DB_PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [SILT_DB_GET_META] = "SELECT value FROM meta WHERE name=?",
     [SILT_DB_PUT_PROCESS] = "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -375,6 +386,7 @@ int silt_store_put_sandbox(struct silt_store *s, const struct silt_sandbox_row *
     (void)sqlite3_bind_int(st, i++, r->remove_after_stop);
     (void)sqlite3_bind_int64(st, i++, r->expires_ms);
     (void)sqlite3_bind_int64(st, i++, r->paused_ms);
+    (void)sqlite3_bind_int(st, i++, r->auto_snapshot);
     return silt_db_finish(s, st, e, "remember sandbox");
 }
 
@@ -425,9 +437,9 @@ int silt_store_put_policy(struct silt_store *s, const struct silt_sandbox_row *r
 static int remove_each(struct silt_store *s, uint32_t slot, struct silt_error *e)
 {
     static const enum silt_db_statement of_slot[] = {
-        SILT_DB_REMOVE_SANDBOX,  SILT_DB_REMOVE_POLICY, SILT_DB_REMOVE_PROCESSES,
-        SILT_DB_REMOVE_CONTEXTS, SILT_DB_REMOVE_PORTS,  SILT_DB_REMOVE_ALIAS,
-        SILT_DB_REMOVE_SESSIONS};
+        SILT_DB_REMOVE_SANDBOX,  SILT_DB_REMOVE_POLICY,   SILT_DB_REMOVE_PROCESSES,
+        SILT_DB_REMOVE_CONTEXTS, SILT_DB_REMOVE_PORTS,    SILT_DB_REMOVE_ALIAS,
+        SILT_DB_REMOVE_SESSIONS, SILT_DB_REMOVE_HISTORIES};
     for (size_t i = 0; i < SILT_COUNT(of_slot); i++) {
         sqlite3_stmt *st = s->statements[of_slot[i]];
         (void)sqlite3_bind_int64(st, 1, slot);
@@ -511,6 +523,7 @@ static void read_sandbox(sqlite3_stmt *st, struct silt_sandbox_row *r)
     r->remove_after_stop = sqlite3_column_int(st, i++) != 0;
     r->expires_ms = sqlite3_column_int64(st, i++);
     r->paused_ms = sqlite3_column_int64(st, i++);
+    r->auto_snapshot = sqlite3_column_int(st, i++) != 0;
     r->allow = silt_db_column_dup(st, i++, &labels_len);
     silt_db_column_text(st, i++, r->alias, sizeof(r->alias));
 }

@@ -55,6 +55,7 @@ struct silt_sandbox_row {
     bool keep_alive;       /* never paused for being idle */
     bool let_sleep;        /* running processes and terminals do not keep it awake */
     bool remove_after_stop;
+    bool auto_snapshot; /* before each command */
     int64_t expires_ms; /* destroyed at this time; 0: never */
     int64_t paused_ms;  /* since when it is paused, or is being paused; 0: it is not */
     int64_t created_ms, started_ms, used_ms;
@@ -169,8 +170,23 @@ struct silt_snapshot_row {
     int64_t created_ms, expires_ms;   /* 0: never */
     char *record; /* the sandbox, as silt_recovery_write_sandbox encodes it; owned */
     size_t record_len;
+    bool automatic; /* goes with its sandbox */
 };
 void silt_snapshot_row_fini(struct silt_snapshot_row *r);
+
+enum { SILT_HISTORY_COMMAND_MAX = 1024, SILT_HISTORY_PROBLEM_SIZE = 160 };
+
+/* A command of a sandbox that keeps snapshots. */
+struct silt_history_row {
+    uint32_t slot;   /* of its sandbox */
+    uint64_t number; /* of its exec */
+    char command[SILT_HISTORY_COMMAND_MAX + 1];
+    int64_t at_ms;
+    bool ended;
+    int32_t exit_code;                       /* of one that has ended; -1: unknown */
+    char snapshot[SILT_SNAPSHOT_ID_SIZE];    /* the files before it; empty: none */
+    char problem[SILT_HISTORY_PROBLEM_SIZE]; /* why there is none; empty: nothing to report */
+};
 
 enum { SILT_CONTAINER_ID_SIZE = 65, SILT_CONTAINER_NAME_MAX = 255 };
 
@@ -343,6 +359,15 @@ int silt_store_each_snapshot(struct silt_store *s,
 int silt_store_put_snapshot(struct silt_store *s, const struct silt_snapshot_row *row,
                             struct silt_error *e);
 int silt_store_remove_snapshot(struct silt_store *s, const char *id, struct silt_error *e);
+
+/* In order of time; removed together with the sandbox. */
+int silt_store_each_history(struct silt_store *s,
+                            void (*each)(void *context, const struct silt_history_row *row),
+                            void *context, struct silt_error *e);
+int silt_store_put_history(struct silt_store *s, const struct silt_history_row *row,
+                           struct silt_error *e);
+int silt_store_remove_history(struct silt_store *s, const struct silt_history_row *row,
+                              struct silt_error *e);
 
 /* A build step and the image it produced; the most recently used comes last. */
 struct silt_step_row {

@@ -85,7 +85,8 @@ enum silt_priv_op {
     /* body.seal: makes what the sandbox has written so far, running or not, the layer `digest` on
      * the image `parent`, which the sandbox was created from; CREATE accepts either. Optional
      * descriptor: a sealed memfd with at most SILT_SEAL_LEFT_OUT_MAX bytes of absolute paths to
-     * leave out, each NUL-terminated. Response: body.sealed. SILT_LIMIT: too many layers;
+     * leave out, each NUL-terminated. With `compare` no layer is made if nothing was written since
+     * the layer `since`, of the same sandbox. Response: body.sealed. SILT_LIMIT: too many layers;
      * SILT_UNAVAILABLE: the pool does not support it. FORGET removes layers, too */
     SILT_PRIV_SEAL,
     /* body.make: files for a sandbox that has none and does not run yet; CREATE without FRESH
@@ -168,7 +169,8 @@ struct silt_priv_import {
 enum { SILT_SEAL_LEFT_OUT_MAX = 512 << 10 };
 
 struct silt_priv_seal {
-    uint8_t digest[SILT_DIGEST_SIZE], parent[SILT_DIGEST_SIZE];
+    uint8_t digest[SILT_DIGEST_SIZE], parent[SILT_DIGEST_SIZE], since[SILT_DIGEST_SIZE];
+    uint32_t compare;
     uint32_t soon; /* answer before the layer is on the disk; a power failure may take it back */
 };
 
@@ -242,8 +244,9 @@ struct silt_priv_request {
 };
 
 struct silt_priv_sealed {
-    uint64_t bytes;   /* of the layer */
-    uint32_t crowded; /* the pool is nearly full */
+    uint64_t bytes;     /* of the layer */
+    uint32_t crowded;   /* the pool is nearly full */
+    uint32_t unchanged; /* nothing was written since `since`: there is no layer */
 };
 
 struct silt_priv_answer {

@@ -122,6 +122,7 @@ static void fill(struct silt_priv_request *q)
         set_digest(q->body.seal.digest);
         set_digest(q->body.seal.parent);
         q->body.seal.soon = (uint32_t)some(2);
+        q->body.seal.compare = (uint32_t)some(2);
         return;
     case SILT_PRIV_MAKE:
     case SILT_PRIV_ROLLBACK:

@@ -48,6 +48,8 @@ export const ROUTES = [
 	['POST', '/v1/sandboxes/{id}/resume'],
 	['POST', '/v1/sandboxes/{id}/fork'],
 	['POST', '/v1/sandboxes/{id}/rollback'],
+	['GET', '/v1/sandboxes/{id}/history'],
+	['POST', '/v1/sandboxes/{id}/undo'],
 	['POST', '/v1/sandboxes/{id}/snapshots'],
 	['GET', '/v1/sandboxes/{id}/snapshots'],
 	['GET', '/v1/snapshots'],

@@ -17,8 +17,8 @@ from . import wire
 from ._async_transport import AsyncServer
 from .errors import (CommandError, FileNotFoundError, ProcessExitedBeforeReadyError, ProcessReadyTimeoutError,
                      SandboxAlreadyExistsError, error_from)
-from .models import (CodeEvent, Event, ExecResult, Execution, FileEvent, FileInfo, Match, Network, Output, Port,
-                     ProcessInfo, Result, SandboxInfo, Snapshot)
+from .models import (CodeEvent, Event, ExecResult, Execution, FileEvent, FileInfo, HistoryEntry, Match, Network,
+                     Output, Port, ProcessInfo, Result, SandboxInfo, Snapshot, Undone)
 from .wire import defined, milliseconds, path_of
 
 Command = Union[str, Sequence[str]]
@@ -368,6 +368,7 @@ class AsyncSandbox:
                      pids: int | None = None, network: str | None = None, allow: Iterable[str] | None = None,
                      sleep_after: Union[str, float, None] = None, stop_after: Union[str, float, None] = None,
                      ttl: Union[str, float, None] = None, keep_alive: bool | None = None, ephemeral: bool | None = None,
+                     auto_snapshot: str | None = None,
                      url: str | None = None, token: str | None = None, server: AsyncServer | None = None) -> AsyncSandbox:
         """Creates a sandbox; an id is made if none is given. As a context manager it is destroyed at the end.
 
@@ -378,7 +379,8 @@ class AsyncSandbox:
             mode=network or "allow", allow=None if allow is None else [*allow])
         body = defined(id=id, image=image, type=type, env=None if env is None else dict(env), ephemeral=ephemeral,
                        labels=None if labels is None else dict(labels), limits=limits or None, network=policy,
-                       sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive)
+                       sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive,
+                       autoSnapshot=auto_snapshot)
         own = server is None
         server = server or AsyncServer(url, token)
         try:
@@ -652,11 +654,12 @@ class AsyncSandbox:
                      cpu: float | None = None, memory_mib: int | None = None, disk_mib: int | None = None,
                      pids: int | None = None, sleep_after: Union[str, float, None] = None,
                      stop_after: Union[str, float, None] = None, ttl: Union[str, float, None] = None,
-                     keep_alive: bool | None = None) -> SandboxInfo:
+                     keep_alive: bool | None = None, auto_snapshot: str | None = None) -> SandboxInfo:
         """Changes what is given; limits at once."""
         limits = defined(cpu=cpu, memoryMiB=memory_mib, diskMiB=disk_mib, pids=pids)
         body = defined(env=None if env is None else dict(env), labels=None if labels is None else dict(labels),
-                       limits=limits or None, sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive)
+                       limits=limits or None, sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive,
+                       autoSnapshot=auto_snapshot)
         return wire.sandbox_of(await self._server.call("PATCH", self._path(), json=body, slow=True))
 
     async def _change(self, what: str) -> SandboxInfo:
@@ -697,6 +700,19 @@ class AsyncSandbox:
     async def snapshots(self) -> List[Snapshot]:
         """The snapshots that were taken of it."""
         return [wire.snapshot_of(row) for row in (await self._server.call("GET", self._path("snapshots")))["snapshots"]]
+
+    async def rollback(self, snapshot: str) -> SandboxInfo:
+        """Gives it the files of one of its snapshots, and ends its processes."""
+        body = {"snapshot": snapshot}
+        return wire.sandbox_of(await self._server.call("POST", self._path("rollback"), json=body, slow=True))
+
+    async def history(self) -> List[HistoryEntry]:
+        """Its last commands since it keeps snapshots before them, the newest last."""
+        return [wire.history_of(row) for row in (await self._server.call("GET", self._path("history")))["history"]]
+
+    async def undo(self, steps: int = 1) -> Undone:
+        """Gives it the files from before its last commands, and ends its processes."""
+        return wire.undone_of(await self._server.call("POST", self._path("undo"), json={"steps": steps}, slow=True))
 
     async def delete_snapshot(self, id: str) -> bool:
         """Deletes a snapshot; whether it was there."""

@@ -16,8 +16,8 @@ from . import wire
 from ._transport import Server
 from .errors import (CommandError, FileNotFoundError, ProcessExitedBeforeReadyError, ProcessReadyTimeoutError,
                      SandboxAlreadyExistsError, error_from)
-from .models import (CodeEvent, Event, ExecResult, Execution, FileEvent, FileInfo, Match, Network, Output, Port,
-                     ProcessInfo, Result, SandboxInfo, Snapshot)
+from .models import (CodeEvent, Event, ExecResult, Execution, FileEvent, FileInfo, HistoryEntry, Match, Network,
+                     Output, Port, ProcessInfo, Result, SandboxInfo, Snapshot, Undone)
 from .wire import defined, milliseconds, path_of
 
 Command = Union[str, Sequence[str]]
@@ -367,6 +367,7 @@ class Sandbox:
                      pids: int | None = None, network: str | None = None, allow: Iterable[str] | None = None,
                      sleep_after: Union[str, float, None] = None, stop_after: Union[str, float, None] = None,
                      ttl: Union[str, float, None] = None, keep_alive: bool | None = None, ephemeral: bool | None = None,
+                     auto_snapshot: str | None = None,
                      url: str | None = None, token: str | None = None, server: Server | None = None) -> Sandbox:
         """Creates a sandbox; an id is made if none is given. As a context manager it is destroyed at the end.
 
@@ -377,7 +378,8 @@ class Sandbox:
             mode=network or "allow", allow=None if allow is None else [*allow])
         body = defined(id=id, image=image, type=type, env=None if env is None else dict(env), ephemeral=ephemeral,
                        labels=None if labels is None else dict(labels), limits=limits or None, network=policy,
-                       sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive)
+                       sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive,
+                       autoSnapshot=auto_snapshot)
         own = server is None
         server = server or Server(url, token)
         try:
@@ -651,11 +653,12 @@ class Sandbox:
                      cpu: float | None = None, memory_mib: int | None = None, disk_mib: int | None = None,
                      pids: int | None = None, sleep_after: Union[str, float, None] = None,
                      stop_after: Union[str, float, None] = None, ttl: Union[str, float, None] = None,
-                     keep_alive: bool | None = None) -> SandboxInfo:
+                     keep_alive: bool | None = None, auto_snapshot: str | None = None) -> SandboxInfo:
         """Changes what is given; limits at once."""
         limits = defined(cpu=cpu, memoryMiB=memory_mib, diskMiB=disk_mib, pids=pids)
         body = defined(env=None if env is None else dict(env), labels=None if labels is None else dict(labels),
-                       limits=limits or None, sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive)
+                       limits=limits or None, sleepAfter=sleep_after, stopAfter=stop_after, ttl=ttl, keepAlive=keep_alive,
+                       autoSnapshot=auto_snapshot)
         return wire.sandbox_of(self._server.call("PATCH", self._path(), json=body, slow=True))
 
     def _change(self, what: str) -> SandboxInfo:
@@ -696,6 +699,19 @@ class Sandbox:
     def snapshots(self) -> List[Snapshot]:
         """The snapshots that were taken of it."""
         return [wire.snapshot_of(row) for row in (self._server.call("GET", self._path("snapshots")))["snapshots"]]
+
+    def rollback(self, snapshot: str) -> SandboxInfo:
+        """Gives it the files of one of its snapshots, and ends its processes."""
+        body = {"snapshot": snapshot}
+        return wire.sandbox_of(self._server.call("POST", self._path("rollback"), json=body, slow=True))
+
+    def history(self) -> List[HistoryEntry]:
+        """Its last commands since it keeps snapshots before them, the newest last."""
+        return [wire.history_of(row) for row in (self._server.call("GET", self._path("history")))["history"]]
+
+    def undo(self, steps: int = 1) -> Undone:
+        """Gives it the files from before its last commands, and ends its processes."""
+        return wire.undone_of(self._server.call("POST", self._path("undo"), json={"steps": steps}, slow=True))
 
     def delete_snapshot(self, id: str) -> bool:
         """Deletes a snapshot; whether it was there."""

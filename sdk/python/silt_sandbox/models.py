@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Mapping
+from typing import Any, List, Mapping
 
 #: Formats of a result, the best first.
 FORMATS: Mapping[str, str] = {
@@ -189,6 +189,27 @@ class Snapshot:
     size: int
     created_at: datetime | None
     expires_at: datetime | None
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """A command of a sandbox that keeps snapshots before them."""
+    command: str
+    at: datetime | None
+    snapshot: str | None
+    exit_code: int | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What an undo took back, and what it ended."""
+    snapshot: str
+    commands: List[HistoryEntry]
+    processes: List[str]
+    terminals: int
+    sessions: int
+    contexts: int
 
 
 @dataclass(frozen=True)

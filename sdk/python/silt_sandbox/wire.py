@@ -8,8 +8,8 @@ from typing import Any, Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from .errors import ContainerUnavailableError, RPCTransportError, SandboxError, error_from
-from .models import (CodeError, CodeEvent, Event, Execution, FORMATS, FileEvent, FileInfo, Limits, Network, Output, Port,
-                     ProcessInfo, Result, SandboxInfo, Snapshot, Usage, time_of)
+from .models import (CodeError, CodeEvent, Event, Execution, FORMATS, FileEvent, FileInfo, HistoryEntry, Limits, Network,
+                     Output, Port, ProcessInfo, Result, SandboxInfo, Snapshot, Undone, Usage, time_of)
 
 JSON = Mapping[str, Any]
 
@@ -131,6 +131,17 @@ def network_of(row: JSON) -> Network:
 def snapshot_of(row: JSON) -> Snapshot:
     return Snapshot(str(row["id"]), str(row["sandboxId"]), row.get("name"), int(row["bytes"]),
                     time_of(row.get("createdAt")), time_of(row.get("expiresAt")))
+
+
+def history_of(row: JSON) -> HistoryEntry:
+    return HistoryEntry(str(row["command"]), time_of(row.get("at")), row.get("snapshotId"), row.get("exitCode"),
+                        row.get("problem"))
+
+
+def undone_of(row: JSON) -> Undone:
+    ended = row["ended"]
+    return Undone(str(row["snapshotId"]), [history_of(one) for one in row["undone"]], [*ended["processes"]],
+                  int(ended["terminals"]), int(ended["sessions"]), int(ended["contexts"]))
 
 
 def event_of(row: JSON) -> Event:

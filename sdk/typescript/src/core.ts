@@ -73,9 +73,9 @@ export class Link {
 
 /** @internal The fields of a request that creates or changes a sandbox. */
 export function settings(options: SandboxOptions): Record<string, unknown> {
-	const { sleepAfter, keepAlive, labels, image, type, limits, network, stopAfter, ttl, keepProcesses, removeAfterStop, ephemeral, from } = options;
+	const { sleepAfter, keepAlive, labels, image, type, limits, network, stopAfter, ttl, keepProcesses, removeAfterStop, ephemeral, from, autoSnapshot } = options;
 	const env = either(options, 'env', 'envVars');
-	return defined({ sleepAfter, keepAlive, labels, image, type, limits, network, stopAfter, ttl, keepProcesses, removeAfterStop, ephemeral, from, env });
+	return defined({ sleepAfter, keepAlive, labels, image, type, limits, network, stopAfter, ttl, keepProcesses, removeAfterStop, ephemeral, from, autoSnapshot, env });
 }
 
 /** @internal Without the fields that are undefined. */

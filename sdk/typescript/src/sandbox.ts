@@ -8,7 +8,7 @@ import { ExecutionSession } from './session.js';
 import { serverEvents, Snapshots, type SandboxEvent } from './snapshots.js';
 import { Server } from './transport.js';
 import type { ServerOptions } from './config.js';
-import type { ForkOptions, ImageInfo, NetworkInfo, NetworkMode, SandboxInfo, SandboxOptions, SessionDeleteResult, SessionLike, SessionOptions, SnapshotInfo } from './types.js';
+import type { ForkOptions, HistoryEntry, ImageInfo, NetworkInfo, NetworkMode, SandboxInfo, SandboxOptions, SessionDeleteResult, SessionLike, SessionOptions, SnapshotInfo, UndoInfo } from './types.js';
 
 const RESERVED: ReadonlySet<string> = new Set(['www', 'api', 'admin', 'root', 'system', 'cloudflare', 'workers']);
 const PAGE = 200;
@@ -280,6 +280,21 @@ export class Sandbox<_Env = unknown> extends Backups {
 	/** The snapshots of it. */
 	async listSnapshots(): Promise<SnapshotInfo[]> {
 		return (await this[LINK].call<{ snapshots: SnapshotInfo[] }>('GET', '/v1/sandboxes/{id}/snapshots')).snapshots;
+	}
+
+	/** Gives it the files of one of its snapshots, and ends its processes. */
+	rollback(snapshot: string): Promise<SandboxInfo> {
+		return this[LINK].call('POST', '/v1/sandboxes/{id}/rollback', { json: { snapshot }, slow: true });
+	}
+
+	/** Its last commands since it keeps snapshots before them (`autoSnapshot: 'command'`), the newest last. */
+	async history(): Promise<HistoryEntry[]> {
+		return (await this[LINK].call<{ history: HistoryEntry[] }>('GET', '/v1/sandboxes/{id}/history')).history;
+	}
+
+	/** Gives it the files from before its last commands, and ends its processes. */
+	undo(steps = 1): Promise<UndoInfo> {
+		return this[LINK].call('POST', '/v1/sandboxes/{id}/undo', { json: { steps }, slow: true, keyed: true });
 	}
 
 	/** Makes copies of it, with its files as they are now. */

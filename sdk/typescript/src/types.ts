@@ -418,6 +418,8 @@ export interface SandboxOptions extends ServerOptions {
 	stopAfter?: string | number | undefined;
 	ttl?: string | number | undefined;
 	keepProcesses?: boolean | undefined;
+	/** `command`: keeps a snapshot before each command, for undo. */
+	autoSnapshot?: 'command' | 'off' | undefined;
 	removeAfterStop?: boolean | undefined;
 	ephemeral?: boolean | undefined;
 }
@@ -426,6 +428,10 @@ export interface SandboxOptions extends ServerOptions {
 export type SandboxInfo = Schemas['Sandbox'];
 /** A snapshot as the server shows it. */
 export type SnapshotInfo = Schemas['Snapshot'];
+/** A command in the history of a sandbox. */
+export type HistoryEntry = Schemas['HistoryEntry'];
+/** What an undo undid and ended. */
+export type UndoInfo = Schemas['Undone'];
 /** An image as the server shows it. */
 export type ImageInfo = Schemas['Image'];
 /** Network mode, rules, counters, refusals. */

@@ -173,6 +173,8 @@ SILT_HANDLER(silt_api_sandbox_pause);
 SILT_HANDLER(silt_api_events);
 SILT_HANDLER(silt_api_sandbox_fork);
 SILT_HANDLER(silt_api_sandbox_rollback);
+SILT_HANDLER(silt_api_sandbox_history);
+SILT_HANDLER(silt_api_sandbox_undo);
 SILT_HANDLER(silt_api_snapshot_take);
 SILT_HANDLER(silt_api_snapshot_list);
 SILT_HANDLER(silt_api_snapshot_list_of);

@@ -379,6 +379,8 @@ static void start(struct silt_call *c, const struct silt_command *m)
     c->request->on_gone = on_gone;
     if (c->session != NULL && k->command.request.timeout_ms == 0)
         k->command.request.timeout_ms = usual_timeout(c->sandbox, c->session);
+    if (k->command.request.record.len == 0)
+        k->command.request.record = k->command.request.command;
     silt_auto_fd input = -1;
     if (silt_command_feed(m, &k->command.request, &input, &e) < 0
         || silt_exec_start(k->sandbox, c->session, &k->command.request, &k->exec_sink, &k->exec, &e)

@@ -215,6 +215,8 @@ void silt_command_stream(struct silt_call *c)
     struct silt_process_request q = {.exec = m->request,
                                      .session = m->choice.plain ? SILT_LIT("") : m->choice.name};
     q.exec.flags |= SILT_START_HOLD;
+    if (q.exec.record.len == 0)
+        q.exec.record = q.exec.command;
     silt_list_init(&t->watch.link);
     silt_sandbox_hold(t->sandbox);
     silt_sse_init(&t->sse, c->api->loop, c->request);

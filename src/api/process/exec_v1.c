@@ -173,6 +173,7 @@ static void take_from_fd(struct silt_call *c, struct silt_command *m)
 {
     static const char shell[] = "bash\0-c\0exec \"$@\" <&3 3<&-\0bash";
     silt_slice command = m->request.command;
+    m->request.record = command;
     silt_slice before = (m->request.flags & SILT_START_ARGV) != 0
                             ? (silt_slice){shell, sizeof(shell)}
                             : SILT_LIT("exec <&3 3<&-; ");

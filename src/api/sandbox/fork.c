@@ -90,7 +90,8 @@ static bool read_choices(struct silt_call *c, const struct silt_sandbox_row *fro
                                      .life = {.sleep_after_s = from->sleep_after_s,
                                               .stop_after_s = from->stop_after_s,
                                               .keep_alive = from->keep_alive,
-                                              .let_sleep = from->let_sleep}};
+                                              .let_sleep = from->let_sleep,
+                                              .auto_snapshot = from->auto_snapshot}};
     const struct silt_json *type = silt_json_get(c->body, SILT_LIT("type"));
     *ret = *from;
     memcpy(o.type, from->type, sizeof(o.type));

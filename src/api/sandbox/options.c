@@ -135,6 +135,20 @@ static bool read_ttl(struct silt_call *c, struct silt_lifetime *life)
     return true;
 }
 
+static bool read_auto_snapshot(struct silt_call *c, struct silt_lifetime *life)
+{
+    silt_slice when = {NULL, 0};
+    if (!silt_body_string(c, "autoSnapshot", &when))
+        return false;
+    if (when.data == NULL)
+        return true;
+    life->auto_snapshot = silt_slice_eq(when, SILT_LIT("command"));
+    if (life->auto_snapshot || silt_slice_eq(when, SILT_LIT("off")))
+        return true;
+    silt_api_refuse_field(c->request, "autoSnapshot", "must be command or off");
+    return false;
+}
+
 bool silt_api_read_lifetime(struct silt_call *c, struct silt_lifetime *life)
 {
     const struct silt_registry_settings *usual = &c->api->registry->settings;
@@ -149,7 +163,8 @@ bool silt_api_read_lifetime(struct silt_call *c, struct silt_lifetime *life)
         life->stop_after_s = usual->stop_after_s;
     if (!silt_body_bool(c, "keepAlive", &life->keep_alive)
         || !silt_body_bool(c, "keepProcesses", &keep)
-        || !silt_body_bool(c, "removeAfterStop", &life->remove_after_stop) || !read_ttl(c, life))
+        || !silt_body_bool(c, "removeAfterStop", &life->remove_after_stop) || !read_ttl(c, life)
+        || !read_auto_snapshot(c, life))
         return false;
     life->let_sleep = !keep;
     return true;

@@ -194,7 +194,8 @@ static bool read_all(struct silt_call *c, struct update *u)
                                      .expires_ms = row->expires_ms,
                                      .keep_alive = row->keep_alive,
                                      .let_sleep = row->let_sleep,
-                                     .remove_after_stop = row->remove_after_stop};
+                                     .remove_after_stop = row->remove_after_stop,
+                                     .auto_snapshot = row->auto_snapshot};
     bool typed = silt_json_get(c->body, SILT_LIT("type")) != NULL; /* of a PUT */
     if ((typed && !silt_api_read_type(c, &o)) || !silt_api_read_limits(c, &o)
         || !silt_api_read_lifetime(c, &u->life)

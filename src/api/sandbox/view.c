@@ -146,6 +146,7 @@ static void add_lifetime(struct silt_buf *b, const struct silt_sandbox_row *row)
     add_flag(b, "keepProcesses", !row->let_sleep);
     add_flag(b, "removeAfterStop", row->remove_after_stop);
     add_time(b, "expiresAt", row->expires_ms);
+    add_text(b, "autoSnapshot", row->auto_snapshot ? "command" : "off");
 }
 
 void silt_api_add_sandbox(struct silt_buf *b, const struct silt_sandbox *s,

@@ -34,6 +34,7 @@ static void add_snapshot(struct silt_buf *b, const struct silt_image *i)
     silt_json_add_u64(b, "bytes", row->bytes);
     add_time(b, "createdAt", row->created_ms);
     add_time(b, "expiresAt", row->expires_ms);
+    silt_json_add_bool(b, "automatic", row->automatic);
     silt_json_close(b, '}');
 }
 
@@ -135,10 +136,13 @@ SILT_HANDLER(silt_api_snapshot_take)
 
 /* ---- list, show, delete ---- */
 
-/* `sandbox` NULL: all. The newest last. */
+/* `sandbox` NULL: all. The newest last. ?automatic=true adds those from before commands. */
 static void answer_list(struct silt_http_request *r, const char *sandbox)
 {
     silt_auto_buf b;
+    bool automatic = false;
+    if (!silt_query_flag(r, "automatic", &automatic))
+        return;
     silt_buf_init(&b, LIST_MAX);
     silt_json_open(&b, '{');
     silt_json_key(&b, SILT_LIT("snapshots"));
@@ -146,7 +150,8 @@ static void answer_list(struct silt_http_request *r, const char *sandbox)
     silt_list_each(it, &silt_api_of(r)->registry->images)
     {
         const struct silt_image *i = silt_outer(it, struct silt_image, link);
-        if (i->snapshot != NULL && (sandbox == NULL || strcmp(i->snapshot->sandbox, sandbox) == 0))
+        if (i->snapshot != NULL && (automatic || !i->snapshot->automatic)
+            && (sandbox == NULL || strcmp(i->snapshot->sandbox, sandbox) == 0))
             add_snapshot(&b, i);
     }
     silt_json_close(&b, ']');

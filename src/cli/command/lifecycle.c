@@ -83,7 +83,7 @@ int silt_cli_resume(int argc, char **argv)
 
 struct wishes {
     const char *sleep_after, *stop_after, *ttl, *keep_alive, *keep_processes, *remove_after_stop;
-    const char *network;
+    const char *network, *auto_snapshot;
     struct silt_command_limits limits;
     struct silt_words allow, env, labels;
 };
@@ -106,6 +106,7 @@ static int write_wishes(struct silt_buf *b, const struct wishes *w, struct silt_
     silt_json_open(b, '{');
     silt_command_add_text(b, "sleepAfter", w->sleep_after);
     silt_command_add_text(b, "stopAfter", w->stop_after);
+    silt_command_add_text(b, "autoSnapshot", w->auto_snapshot);
     if (w->ttl != NULL && strcmp(w->ttl, "off") == 0) {
         silt_json_key(b, SILT_LIT("ttl"));
         silt_json_null(b);
@@ -157,6 +158,7 @@ int silt_cli_update(int argc, char **argv)
         {.name = "keep-alive", .value = &w.keep_alive},
         {.name = "keep-processes", .value = &w.keep_processes},
         {.name = "remove-after-stop", .value = &w.remove_after_stop},
+        {.name = "auto-snapshot", .value = &w.auto_snapshot},
         {.name = "cpu", .value = &w.limits.cpu},
         {.name = "memory", .value = &w.limits.memory},
         {.name = "disk", .value = &w.limits.disk},

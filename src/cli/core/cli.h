@@ -85,6 +85,8 @@ int silt_cli_df(int argc, char **argv);
 int silt_cli_update(int argc, char **argv);
 int silt_cli_snapshot(int argc, char **argv);
 int silt_cli_rollback(int argc, char **argv);
+int silt_cli_history(int argc, char **argv);
+int silt_cli_undo(int argc, char **argv);
 int silt_cli_fork(int argc, char **argv);
 int silt_cli_net(int argc, char **argv);
 int silt_cli_expose(int argc, char **argv);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define NEW ".new-"
 
@@ -240,6 +241,27 @@ int silt_layer_seal(const struct silt_volumes *v, int images, const struct silt_
         return -1;
     }
     return 0;
+}
+
+/* A snapshot copies its source as of the end of a transaction, and records its number. What is
+ * written afterwards gives the source a later generation with the commit of its transaction. */
+static int read_info(int subvolume, struct btrfs_ioctl_get_subvol_info_args *ret)
+{
+    return ioctl(subvolume, BTRFS_IOC_GET_SUBVOL_INFO, ret) < 0 ? -1 : 0; /* it answers 1, too */
+}
+
+bool silt_layer_is_current(const struct silt_volumes *v, const uint8_t digest[SILT_DIGEST_SIZE],
+                           int volume)
+{
+    char name[SILT_IMAGE_NAME_SIZE];
+    struct btrfs_ioctl_get_subvol_info_args then, now;
+    silt_image_name(digest, name);
+    silt_auto_fd layer = openat(v->layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (layer < 0 || read_info(layer, &then) < 0 || read_info(volume, &now) < 0
+        || now.generation > then.otransid)
+        return false;
+    /* A write into a file's existing bytes is in no transaction before its data is written. */
+    return syncfs(volume) == 0 && read_info(volume, &now) == 0 && now.generation <= then.otransid;
 }
 
 /* ---- removing ---- */

@@ -42,6 +42,9 @@ struct silt_layer_seal {
  * take it back. *ret_bytes: disk usage of the volume. */
 int silt_layer_seal(const struct silt_volumes *v, int images, const struct silt_layer_seal *s,
                     uint64_t *ret_bytes, struct silt_error *e);
+/* Nothing was written to the volume since the layer was made of it. May wait for the disk. */
+bool silt_layer_is_current(const struct silt_volumes *v, const uint8_t digest[SILT_DIGEST_SIZE],
+                           int volume);
 /* A writable snapshot of the layer, with its note: `name` below `dir`. SILT_NOT_FOUND: there is no
  * such layer. */
 int silt_layer_copy(const struct silt_volumes *v, const uint8_t digest[SILT_DIGEST_SIZE], int dir,

@@ -33,6 +33,8 @@ struct silt_exec {
     uint64_t number;
     struct silt_start_frame start; /* slices of `parts` until sent */
     char *parts;
+    char *record;                  /* until its turn; NULL: not recorded */
+    struct silt_exec_guard *guard; /* borrowed; it waits for this */
     bool its_turn;         /* it has the session, or needs none, and waits only for its log */
     size_t unstarted;      /* bytes counted against SILT_UNSTARTED_MAX */
     size_t unacknowledged; /* output received and not credited back */
@@ -47,6 +49,7 @@ static void free_exec(struct silt_grave *g)
     struct silt_exec *x = silt_outer(g, struct silt_exec, grave);
     silt_close_fd(&x->start.secret);
     free(x->parts);
+    free(x->record);
     free(x);
 }
 
@@ -70,6 +73,9 @@ static void finish(struct silt_exec *x)
     assert(x->state != DONE);
     x->state = DONE;
     is_started(x);
+    if (x->guard != NULL)
+        x->guard->exec = NULL;
+    x->guard = NULL;
     silt_list_remove(&x->link);
     x->sandbox->exec_count--;
     if (x->start.mode == SILT_EXEC_FOREGROUND)
@@ -126,8 +132,36 @@ static void send_start(struct silt_exec *x)
 static void send_if_ready(struct silt_exec *x)
 {
     bool has_log = (x->start.flags & SILT_START_LOG) == 0 || x->start.log >= 0;
-    if (x->its_turn && has_log && x->state == WAITING)
+    if (x->its_turn && has_log && x->guard == NULL && x->state == WAITING)
         send_start(x);
+}
+
+void silt_exec_delay(struct silt_exec *x, struct silt_exec_guard *g)
+{
+    assert(x->guard == NULL && x->state == WAITING);
+    x->guard = g;
+    g->exec = x;
+}
+
+void silt_exec_go(struct silt_exec_guard *g)
+{
+    struct silt_exec *x = g->exec;
+    g->exec = NULL;
+    if (x == NULL)
+        return;
+    x->guard = NULL;
+    send_if_ready(x);
+}
+
+static void take_turn(struct silt_exec *x)
+{
+    char *record = x->record;
+    x->its_turn = true;
+    x->record = NULL;
+    if (record != NULL)
+        silt_facets_call(x->sandbox->registry, before_command, x->sandbox, x, x->number, record);
+    free(record);
+    send_if_ready(x);
 }
 
 void silt_exec_give_log(struct silt_exec *x, int log)
@@ -141,8 +175,7 @@ static void on_turn(struct silt_turn *t, struct silt_session *session, const str
 {
     struct silt_exec *x = silt_outer(t, struct silt_exec, turn);
     if (e == NULL) {
-        x->its_turn = true;
-        send_if_ready(x);
+        take_turn(x);
         return;
     }
     x->session = NULL;
@@ -191,6 +224,23 @@ static int check_room(const struct silt_sandbox *s, size_t command, size_t all,
         return silt_fail(e, SILT_LIMIT, "commands of %zu bytes wait to be started already",
                          s->registry->unstarted_bytes);
     return 0;
+}
+
+/* Arguments are joined by spaces. */
+static char *dup_record(silt_slice text)
+{
+    size_t len = text.len < SILT_HISTORY_COMMAND_MAX ? text.len : SILT_HISTORY_COMMAND_MAX;
+    while (len < text.len && len > 0 && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+        len--; /* whole characters */
+    if (len > 0 && text.data[len - 1] == 0)
+        len--;
+    char *record = malloc(len + 1);
+    if (record == NULL)
+        abort();
+    for (size_t i = 0; i < len; i++)
+        record[i] = text.data[i] != 0 ? text.data[i] : ' ';
+    record[len] = 0;
+    return record;
 }
 
 int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
@@ -248,11 +298,11 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
     s->execs_started++;
     add_exec(x);
     *ret = x; /* before any callback */
-    x->its_turn = session == NULL;
+    x->record = s->row.auto_snapshot && q->record.len > 0 ? dup_record(q->record) : NULL;
     if (session != NULL)
         silt_session_enter(session, &x->turn);
     else
-        send_if_ready(x);
+        take_turn(x);
     return 0;
 }
 
@@ -450,6 +500,8 @@ static void end(struct silt_exec *x, const struct silt_agent_end *how)
     x->sink = NULL;
     if (x->kind == SILT_EXEC_COMMAND && x->begun_us > 0)
         silt_timing_end(x->sandbox->registry, SILT_TIMING_EXEC, x->begun_us);
+    if (x->sandbox->history_count > 0)
+        silt_facets_call(x->sandbox->registry, after_command, x->sandbox, x->number, how->code);
     finish(x);
     if (session != NULL && (how->flags & SILT_END_SHELL)) {
         x->session = NULL;

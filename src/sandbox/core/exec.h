@@ -8,6 +8,11 @@
 
 struct silt_exec;
 
+/* Delays a command until silt_exec_go. Owned by who delays it. */
+struct silt_exec_guard {
+    struct silt_exec *exec; /* NULL: it is gone */
+};
+
 struct silt_exec_sink { /* borrowed: must outlive the exec, or leave it */
     void (*started)(struct silt_exec_sink *sink, int32_t pid); /* may be NULL */
     void (*output)(struct silt_exec_sink *sink, int stream, silt_slice bytes);
@@ -30,6 +35,8 @@ struct silt_exec_request {
     /* NAME=value\0…; added to the sandbox's environment (PLAIN) or to the session's. */
     silt_slice env;
     silt_slice user; /* empty: root */
+    /* What the sandbox's history says that it runs; empty: it is not of a caller. */
+    silt_slice record;
     uint32_t timeout_ms;
     uint32_t flags; /* SILT_START_… */
     /* rows << 16 | columns; 0: no terminal */
@@ -49,6 +56,10 @@ int silt_exec_start(struct silt_sandbox *s, struct silt_session *session,
 /* With SILT_START_LOG: the command starts once it has its log. `log` is borrowed until the sink's
  * started or failed. */
 void silt_exec_give_log(struct silt_exec *x, int log);
+/* For a facet's before_command: the command does not start before silt_exec_go, which ends the
+ * guard. */
+void silt_exec_delay(struct silt_exec *x, struct silt_exec_guard *g);
+void silt_exec_go(struct silt_exec_guard *g);
 /* Adopts an exec of a previous siltd that the agent has reported. */
 struct silt_exec *silt_exec_adopt(struct silt_sandbox *s, uint64_t number, enum silt_exec_kind kind,
                                   struct silt_exec_sink *sink);

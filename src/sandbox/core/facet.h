@@ -6,6 +6,8 @@
 
 #include "sandbox/core/sandbox.h"
 
+struct silt_exec;
+
 #define SILT_FRAME_OF(type) (1U << (type))
 _Static_assert(SILT_AGENT_SAY_MAX <= 32, "they fit the bits");
 
@@ -50,6 +52,10 @@ struct silt_facet {
      * An error frame goes to every facet that knows its number. */
     uint32_t frames;
     void (*on_frame)(struct silt_sandbox *s, const struct silt_frame *f, size_t body_len);
+    /* A command of a caller is about to start, unless it is delayed (sandbox/core/exec.h). */
+    void (*before_command)(struct silt_sandbox *s, struct silt_exec *x, uint64_t number,
+                           const char *command);
+    void (*after_command)(struct silt_sandbox *s, uint64_t number, int exit_code);
     void (*on_session_ended)(struct silt_sandbox *s, uint64_t session);
     void (*on_out_of_memory)(struct silt_sandbox *s);
     void (*on_kill_all)(struct silt_sandbox *s); /* every process is about to get a signal */

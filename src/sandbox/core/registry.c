@@ -130,6 +130,7 @@ void silt_registry_set_lifetime(struct silt_sandbox_row *row, const struct silt_
     row->keep_alive = life->keep_alive;
     row->let_sleep = life->let_sleep;
     row->remove_after_stop = life->remove_after_stop;
+    row->auto_snapshot = life->auto_snapshot;
     row->expires_ms = life->expires_ms;
 }
 
@@ -196,6 +197,7 @@ static void copy_choices(struct silt_sandbox_row *row, const struct silt_sandbox
     row->keep_alive = like->keep_alive;
     row->let_sleep = like->let_sleep;
     row->remove_after_stop = like->remove_after_stop;
+    row->auto_snapshot = like->auto_snapshot;
     row->expires_ms = like->expires_ms;
     if (like->env_len == 0)
         return;

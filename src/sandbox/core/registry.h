@@ -152,7 +152,7 @@ struct silt_registry {
 struct silt_lifetime {
     int64_t sleep_after_s, stop_after_s; /* as in struct silt_sandbox_row */
     int64_t expires_ms;
-    bool keep_alive, let_sleep, remove_after_stop;
+    bool keep_alive, let_sleep, remove_after_stop, auto_snapshot;
 };
 
 /* A caller's choices for a new sandbox; slices are borrowed. */

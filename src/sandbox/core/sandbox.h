@@ -154,6 +154,8 @@ struct silt_sandbox {
     uint32_t visits;            /* dials waiting for a socket */
     uint32_t seals;             /* images being made from it: its slot is not reused */
     uint32_t drops; /* exposed ports of a destroyed sandbox whose connections are being closed */
+    struct silt_link history; /* struct silt_history, sandbox/image/undo.c */
+    uint32_t history_count;
     struct silt_link file_watches; /* sandbox/file/watch.c */
     struct silt_link sweeps;       /* struct silt_sweep */
     struct silt_waiter *maker;     /* MAKING: waits for the files; NULL: they are there */

@@ -18,8 +18,9 @@ struct silt_seal {
     struct silt_image *image;     /* held */
     silt_image_sealed *on_sealed; /* NULL: cancelled */
     void *context;
-    bool asked, soon;
-    int left_out; /* a sealed memfd; -1: none */
+    bool asked, soon, compare;
+    uint8_t since[SILT_DIGEST_SIZE]; /* with `compare` */
+    int left_out;                    /* a sealed memfd; -1: none */
     size_t name_count;
     char names[][SILT_IMAGE_NAME_SIZE];
 };
@@ -50,14 +51,15 @@ static void on_answer(void *context, const struct silt_priv_answer *a, int *fds,
     struct silt_error e = {0};
     (void)fds;
     (void)nfds;
-    bool good = finish(s, a, &e) == 0;
+    bool same = a->ok && a->body.sealed.unchanged != 0;
+    bool good = !same && finish(s, a, &e) == 0;
     if (!good && s->sandbox->state == SILT_SANDBOX_DESTROYING) /* its files went first */
         (void)silt_fail(&e, SILT_GONE, "sandbox '%s' was destroyed", s->sandbox->row.id);
-    if (good ? a->body.sealed.crowded != 0 : e.code == SILT_NO_SPACE)
+    if (good ? a->body.sealed.crowded != 0 : !same && e.code == SILT_NO_SPACE)
         silt_facets_call(r, make_room, r);
     silt_sandbox_on_sealed(s->sandbox); /* may free it */
     if (s->on_sealed != NULL)
-        s->on_sealed(s->context, good ? s->image : NULL, &e);
+        s->on_sealed(s->context, good ? s->image : NULL, same ? NULL : &e);
     silt_image_release(s->image);
     silt_list_remove(&s->link);
     free(s);
@@ -77,6 +79,8 @@ static void ask_next(struct silt_registry *r)
     memcpy(q.body.seal.digest, s->image->row.digest, SILT_DIGEST_SIZE);
     memcpy(q.body.seal.parent, silt_image_files(s->image->parent), SILT_DIGEST_SIZE);
     q.body.seal.soon = s->soon;
+    q.body.seal.compare = s->compare;
+    memcpy(q.body.seal.since, s->since, sizeof(q.body.seal.since));
     int left_out = silt_take_fd(&s->left_out);
     silt_priv_ask(r->priv, &q, &left_out, left_out >= 0, on_answer, s);
 }
@@ -117,6 +121,9 @@ static struct silt_seal *new_seal(struct silt_sandbox *sandbox, const struct sil
         abort();
     s->sandbox = sandbox;
     s->soon = o->soon;
+    s->compare = o->since != NULL;
+    if (o->since != NULL)
+        memcpy(s->since, o->since, sizeof(s->since));
     s->left_out = -1;
     for (; s->name_count < o->name_count; s->name_count++)
         (void)snprintf(s->names[s->name_count], SILT_IMAGE_NAME_SIZE, "%s",

@@ -13,11 +13,12 @@ struct silt_seal_options {
     const char *config;
     const char *const *names; /* canonical */
     size_t name_count;
-    silt_slice left_out; /* absolute paths, each NUL-terminated, excluded from the image */
-    bool soon;           /* a power failure in the next seconds may lose it */
+    silt_slice left_out;  /* absolute paths, each NUL-terminated, excluded from the image */
+    bool soon;            /* a power failure in the next seconds may lose it */
+    const uint8_t *since; /* no image if nothing was written since this layer; NULL: always */
 };
-/* Once. `image` is NULL on failure. Unless the callback holds it, an image without a name is
- * removed. */
+/* Once. `image` is NULL on failure, and so is `e` if nothing was written. Unless the callback holds
+ * it, an image without a name is removed. */
 typedef void silt_image_sealed(void *context, struct silt_image *image, const struct silt_error *e);
 int silt_image_seal(struct silt_sandbox *s, const struct silt_seal_options *o,
                     silt_image_sealed *on_sealed, void *context, struct silt_seal **ret,

@@ -61,6 +61,8 @@ static void report(const struct silt_image *i)
     silt_journal_add(i->registry, i->snapshot->sandbox, SILT_EVENT_SNAPSHOT, silt_buf_slice(&b));
 }
 
+static void trim(struct silt_image *newest);
+
 static void on_sealed(void *context, struct silt_image *image, const struct silt_error *e)
 {
     struct taking *t = context;
@@ -71,7 +73,10 @@ static void on_sealed(void *context, struct silt_image *image, const struct silt
     }
     if (image != NULL) {
         silt_timing_end(image->registry, SILT_TIMING_SNAPSHOT, t->begun_us);
-        report(image);
+        if (image->snapshot->automatic)
+            trim(image);
+        else
+            report(image);
     }
     t->on_taken(t->context, image, e);
     free_taking(t);
@@ -102,7 +107,7 @@ static int check_count(const struct silt_sandbox *s, struct silt_error *e)
     size_t at = 0, count = s->seals;
     for (const struct silt_image *i = silt_map_next(&r->snapshots, &at); i != NULL;
          i = silt_map_next(&r->snapshots, &at))
-        count += strcmp(i->snapshot->sandbox, s->row.id) == 0;
+        count += !i->snapshot->automatic && strcmp(i->snapshot->sandbox, s->row.id) == 0;
     return count < SILT_SNAPSHOTS_EACH_MAX
                ? 0
                : silt_fail(e, SILT_LIMIT, "sandbox '%s' has %d snapshots already", s->row.id,
@@ -112,7 +117,7 @@ static int check_count(const struct silt_sandbox *s, struct silt_error *e)
 int silt_snapshot_take(struct silt_sandbox *s, const struct silt_snapshot_options *o,
                        silt_snapshot_taken *on_taken, void *context, struct silt_error *e)
 {
-    if (check_count(s, e) < 0 || silt_store_admit(s->registry->store, e) < 0)
+    if ((!o->automatic && check_count(s, e) < 0) || silt_store_admit(s->registry->store, e) < 0)
         return -1;
     struct taking *t = calloc(1, sizeof(*t));
     if (t == NULL)
@@ -120,6 +125,7 @@ int silt_snapshot_take(struct silt_sandbox *s, const struct silt_snapshot_option
     t->on_taken = on_taken;
     t->context = context;
     t->begun_us = silt_clock_us();
+    t->row.automatic = o->automatic;
     t->row.created_ms = silt_clock_wall_ms();
     t->row.expires_ms = o->ttl_s > 0 ? t->row.created_ms + o->ttl_s * 1000 : 0;
     memcpy(t->row.id, "snap_", 5);
@@ -127,7 +133,8 @@ int silt_snapshot_take(struct silt_sandbox *s, const struct silt_snapshot_option
     memcpy(t->row.sandbox, s->row.id, sizeof(t->row.sandbox));
     if (o->name.len > 0)
         t->row.name = strndup(o->name.data, o->name.len);
-    struct silt_seal_options how = {.soon = true};
+    struct silt_seal_options how = {.soon = true,
+                                    .since = o->since != NULL ? o->since->row.digest : NULL};
     if (write_record(s, &t->row, e) < 0 || silt_image_seal(s, &how, on_sealed, t, NULL, e) < 0) {
         free_taking(t);
         return -1;
@@ -153,6 +160,67 @@ int silt_snapshot_delete(struct silt_image *i, struct silt_error *e)
     silt_recovery_on_image(r, i->row.digest);
     silt_image_forget_unused(r, i->row.digest);
     return 0;
+}
+
+/* ---- automatic ones ---- */
+
+/* The oldest one of the sandbox, but for `newest`; of all if `id` is NULL. */
+static struct silt_image *find_oldest(const struct silt_registry *r, const char *id,
+                                      const struct silt_image *newest, size_t *ret_count)
+{
+    struct silt_image *oldest = NULL;
+    size_t at = 0;
+    *ret_count = 0;
+    for (struct silt_image *i = silt_map_next(&r->snapshots, &at); i != NULL;
+         i = silt_map_next(&r->snapshots, &at)) {
+        const struct silt_snapshot_row *row = i->snapshot;
+        if (!row->automatic || (id != NULL && strcmp(row->sandbox, id) != 0))
+            continue;
+        (*ret_count)++;
+        if (i != newest && (oldest == NULL || row->created_ms < oldest->snapshot->created_ms))
+            oldest = i;
+    }
+    return oldest;
+}
+
+static bool delete_oldest(struct silt_registry *r, const char *id, const struct silt_image *newest,
+                          size_t more_than)
+{
+    struct silt_error e;
+    size_t count;
+    struct silt_image *i = find_oldest(r, id, newest, &count);
+    if (i == NULL || count <= more_than)
+        return false;
+    if (silt_snapshot_delete(i, &e) == 0)
+        return true;
+    silt_log(SILT_LOG_WARN, "snapshot.kept", "error=\"%s\"", e.text);
+    return false; /* a full disk: the next one tries again */
+}
+
+/* What they keep counts against the disk of their sandbox: near its limit half of them go. */
+static void trim(struct silt_image *newest)
+{
+    struct silt_registry *r = newest->registry;
+    const char *id = newest->snapshot->sandbox;
+    const struct silt_sandbox *s = silt_registry_find(r, silt_slice_of(id));
+    size_t most = SILT_AUTOMATIC_MAX, count;
+    if (s != NULL && newest->row.bytes > s->row.limits.disk_bytes / 8 * 7) {
+        (void)find_oldest(r, id, newest, &count);
+        most = count / 2 > 0 ? count / 2 : 1;
+    }
+    while (delete_oldest(r, id, newest, most))
+        continue;
+}
+
+void silt_snapshots_delete_automatic(struct silt_registry *r, const char *sandbox)
+{
+    while (delete_oldest(r, sandbox, NULL, 0))
+        continue;
+}
+
+static void make_room(struct silt_registry *r)
+{
+    (void)delete_oldest(r, NULL, NULL, 0);
 }
 
 /* ---- start of siltd, expiry ---- */
@@ -207,5 +275,8 @@ static void free_map(struct silt_registry *r)
     silt_map_fini(&r->snapshots);
 }
 
-const struct silt_facet silt_snapshot_facet = {
-    .open = open_map, .load = load, .upkeep = remove_expired, .free = free_map};
+const struct silt_facet silt_snapshot_facet = {.open = open_map,
+                                               .load = load,
+                                               .upkeep = remove_expired,
+                                               .make_room = make_room,
+                                               .free = free_map};

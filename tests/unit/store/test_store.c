@@ -329,7 +329,8 @@ static void contexts_come_by_number_and_go_alone_or_with_their_sandbox(void **st
 
 /* As before they could be paused. */
 #define OLD_SANDBOXES                                                                              \
-    "DROP TABLE event; DROP TABLE session;"                                                        \
+    "DROP TABLE event; DROP TABLE session; DROP TABLE history;"                                    \
+    "ALTER TABLE sandbox DROP COLUMN auto_snapshot;"                                               \
     "ALTER TABLE sandbox DROP COLUMN stop_after_s; ALTER TABLE sandbox DROP COLUMN keep_alive;"    \
     "ALTER TABLE sandbox DROP COLUMN let_sleep;"                                                   \
     "ALTER TABLE sandbox DROP COLUMN remove_after_stop;"                                           \
