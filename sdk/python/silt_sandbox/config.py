@@ -57,8 +57,6 @@ def find(url: str | None = None, token: str | None = None) -> Place:
     stored = _stored()
     if stored.get("url"):
         return Place(_whole(str(stored["url"])), token or stored.get("token"), stored.get("ca"))
-    if os.access("/run/silt/api.sock", os.R_OK | os.W_OK):
-        return Place("unix:/run/silt/api.sock", token)
     address = _text("/run/silt/address")
     if not address:
         raise ContainerUnavailableError("no Silt server is known", code="CONTAINER_UNAVAILABLE", status=503,
