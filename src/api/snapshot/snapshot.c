@@ -139,7 +139,7 @@ SILT_HANDLER(silt_api_snapshot_take)
 /* `sandbox` NULL: all. The newest last. ?automatic=true adds those from before commands. */
 static void answer_list(struct silt_http_request *r, const char *sandbox)
 {
-    silt_auto_buf b;
+    silt_auto_buf b = {0};
     bool automatic = false;
     if (!silt_query_flag(r, "automatic", &automatic))
         return;
